@@ -1,0 +1,155 @@
+/* base.h: what every other folder stands on: allocation, arena, vectors, strings, hashing,
+ * errors, log channels, flags, files.  Nothing here knows of tensors.
+ *
+ * Invariant: every allocation of the library goes through mc_alloc and its kin, so the hook that a
+ * program (or a test that fails the n-th allocation) installs sees all of them. */
+#ifndef MC_BASE_H
+#define MC_BASE_H
+
+#include <monochord.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <pthread.h>
+
+#define NELEM(a) (sizeof(a) / sizeof *(a))
+#define TRY(e)                                                                                     \
+    do {                                                                                           \
+        mc_status e_ = (e);                                                                        \
+        if (e_ < 0) {                                                                              \
+            return e_;                                                                             \
+        }                                                                                          \
+    } while (0) /* forward an error code */
+#define MC_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MC_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#if defined(__GNUC__)
+#define MC_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define MC_LIKELY(x) __builtin_expect(!!(x), 1)
+#else
+#define MC_PRINTF(fmt, args)
+#define MC_LIKELY(x) (x)
+#endif
+
+/* ---- alloc.c: the one way to memory; NULL when there is none (the error is already set) ---- */
+void *mc_alloc(size_t n, const char *tag);          /* tag: a word for statistics, "nodes", "arrays" */
+void *mc_calloc(size_t n, size_t size, const char *tag);
+void *mc_realloc(void *p, size_t n, const char *tag);
+void  mc_free(void *p);                             /* NULL is fine */
+void *mc_alloc_pages(size_t n, const char *tag);    /* 64-byte aligned, 2 MiB aligned when large */
+void  mc_free_pages(void *p);
+char *mc_strdup(const char *s);
+bool  mc_mul_size(size_t a, size_t b, size_t *out); /* false on overflow */
+bool  mc_mul_i64(int64_t a, int64_t b, int64_t *out);
+bool  mc_add_i64(int64_t a, int64_t b, int64_t *out);
+
+/* ---- arena.c: many small things, one death ---- */
+struct mc_arena {
+    struct mc_arena_block *block; /* newest first */
+    size_t used, cap;             /* of the newest block */
+    size_t total;                 /* bytes taken from mc_alloc */
+};
+struct mc_arena_mark {
+    struct mc_arena_block *block;
+    size_t used, cap, total;
+};
+void *mc_arena_alloc(struct mc_arena *a, size_t n);         /* 16-byte aligned, zeroed; NULL: no memory */
+void *mc_arena_copy(struct mc_arena *a, const void *src, size_t n);
+char *mc_arena_str(struct mc_arena *a, const char *s, size_t n);
+void  mc_arena_free(struct mc_arena *a);
+struct mc_arena_mark mc_arena_mark(const struct mc_arena *a);
+void  mc_arena_release(struct mc_arena *a, struct mc_arena_mark m);
+
+/* ---- vec: VEC(int) v = {0}; if (!VEC_PUSH(v, 3)) no memory; v.at[i], v.n ---- */
+#define VEC(type)                                                                                  \
+    struct {                                                                                       \
+        type *at;                                                                                  \
+        size_t n, cap;                                                                             \
+    }
+bool mc_vec_grow(void **at, size_t *cap, size_t need, size_t size);
+#define VEC_RESERVE(v, more)                                                                       \
+    ((v).n + (more) <= (v).cap ||                                                                  \
+     mc_vec_grow((void **)&(v).at, &(v).cap, (v).n + (more), sizeof *(v).at))
+#define VEC_PUSH(v, x) (VEC_RESERVE(v, 1) ? ((v).at[(v).n++] = (x), true) : false)
+#define VEC_FREE(v) (mc_free((v).at), (v).at = NULL, (v).n = (v).cap = 0)
+
+/* ---- str.c: growable text with a sticky failure, so that a printer needs no checks ---- */
+struct mc_str {
+    char *s; /* NUL-terminated once anything was added */
+    size_t n, cap;
+    bool bad; /* ran out of memory; s is what was there before */
+};
+void mc_str_add(struct mc_str *b, const char *s);
+void mc_str_addn(struct mc_str *b, const char *s, size_t n);
+void mc_str_addf(struct mc_str *b, const char *fmt, ...) MC_PRINTF(2, 3);
+void mc_str_addv(struct mc_str *b, const char *fmt, va_list ap);
+void mc_str_json(struct mc_str *b, const char *s);   /* quoted and escaped */
+void mc_str_html(struct mc_str *b, const char *s);   /* escaped for HTML and SVG text */
+char *mc_str_take(struct mc_str *b);                 /* the text, owned by the caller; NULL if bad */
+void mc_str_free(struct mc_str *b);
+
+/* ---- hash.c ---- */
+uint64_t mc_hash(const void *p, size_t n, uint64_t seed);
+uint64_t mc_hash_str(const char *s);
+static inline uint64_t mc_hash_mix(uint64_t h, uint64_t x)
+{
+    h ^= x + UINT64_C(0x9e3779b97f4a7c15) + (h << 6) + (h >> 2);
+    h *= UINT64_C(0xff51afd7ed558ccd);
+    return h ^ (h >> 32);
+}
+struct mc_map { /* uint64 key -> pointer; key 0 and value NULL are ordinary */
+    struct mc_map_slot *slot;
+    size_t n, cap;
+};
+void *mc_map_get(const struct mc_map *m, uint64_t key, void *missing);
+bool  mc_map_put(struct mc_map *m, uint64_t key, void *value); /* false: no memory */
+void  mc_map_free(struct mc_map *m);
+struct mc_dict { /* string -> pointer; keys are copied */
+    struct mc_dict_slot *slot;
+    size_t n, cap;
+};
+void *mc_dict_get(const struct mc_dict *d, const char *key); /* NULL: missing */
+bool  mc_dict_put(struct mc_dict *d, const char *key, void *value);
+void  mc_dict_free(struct mc_dict *d);
+
+/* ---- error.c: one place through which every failure passes ---- */
+mc_status mc_fail(mc_status code, const char *fmt, ...) MC_PRINTF(2, 3); /* sets this thread's text */
+mc_status mc_failv(mc_status code, const char *fmt, va_list ap);
+mc_status mc_fail_memory(size_t bytes, const char *tag);
+mc_status mc_fail_again(const char *prefix_fmt, ...) MC_PRINTF(1, 2);    /* prefix + the text there was */
+mc_status mc_last_status(void);
+void mc_clear_error(void);
+const char *mc_near_miss(const char *word, const char *const *list, size_t n); /* closest spelling or NULL */
+
+/* ---- log.c: debug=rewrite:plan:kernel:mem:time ---- */
+enum mc_channel { LOG_REWRITE, LOG_PLAN, LOG_KERNEL, LOG_MEM, LOG_TIME, MC_NCHANNEL };
+extern _Atomic unsigned mc_log_mask;
+void mc_log(enum mc_channel ch, const char *fmt, ...) MC_PRINTF(2, 3);
+#define LOG(ch, ...)                                                                               \
+    do {                                                                                           \
+        if (atomic_load_explicit(&mc_log_mask, memory_order_relaxed) & (1u << (ch))) {             \
+            mc_log(ch, __VA_ARGS__);                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* ---- flags.c: the table is flags.def; reading a flag is one atomic load ---- */
+enum mc_flag {
+#define FLAG(id, name, kind, dflt, values, doc) FLAG_##id,
+#include "base/flags.def"
+#undef FLAG
+    MC_NFLAG
+};
+int64_t     mc_flag_int(enum mc_flag f);   /* bool, int, bytes, and the index of an enumerated word */
+double      mc_flag_real(enum mc_flag f);
+const char *mc_flag_text(enum mc_flag f);  /* stays valid for the life of the process */
+
+/* ---- file.c ---- */
+mc_status mc_file_read(const char *path, char **data, size_t *n);         /* NUL added, not counted */
+mc_status mc_file_write(const char *path, const void *data, size_t n);    /* temporary file, then rename */
+mc_status mc_dir_make(const char *path);                                  /* with parents */
+double    mc_now(void);                                                   /* seconds, monotonic */
+
+#endif

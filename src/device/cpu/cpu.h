@@ -1,0 +1,36 @@
+/* cpu.h: the processor as a device: what it can do, a team of threads, C text made into code. */
+#ifndef MC_CPU_H
+#define MC_CPU_H
+
+#include "base/base.h"
+
+/* ---- features.c: by what CPUID and XGETBV report, never by the maker's name ---- */
+struct mc_cpu {
+    bool avx2, fma, f16c, avx512f, avx512vl, avx512bw, avx512dq, avx512bf16;
+    int  threads;               /* processors this process may run on */
+    size_t l1d, l2, l3;         /* bytes, sensible guesses where unknown */
+    char brand[64];             /* for reports only */
+};
+const struct mc_cpu *mc_cpu(void);
+const char *mc_cpu_flags(void);  /* compiler flags that match: "-mavx2 -mfma ... -mprefer-vector-width=512" */
+
+/* ---- team.c: threads that spin a little, then sleep.  One team a process, made on first use; a
+ * caller that finds it busy, or is itself on the team, runs the work alone.  A forked child makes its own. ---- */
+typedef void mc_team_work(void *arg, int64_t from, int64_t to, int thread);
+int  mc_team_size(void);                           /* threads that would take part, the caller included */
+/* Splits [0, n) in at most `threads` (0: the flag) equal ranges of multiples of `grain`; which numbers
+ * go into one range depends on n, grain and threads alone. */
+void mc_team_run(mc_team_work *work, void *arg, int64_t n, int64_t grain, int threads);
+
+/* ---- compile.c and cache.c: C text to a loaded library ---- */
+struct mc_code;                                     /* reference counted: one a text, shared by all who ask */
+struct mc_code *mc_code_load(const char *source, const char *flags, mc_status *status); /* cached on disk */
+void *mc_code_symbol(const struct mc_code *c, const char *name);
+void  mc_code_unref(struct mc_code **c);
+bool  mc_cc_present(void);                          /* a compiler that works, tried once */
+const char *mc_cc_version(void);                    /* first line of cc --version, "" if none */
+struct mc_code_stats { int64_t compiled, from_memory, from_disk; double cc_seconds; };
+struct mc_code_stats mc_code_stats(void);
+const char *mc_cache_dir(void);                     /* "" when caching is off or impossible */
+
+#endif

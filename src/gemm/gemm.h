@@ -1,0 +1,30 @@
+/* gemm.h: matrix products as a family of solvers.
+ *
+ *   C = alpha * op(A) * op(B) + beta * C0,  then the epilogue on each finished tile
+ *
+ * with a batch in front.  A is (m, k), B is (k, n), C is (m, n), each with a row and a column stride in
+ * elements; one of the two is 1 for A and B (else the caller copies), the column stride of C is 1.
+ * C0 may be NULL (beta 0), C itself, or another (m, n) matrix, also a broadcast row or column (stride 0).
+ * NaN and infinity in C0 do not leak when beta is 0. */
+#ifndef MC_GEMM_H
+#define MC_GEMM_H
+
+#include "plan/plan.h"
+
+/* Runs on rows [i, i+m) and columns [j, j+n) of the result while they are in cache; c points at the tile. */
+typedef void mc_gemm_epilogue(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c,
+                              int64_t row_stride);
+struct mc_gemm_problem {
+    struct mc_problem base;
+    mc_dtype dtype;                 /* float64, float32, float16, bfloat16 (accumulated in float32) */
+    int64_t batch, m, n, k;
+    int64_t as[3], bs[3], cs[3], c0s[3]; /* strides in elements: batch, row, column */
+    double alpha, beta;
+    bool has_c0, has_epilogue;
+};
+enum { GEMM_A, GEMM_B, GEMM_C, GEMM_C0, GEMM_EPILOGUE, GEMM_EPILOGUE_ARG, GEMM_NOPERAND }; /* operand[] of a plan's run */
+
+extern const struct mc_family mc_gemm_family;
+struct mc_plan *mc_gemm_plan(const struct mc_gemm_problem *p);  /* fills base.family, asks the planner */
+
+#endif

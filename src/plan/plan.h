@@ -1,0 +1,67 @@
+/* plan.h: five nouns, used by every family of heavy work.
+ *
+ *   problem   what is asked; equal problems print the same word: "gemm f32 nt m600n10k784"
+ *   solver    one algorithm, one file, one row: says why it declines, what it costs
+ *   plan      a solver bound to a problem, ready to run; may have child plans
+ *   planner   picks: by estimate, by timing the likely ones, or by timing all
+ *   wisdom    what timing found, lines of text on disk under a header of version and device
+ *
+ * A family is a struct mc_family: its solvers and how to make operands to time them with. */
+#ifndef MC_PLAN_H
+#define MC_PLAN_H
+
+#include "base/base.h"
+
+struct mc_plan;
+struct mc_problem {             /* first member of every family's problem struct */
+    const struct mc_family *family;
+};
+struct mc_solver {
+    const char *name;           /* in wisdom, flags and logs */
+    bool nondeterministic;
+    const char *(*refuse)(const struct mc_problem *p);   /* NULL: can do; else the reason, static text */
+    double (*estimate)(const struct mc_problem *p);      /* seconds, roughly */
+    struct mc_plan *(*plan)(const struct mc_problem *p); /* NULL: failed, error set */
+};
+struct mc_plan {
+    const struct mc_solver *solver;
+    const struct mc_problem *problem;       /* owned copy, freed with the plan */
+    double cost;                            /* seconds: estimated, or measured if `measured` */
+    bool measured;
+    size_t workspace;                       /* bytes it needs while it runs */
+    mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace, int threads);
+    void (*destroy)(struct mc_plan *p);     /* frees what plan() made beyond this struct; may be NULL */
+    struct mc_plan *child[2];
+    void *state;
+};
+struct mc_family {
+    const char *name;                                        /* "gemm" */
+    const struct mc_solver *const *solvers;                  /* NULL-terminated; the last resort is last */
+    size_t problem_size;                                     /* sizeof the family's problem struct */
+    void (*word)(const struct mc_problem *p, struct mc_str *out);
+    /* Operands to time with: fills operand[] with memory that mc_family.discard gives back. */
+    mc_status (*operands)(const struct mc_problem *p, void *operand[8]);
+    void (*discard)(const struct mc_problem *p, void *operand[8]);
+    /* check=plan: compare a plan's result with the reference solver's. */
+    mc_status (*verify)(const struct mc_problem *p, const struct mc_plan *plan);
+    const char *(*forced)(void);                             /* the flag's solver name, or "auto" */
+};
+
+/* ---- planner.c ---- */
+struct mc_plan *mc_plan_make(const struct mc_problem *p);    /* NULL: no solver; error lists the reasons */
+struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s);
+void mc_plan_free(struct mc_plan *p);
+void mc_plan_text(const struct mc_plan *p, struct mc_str *out); /* "(packed m600n10k784 (...))" */
+void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out); /* why each solver declined */
+/* ---- timer.c ---- */
+struct mc_timing { double median, least, most; int n; };
+/* Doubles the repetitions until one batch exceeds the clock's grain; stops at `budget` seconds. */
+struct mc_timing mc_time(mc_status (*run)(void *arg), void *arg, double budget);
+/* ---- wisdom.c: all calls lock; the file is written whole by rename; a damaged or foreign file is ignored ---- */
+bool mc_wisdom_find(const char *word, char solver[64], double *seconds);
+void mc_wisdom_put(const char *word, const char *solver, double seconds);
+mc_status mc_wisdom_print(FILE *to);
+mc_status mc_wisdom_import(const char *path);
+mc_status mc_wisdom_clear(void);
+
+#endif

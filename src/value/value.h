@@ -1,0 +1,84 @@
+/* value.h: dtypes and arrays.  dtypes.def is the one table of dtypes. */
+#ifndef MC_VALUE_H
+#define MC_VALUE_H
+
+#include "base/base.h"
+
+/* ---- dtype.c ---- */
+enum mc_kind { KIND_BOOL, KIND_INT, KIND_UINT, KIND_FLOAT };
+/* The class in which reference code computes a dtype: small ints widen, half types become float. */
+enum mc_class { CLASS_I64, CLASS_U64, CLASS_F32, CLASS_F64, MC_NCLASS };
+struct mc_dtype_row {
+    const char *name;
+    uint8_t size;
+    enum mc_kind kind;
+    enum mc_class cls;
+    const char *npy;   /* "<f4" without the order mark: "f4" */
+    const char *c;     /* how kernels spell it: "float" */
+    double eps;        /* spacing at one; 0 for integers */
+    uint8_t dl_code;   /* DLPack's type code */
+};
+extern const struct mc_dtype_row mc_dtypes[MC_NDTYPE];
+static inline bool mc_is_float(mc_dtype d) { return mc_dtypes[d].kind == KIND_FLOAT; }
+static inline bool mc_is_int(mc_dtype d) { return mc_dtypes[d].kind == KIND_INT || mc_dtypes[d].kind == KIND_UINT; }
+mc_dtype mc_dtype_floatX(void);
+mc_dtype mc_dtype_to_float(mc_dtype d);  /* what exp of it gives: int8 float32?, int64 float64, floats themselves */
+uint16_t mc_f32_to_f16(float x);
+float    mc_f16_to_f32(uint16_t h);
+uint16_t mc_f32_to_bf16(float x);
+static inline float mc_bf16_to_f32(uint16_t h)
+{
+    union { uint32_t u; float f; } v = { .u = (uint32_t)h << 16 };
+    return v.f;
+}
+/* One element as the widest of its class, and back with the dtype's own wrap or rounding. */
+double   mc_load_f64(mc_dtype d, const void *p);
+int64_t  mc_load_i64(mc_dtype d, const void *p);
+void     mc_store_f64(mc_dtype d, void *p, double v);
+void     mc_store_i64(mc_dtype d, void *p, int64_t v);
+/* n strided elements converted, as a C cast does except: to bool is != 0, NaN and out-of-range floats
+ * to integers wrap or give the least value but are never undefined behaviour. */
+void mc_convert(mc_dtype dd, void *dst, int64_t dstride, mc_dtype sd, const void *src, int64_t sstride, int64_t n);
+
+/* ---- array.c ---- */
+struct mc_storage {
+    _Atomic int refs;
+    void *data;
+    size_t bytes;
+    void (*release)(void *arg);  /* NULL: mc_free_pages(data) */
+    void *arg;
+};
+struct mc_array {
+    _Atomic int refs;
+    mc_dtype dtype;
+    int rank;
+    int64_t dims[MC_MAX_RANK];
+    int64_t strides[MC_MAX_RANK]; /* bytes */
+    char *data;
+    struct mc_storage *storage;
+};
+mc_array *mc_array_empty(mc_dtype d, int rank, const int64_t *dims);   /* not cleared; NaN-poisoned if MC_POISON */
+mc_array *mc_array_view(const mc_array *a, int rank, const int64_t *dims, const int64_t *strides, char *data);
+int64_t   mc_dims_count(int rank, const int64_t *dims);                /* product; -1 on overflow or a negative */
+bool      mc_dims_equal(int ra, const int64_t *a, int rb, const int64_t *b);
+void      mc_dims_text(struct mc_str *out, int rank, const int64_t *dims);  /* "(600, ?, 10)" */
+void      mc_contiguous_strides(mc_dtype d, int rank, const int64_t *dims, int64_t *strides);
+bool      mc_array_overlaps(const mc_array *a, const mc_array *b);     /* may they share a byte? */
+bool      mc_array_same_bits(const mc_array *a, const mc_array *b);    /* dtype, shape and every byte */
+/* Worst difference: ulp-free, |a-b| <= atol + rtol*|b|, NaN equals NaN.  Returns the first bad flat index or -1. */
+int64_t   mc_array_differs(const mc_array *a, const mc_array *b, double rtol, double atol);
+
+/* An odometer over the outer axes of several arrays of one shape: the reference loops stand on it. */
+struct mc_walk {
+    int rank, n;
+    int64_t dims[MC_MAX_RANK], at[MC_MAX_RANK];
+    const int64_t *strides[10];
+    char *p[10];                /* where each array is now */
+    int64_t left;               /* rows still to go */
+};
+/* Walks all axes but the last `inner`; returns false when there is nothing to visit. */
+bool mc_walk_begin(struct mc_walk *w, int rank, const int64_t *dims, int inner, int n, char *const *data,
+                   const int64_t *const *strides);
+bool mc_walk_next(struct mc_walk *w);
+
+#endif

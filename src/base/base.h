@@ -40,6 +40,7 @@ void *mc_calloc(size_t n, size_t size, const char *tag);
 void *mc_realloc(void *p, size_t n, const char *tag);
 void  mc_free(void *p);                             /* NULL is fine */
 void *mc_alloc_pages(size_t n, const char *tag);    /* 64-byte aligned, 2 MiB aligned when large */
+void *mc_calloc_pages(size_t n, const char *tag);   /* the same, all zero */
 void  mc_free_pages(void *p);
 char *mc_strdup(const char *s);
 bool  mc_mul_size(size_t a, size_t b, size_t *out); /* false on overflow */
@@ -145,10 +146,16 @@ enum mc_flag {
 int64_t     mc_flag_int(enum mc_flag f);   /* bool, int, bytes, and the index of an enumerated word */
 double      mc_flag_real(enum mc_flag f);
 const char *mc_flag_text(enum mc_flag f);  /* stays valid for the life of the process */
+mc_status   mc_flags_status(void);         /* the first mistake in the file or the environment, if any */
 
 /* ---- file.c ---- */
 mc_status mc_file_read(const char *path, char **data, size_t *n);         /* NUL added, not counted */
 mc_status mc_file_write(const char *path, const void *data, size_t n);    /* temporary file, then rename */
+struct mc_piece {
+    const void *data;
+    size_t n;
+};
+mc_status mc_file_write_pieces(const char *path, const struct mc_piece *piece, size_t n); /* one after another */
 mc_status mc_dir_make(const char *path);                                  /* with parents */
 double    mc_now(void);                                                   /* seconds, monotonic */
 

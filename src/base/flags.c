@@ -1,0 +1,515 @@
+/* flags.c: reads and writes the flags of flags.def.
+ *
+ * Sources, each overriding the one before: the table's defaults; an INI file ($MONOCHORDRC, or
+ * ~/.monochordrc), where [rewrite] and excluding make rewrite.excluding; the list in the environment
+ * variable MONOCHORD_FLAGS; mc_flag_set.  The first use of any flag reads the first three.
+ *
+ * Invariant: a cell holds only what `check` accepted, and its texts are never freed, so a reader needs
+ * no lock and may keep what it read. */
+#include "base/base.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum kind { BOOL, INT, REAL, BYTES, WORD, WORDS, TEXT };
+
+static const struct row {
+    const char *name;
+    enum kind kind;
+    const char *dflt, *values, *doc;
+} rows[MC_NFLAG] = {
+#define FLAG(id, name, kind, dflt, values, doc) [FLAG_##id] = { name, kind, dflt, values, doc },
+#include "base/flags.def"
+#undef FLAG
+};
+
+static const struct {
+    const char *word;
+    bool value;
+} bools[] = { { "True", true }, { "False", false }, { "true", true },  { "false", false }, { "1", true },
+              { "0", false },   { "yes", true },    { "no", false },   { "on", true },     { "off", false } };
+
+struct value { /* one setting, checked */
+    int64_t i;
+    double r;
+    const char *text;
+};
+
+static struct cell {
+    _Atomic int64_t i;
+    _Atomic double r;
+    const char *_Atomic text;
+} cells[MC_NFLAG];
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    mc_status code;
+    char text[2048];
+} startup; /* the first mistake in the file or the environment */
+
+/* ---- texts that live as long as the process, each kept once ---- */
+
+static struct kept {
+    struct kept *next;
+    char text[];
+} *kept;
+
+static const char *keep(const char *text) /* under the lock; NULL: no memory */
+{
+    for (const struct kept *k = kept; k; k = k->next) {
+        if (strcmp(k->text, text) == 0) {
+            return k->text;
+        }
+    }
+    size_t n = strlen(text) + 1;
+    struct kept *k = mc_alloc(sizeof *k + n, "flags");
+    if (!k) {
+        return NULL;
+    }
+    memcpy(k->text, text, n);
+    k->next = kept;
+    kept = k;
+    return k->text;
+}
+
+/* ---- values ---- */
+
+static mc_status bad(const struct row *r, const char *text)
+{
+    static const char *const what[] = { [BOOL] = "True or False", [INT] = "a number in ",
+                                        [REAL] = "a number",      [BYTES] = "a size such as 64k, 2M or 1G",
+                                        [WORD] = "one of ",       [WORDS] = "words joined by ':' of " };
+    return mc_fail(MC_EARG, "flag '%s' cannot be '%s': it takes %s%s", r->name, text, what[r->kind], r->values);
+}
+
+/* The i-th word of "a|b|c" as text[n], or NULL. */
+static const char *word_at(const char *values, int i, size_t *n)
+{
+    for (; i > 0; i--) {
+        values = strchr(values, '|');
+        if (!values) {
+            return NULL;
+        }
+        values++;
+    }
+    *n = strcspn(values, "|");
+    return values;
+}
+
+static int word_index(const char *values, const char *text, size_t n)
+{
+    size_t m;
+    const char *w;
+    for (int i = 0; (w = word_at(values, i, &m)); i++) {
+        if (m == n && memcmp(w, text, n) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static mc_status unknown_word(const struct row *r, const char *text, size_t n)
+{
+    char copy[256], word[64];
+    const char *list[16], *w;
+    size_t used = 0, m, count = 0;
+    if (n >= sizeof word) {
+        return bad(r, text);
+    }
+    memcpy(word, text, n);
+    word[n] = '\0';
+    for (int i = 0; (w = word_at(r->values, i, &m)) && used + m < sizeof copy && count < NELEM(list); i++) {
+        list[count++] = memcpy(copy + used, w, m);
+        copy[used + m] = '\0';
+        used += m + 1;
+    }
+    bad(r, text);
+    const char *near = mc_near_miss(word, list, count);
+    return near ? mc_fail(MC_EARG, "%s; did you mean '%s'?", mc_last_error(), near) : MC_EARG;
+}
+
+static mc_status parse_bool(const struct row *r, const char *text, struct value *v)
+{
+    for (size_t i = 0; i < NELEM(bools); i++) {
+        if (strcmp(text, bools[i].word) == 0) {
+            v->i = bools[i].value;
+            v->text = v->i ? "True" : "False";
+            return MC_OK;
+        }
+    }
+    return bad(r, text);
+}
+
+static bool parse_i64(const char *text, char **end, int64_t *out)
+{
+    errno = 0;
+    *out = strtoll(text, end, 10);
+    return errno == 0 && *end > text && !isspace((unsigned char)*text);
+}
+
+static mc_status parse_int(const struct row *r, const char *text, struct value *v)
+{
+    char *end;
+    int64_t least = INT64_MIN, most = INT64_MAX;
+    if (*r->values) {
+        parse_i64(r->values, &end, &least);
+        parse_i64(end + strlen(".."), &end, &most);
+    }
+    if (!parse_i64(text, &end, &v->i) || *end || v->i < least || v->i > most) {
+        return bad(r, text);
+    }
+    return MC_OK;
+}
+
+static mc_status parse_bytes(const struct row *r, const char *text, struct value *v)
+{
+    static const char units[] = "kMGT";
+    char *end;
+    if (!parse_i64(text, &end, &v->i) || v->i < 0) {
+        return bad(r, text);
+    }
+    const char *unit = *end ? strchr(units, *end == 'K' ? 'k' : *end) : NULL;
+    if (unit) {
+        int shift = 10 * (int)(unit - units + 1);
+        if (v->i > INT64_MAX >> shift) {
+            return bad(r, text);
+        }
+        v->i <<= shift;
+        end++;
+    }
+    return *end ? bad(r, text) : MC_OK;
+}
+
+static mc_status parse_real(const struct row *r, const char *text, struct value *v)
+{
+    char *end;
+    v->r = strtod(text, &end);
+    return end == text || *end || v->r != v->r ? bad(r, text) : MC_OK;
+}
+
+static mc_status parse_word(const struct row *r, const char *text, struct value *v)
+{
+    v->i = word_index(r->values, text, strlen(text));
+    return v->i < 0 ? unknown_word(r, text, strlen(text)) : MC_OK;
+}
+
+static mc_status parse_words(const struct row *r, const char *text, struct value *v)
+{
+    for (const char *p = text; *p;) {
+        size_t n = strcspn(p, ":");
+        int i = word_index(r->values, p, n);
+        if (i < 0) {
+            return unknown_word(r, p, n);
+        }
+        v->i |= INT64_C(1) << i;
+        p += n + (p[n] == ':');
+    }
+    return MC_OK;
+}
+
+static mc_status parse_text(const struct row *r, const char *text, struct value *v)
+{
+    (void)r, (void)text, (void)v;
+    return MC_OK;
+}
+
+static mc_status check(enum mc_flag f, const char *text, struct value *v)
+{
+    static mc_status (*const parse[])(const struct row *, const char *, struct value *) = {
+        [BOOL] = parse_bool, [INT] = parse_int,     [REAL] = parse_real, [BYTES] = parse_bytes,
+        [WORD] = parse_word, [WORDS] = parse_words, [TEXT] = parse_text,
+    };
+    *v = (struct value){ .text = text };
+    TRY(parse[rows[f].kind](&rows[f], text, v));
+    if (rows[f].kind != REAL) {
+        v->r = (double)v->i;
+    }
+    return MC_OK;
+}
+
+static void store(enum mc_flag f, struct value v) /* under the lock; v.text lives for ever */
+{
+    atomic_store(&cells[f].i, v.i);
+    atomic_store(&cells[f].r, v.r);
+    atomic_store(&cells[f].text, v.text);
+    if (f == FLAG_debug) { /* the words of debug stand in the order of enum mc_channel */
+        atomic_store(&mc_log_mask, (unsigned)v.i);
+    }
+}
+
+/* ---- names and lists ---- */
+
+static int find(const char *name)
+{
+    for (int f = 0; f < MC_NFLAG; f++) {
+        if (strcmp(rows[f].name, name) == 0) {
+            return f;
+        }
+    }
+    const char *names[MC_NFLAG];
+    for (int f = 0; f < MC_NFLAG; f++) {
+        names[f] = rows[f].name;
+    }
+    const char *near = mc_near_miss(name, names, MC_NFLAG);
+    mc_fail(MC_EARG, "unknown flag '%s'", name);
+    if (near) {
+        mc_fail(MC_EARG, "%s; did you mean '%s'?", mc_last_error(), near);
+    }
+    return -1;
+}
+
+static mc_status set(const char *name, const char *value, bool apply)
+{
+    struct value v;
+    int f = find(name);
+    if (f < 0) {
+        return MC_EARG;
+    }
+    TRY(check((enum mc_flag)f, value, &v));
+    if (apply) {
+        v.text = keep(v.text);
+        if (!v.text) {
+            return MC_EMEMORY;
+        }
+        store((enum mc_flag)f, v);
+    }
+    return MC_OK;
+}
+
+static char *trim(char *s)
+{
+    while (isspace((unsigned char)*s)) {
+        s++;
+    }
+    size_t n = strlen(s);
+    while (n > 0 && isspace((unsigned char)s[n - 1])) {
+        s[--n] = '\0';
+    }
+    return s;
+}
+
+/* name=value, in place. */
+static mc_status set_pair(char *pair, bool apply)
+{
+    char *eq = strchr(pair, '=');
+    if (!eq) {
+        return mc_fail(MC_EARG, "flag '%s' has no value: expected name=value", trim(pair));
+    }
+    *eq = '\0';
+    return set(trim(pair), trim(eq + 1), apply);
+}
+
+/* "a=1,b=2"; empty items are fine.  With `mistake` NULL the first mistake ends it, otherwise each is
+ * told there and the rest still counts. */
+static mc_status each_pair(const char *text, bool apply, void (*mistake)(const char *where))
+{
+    char *copy = mc_strdup(text);
+    mc_status s = copy ? MC_OK : MC_EMEMORY;
+    for (char *p = copy, *next; p && (s == MC_OK || mistake); p = next) {
+        next = strchr(p, ',');
+        if (next) {
+            *next++ = '\0';
+        }
+        if (*trim(p)) {
+            s = set_pair(p, apply);
+            if (s < 0 && mistake) {
+                mistake("MONOCHORD_FLAGS");
+            }
+        }
+    }
+    mc_free(copy);
+    return s;
+}
+
+/* ---- start ---- */
+
+static void remember(const char *where)
+{
+    if (startup.code == MC_OK) {
+        startup.code = mc_fail_again("%s: ", where);
+        memcpy(startup.text, mc_last_error(), strlen(mc_last_error()) + 1);
+    }
+}
+
+static void ini_line(char *line, char *section, size_t cap, const char *where)
+{
+    char name[256];
+    size_t n = strlen(line);
+    if (*line == '\0' || *line == '#' || *line == ';') {
+        return;
+    }
+    if (*line == '[' && line[n - 1] == ']' && n - 2 < cap) {
+        memcpy(section, line + 1, n - 2);
+        section[n - 2] = '\0';
+        if (strcmp(section, "global") == 0) {
+            *section = '\0';
+        }
+        return;
+    }
+    char *eq = strchr(line, '=');
+    if (!eq) {
+        mc_fail(MC_EARG, "'%s' is neither [section] nor name = value", line);
+        remember(where);
+        return;
+    }
+    *eq = '\0';
+    snprintf(name, sizeof name, "%s%s%s", section, *section ? "." : "", trim(line));
+    if (set(name, trim(eq + 1), true) < 0) {
+        remember(where);
+    }
+}
+
+static void read_ini(const char *path)
+{
+    char *text, section[128] = "", where[512];
+    size_t n;
+    if (mc_file_read(path, &text, &n) < 0) {
+        remember("MONOCHORDRC");
+        return;
+    }
+    int number = 1;
+    for (char *p = text, *next; p; p = next, number++) {
+        next = strchr(p, '\n');
+        if (next) {
+            *next++ = '\0';
+        }
+        snprintf(where, sizeof where, "%s:%d", path, number);
+        ini_line(trim(p), section, sizeof section, where);
+    }
+    mc_free(text);
+}
+
+static void start(void)
+{
+    char path[1024], before[2048];
+    mc_status code = mc_last_status();
+    memcpy(before, mc_last_error(), strlen(mc_last_error()) + 1);
+    pthread_mutex_lock(&lock);
+    for (int f = 0; f < MC_NFLAG; f++) {
+        struct value v;
+        if (check((enum mc_flag)f, rows[f].dflt, &v) < 0) {
+            remember("flags.def");
+        }
+        store((enum mc_flag)f, v);
+    }
+    const char *rc = getenv("MONOCHORDRC"), *home = getenv("HOME"), *env = getenv("MONOCHORD_FLAGS");
+    if (rc && *rc) {
+        read_ini(rc);
+    } else if (home && snprintf(path, sizeof path, "%s/.monochordrc", home) < (int)sizeof path &&
+               access(path, R_OK) == 0) {
+        read_ini(path);
+    }
+    if (env && each_pair(env, true, remember) == MC_EMEMORY) {
+        remember("MONOCHORD_FLAGS");
+    }
+    pthread_mutex_unlock(&lock);
+    if (code == MC_OK) {
+        mc_clear_error();
+    } else {
+        mc_fail(code, "%s", before);
+    }
+}
+
+static const struct cell *cell(enum mc_flag f)
+{
+    pthread_once(&once, start);
+    return &cells[f];
+}
+
+/* ---- outside ---- */
+
+mc_status mc_flags_status(void)
+{
+    pthread_once(&once, start);
+    return startup.code == MC_OK ? MC_OK : mc_fail(startup.code, "%s", startup.text);
+}
+
+int64_t mc_flag_int(enum mc_flag f)
+{
+    return atomic_load_explicit(&cell(f)->i, memory_order_relaxed);
+}
+
+double mc_flag_real(enum mc_flag f)
+{
+    return atomic_load_explicit(&cell(f)->r, memory_order_relaxed);
+}
+
+const char *mc_flag_text(enum mc_flag f)
+{
+    return atomic_load_explicit(&cell(f)->text, memory_order_acquire);
+}
+
+mc_status mc_flag_set(const char *name, const char *value)
+{
+    if (!name || !value) {
+        return mc_fail(MC_EARG, "mc_flag_set: a name and a value are needed");
+    }
+    pthread_once(&once, start);
+    pthread_mutex_lock(&lock);
+    mc_status s = set(name, value, true);
+    pthread_mutex_unlock(&lock);
+    return s;
+}
+
+/* All of the list or, after a mistake, none of it. */
+mc_status mc_flags_parse(const char *text)
+{
+    if (!text) {
+        return mc_fail(MC_EARG, "mc_flags_parse: no text");
+    }
+    pthread_once(&once, start);
+    pthread_mutex_lock(&lock);
+    mc_status s = each_pair(text, false, NULL);
+    if (s == MC_OK) {
+        s = each_pair(text, true, NULL);
+    }
+    pthread_mutex_unlock(&lock);
+    return s;
+}
+
+const char *mc_flag_get(const char *name)
+{
+    if (!name) {
+        mc_fail(MC_EARG, "mc_flag_get: no name");
+        return NULL;
+    }
+    int f = find(name);
+    return f < 0 ? NULL : mc_flag_text((enum mc_flag)f);
+}
+
+/* Text in lines of at most `width`, each indented by four. */
+static void print_wrapped(FILE *to, const char *text, size_t width)
+{
+    while (*text) {
+        size_t n = strlen(text);
+        if (n > width) {
+            for (n = width; n > 0 && text[n] != ' '; n--) {
+            }
+            n = n ? n : strcspn(text, " ");
+        }
+        fprintf(to, "    %.*s\n", (int)n, text);
+        text += n;
+        text += *text == ' ';
+    }
+}
+
+mc_status mc_flags_print(FILE *to)
+{
+    for (int f = 0; f < MC_NFLAG; f++) {
+        const struct row *r = &rows[f];
+        const char *now = mc_flag_text((enum mc_flag)f);
+        fprintf(to, "%s = %s", r->name, now);
+        if (strcmp(now, r->dflt) != 0) {
+            fprintf(to, "  (default: %s)", r->dflt);
+        }
+        fputc('\n', to);
+        print_wrapped(to, r->doc, 76);
+        if (*r->values) {
+            fprintf(to, "    %s\n", r->values);
+        }
+    }
+    return ferror(to) ? mc_fail(MC_EFILE, "cannot write the flags: %s", strerror(errno)) : MC_OK;
+}

@@ -1,0 +1,27 @@
+/* log.c: named channels to stderr, each opened by the flag debug.
+ *
+ * Invariant: a message is one piece, whatever other threads say, and nothing here allocates. */
+#include "base/base.h"
+#include <stdio.h>
+
+_Atomic unsigned mc_log_mask;
+
+static const char *const names[MC_NCHANNEL] = {
+    [LOG_REWRITE] = "rewrite",
+    [LOG_PLAN]    = "plan",
+    [LOG_KERNEL]  = "kernel",
+    [LOG_MEM]     = "mem",
+    [LOG_TIME]    = "time",
+};
+
+void mc_log(enum mc_channel ch, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    flockfile(stderr);
+    fprintf(stderr, "%s: ", names[ch]);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    funlockfile(stderr);
+    va_end(ap);
+}

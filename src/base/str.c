@@ -1,0 +1,117 @@
+/* str.c: growable text with a sticky failure.
+ *
+ * Invariant: once `bad` is set nothing more is added, and what was there before stays whole and
+ * terminated; so a printer adds freely and its caller looks once, at mc_str_take. */
+#include "base/base.h"
+#include <stdio.h>
+
+/* Room for n more bytes and the terminator. */
+static bool room(struct mc_str *b, size_t n)
+{
+    if (b->bad) {
+        return false;
+    }
+    if (n < b->cap - b->n) {
+        return true;
+    }
+    if (n > SIZE_MAX / 2 - b->n || !mc_vec_grow((void **)&b->s, &b->cap, b->n + n + 1, 1)) {
+        b->bad = true;
+        return false;
+    }
+    return true;
+}
+
+void mc_str_addn(struct mc_str *b, const char *s, size_t n)
+{
+    if (room(b, n)) {
+        if (n) {
+            memcpy(b->s + b->n, s, n);
+        }
+        b->n += n;
+        b->s[b->n] = '\0';
+    }
+}
+
+void mc_str_add(struct mc_str *b, const char *s)
+{
+    mc_str_addn(b, s, strlen(s));
+}
+
+void mc_str_addv(struct mc_str *b, const char *fmt, va_list ap)
+{
+    va_list again;
+    va_copy(again, ap);
+    if (room(b, 0)) {
+        size_t left = b->cap - b->n;
+        int n = vsnprintf(b->s + b->n, left, fmt, ap);
+        if (n >= 0 && (size_t)n >= left && room(b, (size_t)n)) {
+            vsnprintf(b->s + b->n, (size_t)n + 1, fmt, again);
+        }
+        if (n < 0 || b->bad) {
+            b->bad = true;
+            b->s[b->n] = '\0';
+        } else {
+            b->n += (size_t)n;
+        }
+    }
+    va_end(again);
+}
+
+void mc_str_addf(struct mc_str *b, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    mc_str_addv(b, fmt, ap);
+    va_end(ap);
+}
+
+/* '<' is escaped too, so that the text may stand inside a page's script. */
+void mc_str_json(struct mc_str *b, const char *s)
+{
+    mc_str_add(b, "\"");
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\') {
+            mc_str_addf(b, "\\%c", c);
+        } else if (c == '\n') {
+            mc_str_add(b, "\\n");
+        } else if (c < 0x20 || c == '<' || c == 0x7f) {
+            mc_str_addf(b, "\\u%04x", c);
+        } else {
+            mc_str_addn(b, s, 1);
+        }
+    }
+    mc_str_add(b, "\"");
+}
+
+void mc_str_html(struct mc_str *b, const char *s)
+{
+    for (; *s; s++) {
+        switch (*s) {
+        case '&': mc_str_add(b, "&amp;"); break;
+        case '<': mc_str_add(b, "&lt;"); break;
+        case '>': mc_str_add(b, "&gt;"); break;
+        case '"': mc_str_add(b, "&quot;"); break;
+        case '\'': mc_str_add(b, "&#39;"); break;
+        default: mc_str_addn(b, s, 1);
+        }
+    }
+}
+
+char *mc_str_take(struct mc_str *b)
+{
+    mc_str_addn(b, "", 0); /* so that empty text is text, too */
+    char *s = b->s;
+    if (b->bad) {
+        mc_free(s);
+        s = NULL;
+    }
+    *b = (struct mc_str){ 0 };
+    return s;
+}
+
+void mc_str_free(struct mc_str *b)
+{
+    mc_free(b->s);
+    *b = (struct mc_str){ 0 };
+}

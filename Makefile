@@ -1,0 +1,120 @@
+# Monochord.  `make help` lists what can be made; every target first sees to what it needs.
+#   CC=clang make test      another compiler (in a build folder of its own)
+#   WERROR=1 make           warnings are errors
+#   JOBS=4                  how many compilers at once
+
+.DEFAULT_GOAL := all
+MAKEFLAGS += --no-print-directory
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+PREFIX ?= /usr/local
+SUITE  ?= ops
+WHAT   ?=
+FUZZ_SECONDS ?= 30
+
+ifeq ($(origin CC),default)
+BUILD ?= build
+else
+BUILD ?= build-$(notdir $(CC))
+endif
+ifneq ($(findstring clang,$(CC)),)
+CXX := clang++
+endif
+export CC CXX
+
+FLAGS := -DCMAKE_C_COMPILER=$(CC) -DMONOCHORD_WERROR=$(if $(WERROR),ON,OFF)
+setup := @scripts/setup.sh cc cmake
+# $(call build,FOLDER,CMAKE OPTIONS)
+build = @cmake -S . -B $(1) -G "Unix Makefiles" $(FLAGS) $(2) >/dev/null && \
+	MAKEFLAGS= cmake --build $(1) -j$(JOBS)
+# Kernels that tests compile are kept with the build, not among the user's.
+tests = XDG_CACHE_HOME=$(CURDIR)/$(1)/cache $(1)/monochord_tests
+
+all: ## build the library, the program and the tests in build/
+	$(setup)
+	$(call build,$(BUILD))
+	@echo "built $(BUILD)/libmonochord.so, $(BUILD)/libmonochord.a, $(BUILD)/monochord"
+
+test: all ## the everyday tests; WHAT="gemm rules/log" runs only those
+ifeq ($(WHAT),)
+	@scripts/setup.sh c++ pkg-config nm
+	@scripts/layers.sh
+	@scripts/symbols.sh $(BUILD)
+	@scripts/headers.sh
+	@scripts/install_test.sh $(BUILD)
+endif
+	@$(call tests,$(BUILD)) $(WHAT)
+
+test-full: all ## all tests, the slow ones too
+	@$(call tests,$(BUILD)) --tier full --times $(WHAT)
+
+demo: all ## train the demonstration network and show what it learned
+	@$(BUILD)/monochord train lenet
+
+bench: all ## SUITE=ops: ours and other libraries' in one run, with the ratios
+	@scripts/setup.sh venv
+	@bench/peers/setup.sh
+	@bench/.venv/bin/python bench/compare.py --suite $(SUITE) --ours $(BUILD)/monochord
+
+asan: ## the everyday tests under the address and undefined-behaviour sanitizers
+	$(setup)
+	$(call build,$(BUILD)-asan,-DMONOCHORD_SANITIZE=address$(,)undefined -DMONOCHORD_POISON=ON)
+	@UBSAN_OPTIONS=print_stacktrace=1 $(call tests,$(BUILD)-asan) $(WHAT)
+
+tsan: ## the everyday tests under the thread sanitizer
+	$(setup)
+	$(call build,$(BUILD)-tsan,-DMONOCHORD_SANITIZE=thread)
+	@TSAN_OPTIONS=halt_on_error=1 $(call tests,$(BUILD)-tsan) $(WHAT)
+
+fuzz: ## each tests/fuzz_*.c under the sanitizers for FUZZ_SECONDS=30
+	$(setup)
+	$(call build,$(BUILD)-asan,-DMONOCHORD_SANITIZE=address$(,)undefined -DMONOCHORD_POISON=ON)
+	@for f in $(patsubst tests/%.c,%,$(wildcard tests/fuzz_*.c)); do \
+	    echo "$$f for $(FUZZ_SECONDS) s"; \
+	    XDG_CACHE_HOME=$(CURDIR)/$(BUILD)-asan/cache $(BUILD)-asan/$$f $(FUZZ_SECONDS) || exit 1; \
+	done
+
+format: ## clang-format on the .c files, tables left alone
+	@scripts/setup.sh clang-format git
+	@scripts/format.sh
+
+layers: ## do includes point downward only?
+	@scripts/layers.sh
+
+symbols: all ## does the library export mc_ alone, and call nothing it must not?
+	@scripts/setup.sh nm
+	@scripts/symbols.sh $(BUILD)
+
+headers: ## does each public header compile alone, as C11 and as C++17?
+	@scripts/setup.sh cc c++
+	@scripts/headers.sh
+
+install-test: all ## does an installed copy serve pkg-config, CMake and C++?
+	@scripts/setup.sh c++ pkg-config
+	@scripts/install_test.sh $(BUILD)
+
+bless: all ## write the golden files anew from what the library does now; read the diff
+	@MC_BLESS=1 $(call tests,$(BUILD)) $(WHAT)
+	@git diff --stat -- tests/golden include docs
+
+docs: all ## write docs/ops.md and docs/flags.md from the tables
+	@$(BUILD)/monochord docs docs
+
+install: all ## PREFIX=/usr/local: library, headers, program, pkg-config and CMake files
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+wc: ## lines of each folder
+	@for d in include src/*/ src/device/*/ tools examples tests bench scripts python; do \
+	    [ -d $$d ] || continue; \
+	    find $$d -maxdepth 1 -type f \( -name '*.[ch]' -o -name '*.def' -o -name '*.py' -o -name '*.sh' \) -exec cat {} + | \
+	        wc -l | awk -v d=$$d '{ printf "%6d  %s\n", $$1, d }'; \
+	done | awk '{ n += $$1; print } END { printf "%6d  in all\n", n }'
+
+clean: ## remove every build folder
+	@rm -rf build build-*
+
+help: ## this list
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/    make \1	\2/p' Makefile | expand -t 22
+
+, := ,
+.PHONY: all test test-full demo bench asan tsan fuzz format layers symbols headers install-test bless docs \
+	install wc clean help

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# install_test.sh BUILD: installs into a fresh folder and builds tests/install/ and the README's
+# program against that copy: through pkg-config (shared, static), through find_package, and as C++.
+set -euo pipefail
+build=$(cd "${1:-build}" && pwd)
+cd "$(dirname "$0")/.."
+prefix=$(mktemp -d)
+trap 'rm -rf "$prefix"' EXIT
+cmake --install "$build" --prefix "$prefix" >/dev/null
+pc=$(find "$prefix" -name monochord.pc)
+[ -n "$pc" ] || { echo "install: no monochord.pc"; exit 1; }
+export PKG_CONFIG_PATH=${pc%/*}
+lib=$(pkg-config --variable=libdir monochord)
+export LD_LIBRARY_PATH=$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+work=$prefix/work
+mkdir "$work"
+
+awk '/^```c$/ { on = 1; next } /^```$/ { if (on) exit } on' README.md >"$work/readme.c"
+cp tests/install/* "$work"
+cd "$work"
+strict="-Wall -Wextra -Werror"
+"${CC:-cc}" $strict readme.c $(pkg-config --cflags --libs monochord) -o readme
+"${CC:-cc}" $strict twice.c $(pkg-config --cflags --libs monochord) -o twice
+"${CC:-cc}" $strict twice.c $(pkg-config --cflags monochord) "$lib/libmonochord.a" \
+    $(pkg-config --static --libs-only-l monochord | sed 's/-lmonochord//') -o twice_static
+"${CXX:-c++}" $strict twice.cpp $(pkg-config --cflags --libs monochord) -o twice_cpp
+cmake -S . -B cmake -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="${CC:-cc}" >/dev/null
+cmake --build cmake >/dev/null
+for program in readme twice twice_static twice_cpp cmake/twice cmake/twice_static; do
+    ./$program >out || { echo "install: $program failed"; cat out; exit 1; }
+done
+echo "install: 6 programs built against an installed copy ran"

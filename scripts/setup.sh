@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# setup.sh NEED...: sees to it that the programs a make target needs are there.
+# As root on Debian or Ubuntu it installs what is missing; elsewhere it prints the one line to run.
+set -euo pipefail
+
+# need, how to tell that it is there, Debian's packages
+table="
+cc           cc_works               gcc libc6-dev
+c++          cxx_works              g++
+clang        has_clang              clang
+make         has_make               make
+cmake        has_cmake              cmake
+pkg-config   has_pkg-config         pkg-config
+nm           has_nm                 binutils
+clang-format has_clang-format       clang-format
+git          has_git                git
+python3      has_python3            python3
+venv         venv_works             python3 python3-venv
+"
+compiles() { echo '#include <stdio.h>
+int main(void) { return 0; }' | "$1" -x "$2" - -o /dev/null 2>/dev/null; }
+cc_works() { compiles "${CC:-cc}" c; }
+cxx_works() { compiles "${CXX:-c++}" c++; }
+venv_works() { python3 -c 'import venv, ensurepip' 2>/dev/null; }
+is_there() {
+    case $1 in
+        has_*) command -v "${1#has_}" >/dev/null ;;
+        *) "$1" ;;
+    esac
+}
+
+missing=()
+for need in "$@"; do
+    row=$(grep -F "$need " <<<"$table" | awk -v n="$need" '$1 == n') || true
+    [ -n "$row" ] || { echo "setup.sh: what is '$need'?" >&2; exit 2; }
+    read -r _ test packages <<<"$row"
+    if [[ ${CC:-cc} == *clang* ]]; then
+        case $need in
+            cc) packages="${CC##*/} libc6-dev" ;;
+            c++) packages="${CC##*/} g++" ;;
+        esac
+    fi
+    is_there "$test" || missing+=($packages)
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+install="apt-get install -y --no-install-recommends ${missing[*]}"
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "setup: $install"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq && $install >/dev/null || { echo "setup: that did not work" >&2; exit 1; }
+    hash -r
+else
+    echo "missing: ${missing[*]}; install them, on Debian and Ubuntu with" >&2
+    echo "    sudo apt-get update && sudo $install" >&2
+    exit 1
+fi

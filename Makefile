@@ -25,7 +25,7 @@ FLAGS := -DCMAKE_C_COMPILER=$(CC) -DMONOCHORD_WERROR=$(if $(WERROR),ON,OFF)
 setup := @scripts/setup.sh cc cmake
 # $(call build,FOLDER,CMAKE OPTIONS)
 build = @cmake -S . -B $(1) -G "Unix Makefiles" $(FLAGS) $(2) >/dev/null && \
-	MAKEFLAGS= cmake --build $(1) -j$(JOBS)
+	env -u MAKEFLAGS -u MAKELEVEL cmake --build $(1) -j$(JOBS)
 # Kernels that tests compile are kept with the build, not among the user's.
 tests = XDG_CACHE_HOME=$(CURDIR)/$(1)/cache $(1)/monochord_tests
 

@@ -210,7 +210,7 @@ typedef struct mc_spec {
 } mc_spec;
 
 MC_API mc_function *mc_compile_at(mc_graph *g, const mc_spec *spec, const char *file, int line);
-#define mc_compile(g, spec) mc_compile_at((g), (spec), __FILE__, __LINE__)
+#define mc_compile(g, ...) mc_compile_at((g), (__VA_ARGS__), __FILE__, __LINE__) /* commas of a literal spec */
 MC_API void mc_function_free(mc_function *f);
 MC_API mc_function *mc_function_copy(mc_function *f, int share_updates); /* own memory, same kernels */
 

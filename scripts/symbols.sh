@@ -27,7 +27,7 @@ malloc calloc realloc free strdup strndup asprintf vasprintf posix_memalign alig
 printf vprintf puts putchar perror __printf_chk __vprintf_chk stdout                        -
 stderr                                                                                      log.c.o
 exit abort __assert_fail quick_exit                                                         -
-strtok rand srand setlocale strerror gmtime localtime ctime                                 -
+strtok rand srand setlocale gmtime localtime ctime                                 -
 "
 calls=$(nm -A -u "$build/libmonochord.a" | sed -E 's/^[^:]*:([^:]+):.* ([^ @]+)(@.*)?$/\2 \1/' | sort -u)
 complain "calls that the library must not make" "$(awk -v table="$forbidden" '

@@ -1,0 +1,171 @@
+/* features.c: what the processor can do.
+ *
+ * Invariant: an instruction set counts only if CPUID names it and the operating system saves its
+ * registers (XGETBV); the maker's name decides nothing. */
+#include "device/cpu/cpu.h"
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#define X86 1
+#else
+#define X86 0
+#endif
+
+enum reg { EAX, EBX, ECX, EDX };
+enum saved { YMM = 0x06, ZMM = 0xe6 }; /* bits of XCR0 */
+
+/* field: where the answer goes in struct mc_cpu, or NONE; flag: the same for gcc and clang. */
+#define AT(field) offsetof(struct mc_cpu, field)
+#define NONE SIZE_MAX
+static const struct feature {
+    unsigned leaf, sub;
+    enum reg reg;
+    unsigned bit;
+    enum saved saved;
+    size_t field;
+    const char *flag;
+} features[] = {
+    { 7,          0, EBX, 5,  YMM, AT(avx2),       "-mavx2"       },
+    { 1,          0, ECX, 12, YMM, AT(fma),        "-mfma"        },
+    { 1,          0, ECX, 29, YMM, AT(f16c),       "-mf16c"       },
+    { 1,          0, ECX, 23, YMM, NONE,           "-mpopcnt"     },
+    { 7,          0, EBX, 3,  YMM, NONE,           "-mbmi"        },
+    { 7,          0, EBX, 8,  YMM, NONE,           "-mbmi2"       },
+    { 0x80000001, 0, ECX, 5,  YMM, NONE,           "-mlzcnt"      },
+    { 7,          0, EBX, 16, ZMM, AT(avx512f),    "-mavx512f"    },
+    { 7,          0, EBX, 31, ZMM, AT(avx512vl),   "-mavx512vl"   },
+    { 7,          0, EBX, 30, ZMM, AT(avx512bw),   "-mavx512bw"   },
+    { 7,          0, EBX, 17, ZMM, AT(avx512dq),   "-mavx512dq"   },
+    { 7,          1, EAX, 5,  ZMM, AT(avx512bf16), "-mavx512bf16" },
+};
+
+static struct mc_cpu cpu;
+static char flags[256];
+
+static void read_cpuid(unsigned leaf, unsigned sub, unsigned reg[4])
+{
+    memset(reg, 0, 4 * sizeof *reg);
+#if X86
+    __get_cpuid_count(leaf, sub, &reg[EAX], &reg[EBX], &reg[ECX], &reg[EDX]);
+#else
+    (void)leaf, (void)sub;
+#endif
+}
+
+/* The register state that the operating system keeps for each thread. */
+static unsigned saved_state(void)
+{
+    unsigned reg[4], low = 0;
+    read_cpuid(1, 0, reg);
+#if X86
+    if (reg[ECX] >> 27 & 1) { /* OSXSAVE: XGETBV may be used */
+        unsigned high;
+        __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    }
+#endif
+    return low;
+}
+
+static void add_flag(const char *flag)
+{
+    size_t n = strlen(flags);
+    snprintf(flags + n, sizeof flags - n, "%s%s", n ? " " : "", flag);
+}
+
+static void read_features(void)
+{
+    unsigned have = saved_state();
+    for (size_t i = 0; i < NELEM(features); i++) {
+        const struct feature *f = &features[i];
+        unsigned reg[4];
+        read_cpuid(f->leaf, f->sub, reg);
+        if ((have & f->saved) != f->saved || !(reg[f->reg] >> f->bit & 1)) {
+            continue;
+        }
+        if (f->field != NONE) {
+            *(bool *)((char *)&cpu + f->field) = true;
+        }
+        add_flag(f->flag);
+    }
+    if (cpu.avx512f) {
+        add_flag("-mprefer-vector-width=512");
+    }
+}
+
+static void read_brand(void)
+{
+    unsigned reg[4];
+    char text[3 * sizeof reg + 1] = { 0 };
+    for (unsigned i = 0; i < 3; i++) {
+        read_cpuid(0x80000002 + i, 0, reg);
+        memcpy(text + i * sizeof reg, reg, sizeof reg);
+    }
+    snprintf(cpu.brand, sizeof cpu.brand, "%s", text[0] ? text + strspn(text, " ") : "unknown processor");
+}
+
+/* What a container may use of the processors it sees; INT_MAX: all. */
+static int quota(void)
+{
+    long long share = 0, period = 0;
+    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (!f) {
+        return INT32_MAX;
+    }
+    bool limited = fscanf(f, "%lld %lld", &share, &period) == 2 && share > 0 && period > 0;
+    fclose(f);
+    return limited ? (int)MC_MIN((share + period - 1) / period, INT32_MAX) : INT32_MAX;
+}
+
+static int processors(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+#ifdef __linux__
+    cpu_set_t set[16]; /* 16384 processors: the kernel refuses a set smaller than its own */
+    if (sched_getaffinity(0, sizeof set, set) == 0) {
+        n = CPU_COUNT_S(sizeof set, set);
+    }
+#endif
+    n = MC_MIN(n, quota());
+    return (int)MC_MAX(1, MC_MIN(n, 1024));
+}
+
+static size_t cache_size(int name, size_t guess)
+{
+    long n = sysconf(name);
+    return n > 0 ? (size_t)n : guess;
+}
+
+static void look(void)
+{
+    read_features();
+    read_brand();
+    cpu.threads = processors();
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    cpu.l1d = cache_size(_SC_LEVEL1_DCACHE_SIZE, (size_t)32 << 10);
+    cpu.l2 = cache_size(_SC_LEVEL2_CACHE_SIZE, (size_t)1 << 20);
+    cpu.l3 = cache_size(_SC_LEVEL3_CACHE_SIZE, (size_t)16 << 20);
+#else
+    cpu.l1d = (size_t)32 << 10, cpu.l2 = (size_t)1 << 20, cpu.l3 = (size_t)16 << 20;
+#endif
+}
+
+static void look_once(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, look);
+}
+
+const struct mc_cpu *mc_cpu(void)
+{
+    look_once();
+    return &cpu;
+}
+
+const char *mc_cpu_flags(void)
+{
+    look_once();
+    return flags;
+}

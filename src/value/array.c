@@ -1,0 +1,461 @@
+/* array.c: arrays, and views of them.
+ *
+ * Invariant: an array never changes its shape or its memory once made; the elements may change.  What
+ * views share is the storage, which goes with the last of them. */
+#include "value/value.h"
+
+/* ---- shapes ---- */
+
+int64_t mc_dims_count(int rank, const int64_t *dims)
+{
+    int64_t n = 1;
+    bool zero = false;
+    for (int i = 0; i < rank; i++) {
+        if (dims[i] < 0) {
+            return -1;
+        }
+        zero |= dims[i] == 0;
+    }
+    for (int i = 0; i < rank && !zero; i++) {
+        if (!mc_mul_i64(n, dims[i], &n)) {
+            return -1;
+        }
+    }
+    return zero ? 0 : n;
+}
+
+bool mc_dims_equal(int ra, const int64_t *a, int rb, const int64_t *b)
+{
+    return ra == rb && (ra == 0 || memcmp(a, b, (size_t)ra * sizeof *a) == 0);
+}
+
+void mc_dims_text(struct mc_str *out, int rank, const int64_t *dims)
+{
+    mc_str_add(out, "(");
+    for (int i = 0; i < rank; i++) {
+        mc_str_add(out, i ? ", " : "");
+        if (dims[i] < 0) {
+            mc_str_add(out, "?");
+        } else {
+            mc_str_addf(out, "%lld", (long long)dims[i]);
+        }
+    }
+    mc_str_add(out, rank == 1 ? ",)" : ")");
+}
+
+void mc_contiguous_strides(mc_dtype d, int rank, const int64_t *dims, int64_t *strides)
+{
+    int64_t step = mc_dtypes[d].size;
+    for (int i = rank - 1; i >= 0; i--) {
+        strides[i] = step;
+        step *= MC_MAX(dims[i], (int64_t)1);
+    }
+}
+
+static mc_status fail_shape(mc_status code, const char *what, int rank, const int64_t *dims)
+{
+    struct mc_str text = { 0 };
+    mc_dims_text(&text, rank, dims);
+    mc_status s = text.bad ? MC_EMEMORY : mc_fail(code, "%s %s", what, text.s);
+    mc_str_free(&text);
+    return s;
+}
+
+/* Bytes of a new array, or an error.  Not only the size itself must be countable but every stride, and
+ * those treat an empty axis as one of length 1. */
+static mc_status check_shape(mc_dtype d, int rank, const int64_t *dims, int64_t *bytes)
+{
+    int64_t span = mc_dtype_size(d) ? (int64_t)mc_dtype_size(d) : 1;
+    if ((unsigned)d >= MC_NDTYPE) {
+        return mc_fail(MC_EARG, "%d is not a dtype", (int)d);
+    }
+    if (rank < 0 || rank > MC_MAX_RANK || (rank > 0 && !dims)) {
+        return mc_fail(MC_ESHAPE, "an array cannot have %d axes: at most %d", rank, MC_MAX_RANK);
+    }
+    for (int i = 0; i < rank; i++) {
+        if (dims[i] < 0) {
+            return fail_shape(MC_ESHAPE, "an array cannot have the shape", rank, dims);
+        }
+        if (!mc_mul_i64(span, MC_MAX(dims[i], (int64_t)1), &span) || (uint64_t)span > SIZE_MAX / 2) {
+            return fail_shape(MC_ESHAPE, "too large to count: the shape", rank, dims);
+        }
+    }
+    *bytes = mc_dims_count(rank, dims) ? span : 0;
+    return MC_OK;
+}
+
+/* ---- storage ---- */
+
+static struct mc_storage *storage_new(void *data, size_t bytes, void (*release)(void *), void *arg)
+{
+    struct mc_storage *s = mc_alloc(sizeof *s, "arrays");
+    if (s) {
+        *s = (struct mc_storage){ 1, data, bytes, release, arg };
+    }
+    return s;
+}
+
+static void storage_unref(struct mc_storage *s)
+{
+    if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) > 1) {
+        return;
+    }
+    if (s->release) {
+        s->release(s->arg);
+    } else {
+        mc_free_pages(s->data);
+    }
+    mc_free(s);
+}
+
+/* Takes the storage over, and gives it up when there is no memory. */
+static mc_array *array_on(struct mc_storage *s, mc_dtype d, int rank, const int64_t *dims, const int64_t *strides,
+                          char *data)
+{
+    mc_array *a = s ? mc_alloc(sizeof *a, "arrays") : NULL;
+    if (!a) {
+        storage_unref(s);
+        return NULL;
+    }
+    *a = (mc_array){ .refs = 1, .dtype = d, .rank = rank, .data = data, .storage = s };
+    if (rank) {
+        memcpy(a->dims, dims, (size_t)rank * sizeof *dims);
+        memcpy(a->strides, strides, (size_t)rank * sizeof *strides);
+    }
+    return a;
+}
+
+/* A released wrapper's memory is the caller's until the wrapping has succeeded. */
+static void keep_memory(void *arg)
+{
+    (void)arg;
+}
+
+static mc_array *array_alloc(mc_dtype d, int rank, const int64_t *dims, void *(*get)(size_t, const char *))
+{
+    int64_t bytes, strides[MC_MAX_RANK];
+    if (check_shape(d, rank, dims, &bytes) < 0) {
+        return NULL;
+    }
+    char *data = get((size_t)bytes, "arrays");
+    struct mc_storage *s = data ? storage_new(data, (size_t)bytes, NULL, NULL) : NULL;
+    if (!s) {
+        mc_free_pages(data);
+        return NULL;
+    }
+    mc_contiguous_strides(d, rank, dims, strides);
+    return array_on(s, d, rank, dims, strides, data);
+}
+
+/* ---- making arrays ---- */
+
+mc_array *mc_array_new(mc_dtype d, int rank, const int64_t *dims)
+{
+    return array_alloc(d, rank, dims, mc_calloc_pages);
+}
+
+mc_array *mc_array_empty(mc_dtype d, int rank, const int64_t *dims)
+{
+    mc_array *a = array_alloc(d, rank, dims, mc_alloc_pages);
+#if defined(MC_POISON)
+    if (a) { /* all ones is a NaN in every float, and no likely integer */
+        memset(a->data, d == MC_BOOL ? 1 : 0xff, a->storage->bytes);
+    }
+#endif
+    return a;
+}
+
+mc_array *mc_array_from(mc_dtype d, int rank, const int64_t *dims, const void *data)
+{
+    mc_array *a = mc_array_empty(d, rank, dims);
+    if (a && a->storage->bytes) {
+        memcpy(a->data, data, a->storage->bytes);
+    }
+    return a;
+}
+
+/* Lowest and one past the highest byte that the elements touch, relative to the first; 0, 0 if none. */
+static bool extent(mc_dtype d, int rank, const int64_t *dims, const int64_t *strides, int64_t *lo, int64_t *hi)
+{
+    *lo = *hi = 0;
+    if (mc_dims_count(rank, dims) == 0) {
+        return true;
+    }
+    *hi = mc_dtypes[d].size;
+    for (int i = 0; i < rank; i++) {
+        int64_t span, *end = strides[i] < 0 ? lo : hi;
+        if (!mc_mul_i64(strides[i], dims[i] - 1, &span) || !mc_add_i64(*end, span, end)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+mc_array *mc_array_wrap(mc_dtype d, int rank, const int64_t *dims, const int64_t *strides, void *data,
+                        void (*release)(void *arg), void *arg)
+{
+    int64_t bytes, lo, hi, dense[MC_MAX_RANK];
+    if (check_shape(d, rank, dims, &bytes) < 0) {
+        return NULL;
+    }
+    if (!data && bytes) {
+        mc_fail(MC_EARG, "mc_array_wrap: no memory was given for %lld bytes", (long long)bytes);
+        return NULL;
+    }
+    if (!strides) {
+        mc_contiguous_strides(d, rank, dims, dense);
+        strides = dense;
+    }
+    if (!extent(d, rank, dims, strides, &lo, &hi)) {
+        fail_shape(MC_ESHAPE, "mc_array_wrap: too large to count: the strides", rank, strides);
+        return NULL;
+    }
+    struct mc_storage *s = storage_new(data, (size_t)(hi - lo), keep_memory, NULL);
+    mc_array *a = array_on(s, d, rank, dims, strides, data);
+    if (a && release) {
+        s->release = release;
+        s->arg = arg;
+    }
+    return a;
+}
+
+mc_array *mc_array_scalar(mc_dtype d, double value)
+{
+    mc_array *a = mc_array_empty(d, MC_NOSHAPE);
+    if (a) {
+        mc_store_f64(d, a->data, value);
+    }
+    return a;
+}
+
+mc_array *mc_array_ref(const mc_array *a)
+{
+    mc_array *b = (mc_array *)(uintptr_t)a; /* counting owners does not change what is owned */
+    if (b) {
+        atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+    }
+    return b;
+}
+
+void mc_array_unref(mc_array **a)
+{
+    mc_array *b = a ? *a : NULL;
+    if (b && atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1) {
+        storage_unref(b->storage);
+        mc_free(b);
+    }
+    if (a) {
+        *a = NULL;
+    }
+}
+
+/* ---- asking ---- */
+
+mc_dtype mc_array_dtype(const mc_array *a)
+{
+    return a->dtype;
+}
+
+int mc_array_rank(const mc_array *a)
+{
+    return a->rank;
+}
+
+const int64_t *mc_array_dims(const mc_array *a)
+{
+    return a->dims;
+}
+
+const int64_t *mc_array_strides(const mc_array *a)
+{
+    return a->strides;
+}
+
+int64_t mc_array_size(const mc_array *a)
+{
+    return mc_dims_count(a->rank, a->dims);
+}
+
+void *mc_array_data(const mc_array *a)
+{
+    return a->data;
+}
+
+int mc_array_is_contiguous(const mc_array *a)
+{
+    int64_t step = mc_dtypes[a->dtype].size;
+    for (int i = a->rank - 1; i >= 0; i--) {
+        if (a->dims[i] != 1 && a->strides[i] != step) {
+            return mc_array_size(a) == 0;
+        }
+        step *= MC_MAX(a->dims[i], (int64_t)1);
+    }
+    return 1;
+}
+
+bool mc_array_overlaps(const mc_array *a, const mc_array *b)
+{
+    int64_t alo = 0, ahi = 0, blo = 0, bhi = 0;
+    extent(a->dtype, a->rank, a->dims, a->strides, &alo, &ahi);
+    extent(b->dtype, b->rank, b->dims, b->strides, &blo, &bhi);
+    intptr_t at = (intptr_t)a->data, bt = (intptr_t)b->data;
+    return ahi > alo && bhi > blo && at + alo < bt + bhi && bt + blo < at + ahi;
+}
+
+/* ---- views ---- */
+
+mc_array *mc_array_view(const mc_array *a, int rank, const int64_t *dims, const int64_t *strides, char *data)
+{
+    atomic_fetch_add_explicit(&a->storage->refs, 1, memory_order_relaxed);
+    return array_on(a->storage, a->dtype, rank, dims, strides, data);
+}
+
+mc_array *mc_array_slice(const mc_array *a, int axis, int64_t start, int64_t count, int64_t step)
+{
+    int64_t last, dims[MC_MAX_RANK], strides[MC_MAX_RANK];
+    if (!a || axis < 0 || axis >= a->rank) {
+        mc_fail(MC_EARG, "mc_array_slice: axis %d of an array with %d axes", axis, a ? a->rank : 0);
+        return NULL;
+    }
+    int64_t n = a->dims[axis];
+    bool fits = count >= 0 && start >= 0 && start <= n && step != 0;
+    if (fits && count > 0) {
+        fits = mc_mul_i64(count - 1, step, &last) && mc_add_i64(last, start, &last) && start < n && last >= 0 &&
+               last < n;
+    }
+    if (!fits) {
+        mc_fail(MC_EINDEX, "mc_array_slice: %lld elements from %lld in steps of %lld do not lie in an axis of length %lld",
+                (long long)count, (long long)start, (long long)step, (long long)n);
+        return NULL;
+    }
+    memcpy(dims, a->dims, sizeof dims);
+    memcpy(strides, a->strides, sizeof strides);
+    dims[axis] = count;
+    strides[axis] *= count > 1 ? step : 1; /* a lone element needs no step, which may be huge */
+    return mc_array_view(a, a->rank, dims, strides, a->data + (count ? start * a->strides[axis] : 0));
+}
+
+mc_array *mc_array_transpose(const mc_array *a, const int *axes)
+{
+    int64_t dims[MC_MAX_RANK] = { 0 }, strides[MC_MAX_RANK] = { 0 };
+    unsigned seen = 0;
+    if (!a) {
+        mc_fail(MC_EARG, "mc_array_transpose: no array");
+        return NULL;
+    }
+    for (int i = 0; i < a->rank; i++) {
+        int from = axes ? axes[i] : a->rank - 1 - i;
+        if (from < 0 || from >= a->rank || seen >> from & 1) {
+            mc_fail(MC_EARG, "mc_array_transpose: axis %d is named twice or is not one of %d", from, a->rank);
+            return NULL;
+        }
+        seen |= 1u << from;
+        dims[i] = a->dims[from];
+        strides[i] = a->strides[from];
+    }
+    return mc_array_view(a, a->rank, dims, strides, a->data);
+}
+
+/* ---- reshaping ---- */
+
+/* Fills in the one -1, and checks that the element counts agree. */
+static mc_status complete_dims(const mc_array *a, int rank, const int64_t *dims, int64_t *out)
+{
+    int hole = -1;
+    int64_t have = mc_array_size(a), known;
+    if (rank < 0 || rank > MC_MAX_RANK || (rank > 0 && !dims)) {
+        return mc_fail(MC_ESHAPE, "mc_array_reshape: an array cannot have %d axes: at most %d", rank, MC_MAX_RANK);
+    }
+    for (int i = 0; i < rank; i++) {
+        out[i] = dims[i];
+        if (dims[i] == -1 && hole < 0) {
+            hole = i;
+            out[i] = 1;
+        }
+    }
+    known = mc_dims_count(rank, out);
+    if (hole >= 0 && known > 0 && have % known == 0) {
+        out[hole] = have / known;
+        known = have;
+    }
+    if (known != have || (hole >= 0 && known == 0 && out[hole] == 1)) { /* 0 = ? * 0 says nothing */
+        struct mc_str text = { 0 };
+        mc_dims_text(&text, a->rank, a->dims);
+        mc_str_add(&text, " to ");
+        mc_dims_text(&text, rank, dims);
+        mc_status s = text.bad ? MC_EMEMORY : mc_fail(MC_ESHAPE, "mc_array_reshape: cannot go from %s", text.s);
+        mc_str_free(&text);
+        return s;
+    }
+    return MC_OK;
+}
+
+/* Strides of a's elements under new dims, where they exist.  Axes of length 1 do not matter, so both
+ * shapes are cut into the shortest groups of axes with equal products; a group can be regrouped when
+ * the old axes in it lie behind one another in memory. */
+static bool regroup(const mc_array *a, int rank, const int64_t *dims, int64_t *strides)
+{
+    int64_t old[MC_MAX_RANK], step[MC_MAX_RANK];
+    int n = 0;
+    for (int i = 0; i < a->rank; i++) {
+        if (a->dims[i] != 1) {
+            old[n] = a->dims[i];
+            step[n++] = a->strides[i];
+        }
+    }
+    int i = 0, j = 0;
+    while (i < n && j < rank) {
+        int64_t from = old[i], to = dims[j];
+        int i1 = i + 1, j1 = j + 1;
+        while (from != to) {
+            if (from < to) {
+                from *= old[i1++];
+            } else {
+                to *= dims[j1++];
+            }
+        }
+        for (int k = i; k + 1 < i1; k++) {
+            if (step[k] != step[k + 1] * old[k + 1]) {
+                return false;
+            }
+        }
+        int64_t s = step[i1 - 1];
+        for (int k = j1 - 1; k >= j; k--) {
+            strides[k] = s;
+            s *= dims[k];
+        }
+        i = i1;
+        j = j1;
+    }
+    for (; j < rank; j++) { /* what is left has length 1 */
+        strides[j] = mc_dtypes[a->dtype].size;
+    }
+    return true;
+}
+
+mc_array *mc_array_reshape(const mc_array *a, int rank, const int64_t *dims)
+{
+    int64_t full[MC_MAX_RANK], strides[MC_MAX_RANK];
+    if (!a) {
+        mc_fail(MC_EARG, "mc_array_reshape: no array");
+        return NULL;
+    }
+    if (complete_dims(a, rank, dims, full) < 0) {
+        return NULL;
+    }
+    if (mc_array_is_contiguous(a)) {
+        mc_contiguous_strides(a->dtype, rank, full, strides);
+        return mc_array_view(a, rank, full, strides, a->data);
+    }
+    if (regroup(a, rank, full, strides)) {
+        return mc_array_view(a, rank, full, strides, a->data);
+    }
+    mc_array *flat = mc_array_copy(a);
+    if (!flat) {
+        return NULL;
+    }
+    mc_contiguous_strides(a->dtype, rank, full, strides);
+    mc_array *r = mc_array_view(flat, rank, full, strides, flat->data);
+    mc_array_unref(&flat);
+    return r;
+}

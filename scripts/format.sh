@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# format.sh [--check]: clang-format for the .c files.  Tables (initialisers that span lines) and headers
-# are aligned by hand and left alone.
+# format.sh [--check]: clang-format for the bodies of functions in .c files.  What is aligned by hand
+# is left alone: headers, tables, macros, declarations.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 changed=0
 for file in $(git ls-files 'src/*.c' 'tests/*.c' 'tools/*.c' 'examples/*.c'); do
-    # from:to of what lies outside of tables
+    # from:to of each body, without the tables (initialisers that span lines) in it
     lines=$(awk '
-        function close_range() { if (from && NR > from) print "--lines=" from ":" NR - 1; from = 0 }
-        !table && /= *\{$/ || /= *\{ *\/\*.*\*\/$/ { close_range(); match($0, /^ */); table = 1; depth = RLENGTH; next }
-        table { match($0, /^ */); if (RLENGTH == depth && /^ *\};/) table = 0; next }
-        !from { from = NR }
-        END { NR++; close_range() }' "$file")
+        function stop() { if (from && NR > from) print "--lines=" from ":" NR - 1; from = 0 }
+        /^\}/ { stop(); body = table = 0 }
+        body && !table && (/= *\{$/ || /= *\{[^}]*$/) { stop(); table = 1 }
+        body && !table && !from && !/^ *(#|\/\*)/ { from = NR }
+        body && /^ *#/ { stop() }
+        table && /\};$/ { table = 0 }
+        /^\{$/ { body = 1 }' "$file")
     [ -n "$lines" ] || continue
     new=$(clang-format $lines "$file"; echo x)
     if [ "$new" != "$(cat "$file"; echo x)" ]; then

@@ -56,17 +56,17 @@ bench: all ## SUITE=ops: ours and other libraries' in one run, with the ratios
 	@bench/.venv/bin/python bench/compare.py --suite $(SUITE) --ours $(BUILD)/monochord
 
 asan: ## the everyday tests under the address and undefined-behaviour sanitizers
-	$(setup)
+	$(setup) sanitizers
 	$(call build,$(BUILD)-asan,-DMONOCHORD_SANITIZE=address$(,)undefined -DMONOCHORD_POISON=ON)
 	@UBSAN_OPTIONS=print_stacktrace=1 $(call tests,$(BUILD)-asan) $(WHAT)
 
 tsan: ## the everyday tests under the thread sanitizer
-	$(setup)
+	$(setup) sanitizers
 	$(call build,$(BUILD)-tsan,-DMONOCHORD_SANITIZE=thread)
 	@TSAN_OPTIONS=halt_on_error=1 $(call tests,$(BUILD)-tsan) $(WHAT)
 
 fuzz: ## each tests/fuzz_*.c under the sanitizers for FUZZ_SECONDS=30
-	$(setup)
+	$(setup) sanitizers
 	$(call build,$(BUILD)-asan,-DMONOCHORD_SANITIZE=address$(,)undefined -DMONOCHORD_POISON=ON)
 	@for f in $(patsubst tests/%.c,%,$(wildcard tests/fuzz_*.c)); do \
 	    echo "$$f for $(FUZZ_SECONDS) s"; \

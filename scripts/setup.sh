@@ -12,6 +12,7 @@ make         has_make               make
 cmake        has_cmake              cmake
 pkg-config   has_pkg-config         pkg-config
 nm           has_nm                 binutils
+sanitizers   sanitizers_work        libc6-dev
 clang-format has_clang-format       clang-format
 git          has_git                git
 python3      has_python3            python3
@@ -21,6 +22,8 @@ compiles() { echo '#include <stdio.h>
 int main(void) { return 0; }' | "$1" -x "$2" - -o /dev/null 2>/dev/null; }
 cc_works() { compiles "${CC:-cc}" c; }
 cxx_works() { compiles "${CXX:-c++}" c++; }
+sanitizers_work() { echo 'int main(void) { return 0; }' |
+    "${CC:-cc}" -fsanitize=address,undefined -x c - -o /dev/null 2>/dev/null; }
 venv_works() { python3 -c 'import venv, ensurepip' 2>/dev/null; }
 is_there() {
     case $1 in
@@ -38,6 +41,7 @@ for need in "$@"; do
         case $need in
             cc) packages="${CC##*/} libc6-dev" ;;
             c++) packages="${CC##*/} g++" ;;
+            sanitizers) packages="libclang-rt-$("$CC" -dumpversion | cut -d. -f1)-dev" ;;
         esac
     fi
     is_there "$test" || missing+=($packages)

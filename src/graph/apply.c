@@ -1,0 +1,318 @@
+/* apply.c: the one way to apply an op.  Here literals take the dtype of what they meet, scalar ops
+ * get operands of one dtype and rank, and everything else goes to the op's own infer.
+ *
+ * Invariant: the operands of a scalar node have the node's rank or rank 0, and (but for where's
+ * condition) one dtype. */
+#include "graph/graph.h"
+
+/* ---- dtypes ---- */
+
+mc_node *mc_cast_to(mc_node *x, mc_dtype d)
+{
+    if (mc_is_error(x) || x->type.dtype == d) {
+        return x;
+    }
+    if (mc_is_const(x)) {
+        return mc_node_const(x->graph, mc_array_cast(x->value, d), false);
+    }
+    int64_t v = d;
+    struct mc_attr to = { .kind = ATTR_DTYPE, .n = 1, .ints = &v };
+    return mc_node_make(x->graph, mc_op_find("cast"), 1, &x, &to);
+}
+
+/* The dtype in which the operands meet.  A weak literal follows the others: a real one any float
+ * among them, a whole one anything. */
+static mc_dtype meet(int nin, mc_node *const *in, int from)
+{
+    bool strong = false, real = false;
+    mc_dtype d = MC_BOOL;
+    for (int i = from; i < nin; i++) {
+        if (!in[i]->weak) {
+            d = strong ? mc_dtype_promote(d, in[i]->type.dtype) : in[i]->type.dtype;
+            strong = true;
+        } else {
+            real |= mc_is_float(in[i]->type.dtype);
+        }
+    }
+    if (strong && (mc_is_float(d) || !real)) {
+        if (mc_is_float(d)) {
+            return d;
+        }
+        for (int i = from; i < nin; i++) { /* int8 + 300 is int16 */
+            d = in[i]->weak ? mc_dtype_promote(d, in[i]->type.dtype) : d;
+        }
+        return d;
+    }
+    if (real) {
+        return mc_dtype_floatX();
+    }
+    d = in[from]->type.dtype;
+    for (int i = from + 1; i < nin; i++) {
+        d = mc_dtype_promote(d, in[i]->type.dtype);
+    }
+    return d;
+}
+
+static mc_status meet_for(const struct mc_op *op, int nin, mc_node *const *in, mc_dtype *d)
+{
+    *d = meet(nin, in, op->typing == TYPE_WHERE ? 1 : 0);
+    if ((op->typing == TYPE_FLOAT || op->typing == TYPE_DIV) && !mc_is_float(*d)) {
+        *d = op->typing == TYPE_DIV ? mc_dtype_floatX() : mc_dtype_to_float(*d);
+    }
+    if (op->typing == TYPE_BITS && mc_is_float(*d)) {
+        return mc_fail(MC_ETYPE, "%s: needs integers or bool, not %s", op->name, mc_dtype_name(*d));
+    }
+    if (*d == MC_BOOL && op->typing == TYPE_SAME && (strcmp(op->name, "sub") == 0 || strcmp(op->name, "neg") == 0)) {
+        return mc_fail(MC_ETYPE, "%s: not defined for bool; use xor or invert", op->name);
+    }
+    return MC_OK;
+}
+
+/* ---- ranks ---- */
+
+/* x with `rank` axes: new ones of size 1 in front. */
+static mc_node *pad_rank(mc_node *x, int rank)
+{
+    if (x->type.rank == rank || x->type.rank == 0) {
+        return x;
+    }
+    int64_t order[MC_MAX_RANK];
+    int more = rank - x->type.rank;
+    for (int i = 0; i < rank; i++) {
+        order[i] = i < more ? -1 : i - more;
+    }
+    struct mc_attr a = { .kind = ATTR_INTS, .n = rank, .ints = order };
+    return mc_node_make(x->graph, mc_op_find("dimshuffle"), 1, &x, &a);
+}
+
+/* ---- applying ---- */
+
+/* Literals among themselves stay a literal: 0.5 * (1 + alpha) still takes the dtype of what it meets. */
+static mc_node *fold_literals(mc_graph *g, const struct mc_op *op, mc_node *const *in)
+{
+    bool real = op->typing == TYPE_FLOAT || op->typing == TYPE_DIV;
+    mc_array *value[4] = { 0 }, *y = NULL;
+    for (int i = 0; i < op->arity; i++) {
+        real |= mc_is_float(in[i]->type.dtype);
+    }
+    mc_dtype d = real ? MC_FLOAT64 : MC_INT64;
+    struct mc_node n = { .op = op, .graph = g, .nin = op->arity };
+    bool ok = (y = mc_array_empty(op->typing == TYPE_BOOL ? MC_BOOL : op->typing == TYPE_INT64 ? MC_INT64 : d, 0, NULL)) != NULL;
+    for (int i = 0; ok && i < op->arity; i++) {
+        value[i] = mc_array_cast(in[i]->value, op->typing == TYPE_WHERE && i == 0 ? MC_BOOL : d);
+        ok = value[i] != NULL;
+    }
+    ok = ok && op->eval(&n, value, &y) == MC_OK;
+    for (int i = 0; i < op->arity; i++) {
+        mc_array_unref(&value[i]);
+    }
+    if (!ok) {
+        mc_array_unref(&y);
+        return mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
+    }
+    return mc_node_const(g, y, y->dtype != MC_BOOL);
+}
+
+static mc_node *apply_scalar(mc_graph *g, const struct mc_op *op, mc_node *const *in)
+{
+    mc_node *arg[4];
+    mc_dtype d;
+    int rank = 0;
+    bool literals = true;
+
+    for (int i = 0; i < op->arity; i++) {
+        literals &= in[i]->weak;
+    }
+    if (literals && op->typing != TYPE_BITS) {
+        return fold_literals(g, op, in);
+    }
+    if (meet_for(op, op->arity, in, &d) < 0) {
+        return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
+    }
+    for (int i = 0; i < op->arity; i++) {
+        rank = MC_MAX(rank, in[i]->type.rank);
+    }
+    for (int i = 0; i < op->arity; i++) {
+        mc_dtype to = op->typing == TYPE_WHERE && i == 0 ? MC_BOOL : d;
+        arg[i] = mc_cast_to(in[i], to);
+        if (mc_is_const(arg[i]) && arg[i]->weak) {
+            arg[i] = mc_node_const(g, mc_array_ref(arg[i]->value), false);
+        }
+        if (mc_is_error(arg[i])) {
+            return g->error;
+        }
+        arg[i] = pad_rank(arg[i], rank);
+    }
+    return mc_node_make(g, op, op->arity, arg, NULL);
+}
+
+/* Literals become what they would be alone; formulas and built ops become what they stand for. */
+static mc_node *apply_other(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    if (op->build) {
+        return op->build(g, nin, in, attr);
+    }
+    if (op->formula && !(op->flags & OP_EXPANDS)) {
+        return mc_formula_expand(g, op, nin, in, attr);
+    }
+    mc_node *few[8], **arg = nin <= 8 ? few : mc_arena_alloc(&g->arena, (size_t)nin * sizeof *arg);
+    if (!arg) {
+        return mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
+    }
+    for (int i = 0; i < nin; i++) {
+        arg[i] = !in[i]->weak ? in[i] : mc_is_float(in[i]->type.dtype) ? mc_cast_to(in[i], mc_dtype_floatX())
+                                      : mc_node_const(g, mc_array_ref(in[i]->value), false);
+        if (arg[i]->weak) { /* floatX is float64 already */
+            arg[i] = mc_node_const(g, mc_array_ref(in[i]->value), false);
+        }
+    }
+    return mc_node_make(g, op, nin, arg, attr);
+}
+
+/* The arguments a message can show: "x: float32[?, 784], W: float32[512, 10]". */
+static void describe(struct mc_str *out, int nin, mc_node *const *in)
+{
+    for (int i = 0; i < nin && i < 4; i++) {
+        if (!in[i]) {
+            continue;
+        }
+        mc_str_add(out, i ? ", " : "");
+        mc_node_print(out, in[i], 2);
+        mc_str_add(out, ": ");
+        mc_type_text(out, &in[i]->type);
+    }
+}
+
+/* Says the op, its inputs with their types and the user's line behind what infer said. */
+static mc_node *explain(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in)
+{
+    struct mc_str said = { 0 }, args = { 0 };
+    mc_status code = mc_last_status();
+    mc_str_add(&said, mc_last_error());
+    if (strncmp(said.s ? said.s : "", op->name, strlen(op->name)) != 0) {
+        struct mc_str named = { 0 };
+        mc_str_addf(&named, "%s: %s", op->name, said.s ? said.s : "");
+        mc_str_free(&said);
+        said = named;
+    }
+    describe(&args, nin, in);
+    mc_node *e = mc_node_fail(g, code, "%s  [%s]", said.s ? said.s : "", args.s ? args.s : "");
+    mc_str_free(&said);
+    mc_str_free(&args);
+    return e;
+}
+
+mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    const struct mc_signature *s = op->sig;
+    bool gaps = op->build || op->formula;
+    for (int i = 0; i < nin; i++) {
+        if (!in[i] && gaps && i < s->ntensor && s->param[i].optional) {
+            continue;
+        }
+        if (!in[i]) {
+            return mc_node_fail(g, MC_EARG, "%s: argument %d is missing (NULL)", op->name, i + 1);
+        }
+        if (in[i]->graph != g) {
+            return mc_node_fail(g, MC_EARG, "%s: argument %d belongs to another graph", op->name, i + 1);
+        }
+        if (mc_is_error(in[i])) {
+            return g->error;
+        }
+        if (in[i]->nout != 1) {
+            return mc_node_fail(g, MC_EARG, "%s: argument %d is a tuple; take one of its items", op->name, i + 1);
+        }
+    }
+    if (op->flags & OP_LEAF) {
+        return mc_node_fail(g, MC_EARG, "%s cannot be applied", op->name);
+    }
+    if (nin > s->ntensor && !s->variadic) {
+        return mc_node_fail(g, MC_EARG, "%s takes %d arguments, not %d: %s(%s)", op->name, s->ntensor, nin, op->name,
+                            op->params);
+    }
+    int need = 0;
+    while (need < s->ntensor && !s->param[need].optional) {
+        need++;
+    }
+    if (nin < need) {
+        return mc_node_fail(g, MC_EARG, "%s needs the argument '%s': %s(%s)", op->name, s->param[nin].name, op->name,
+                            op->params);
+    }
+    if (g->status < 0 && g->nodes.n == 0) {
+        return g->error;
+    }
+    const struct mc_place *place = g->place;
+    mc_status before = g->status;
+    g->place = NULL; /* the message is completed first, the caret comes last */
+    char *message = g->message;
+    g->message = NULL;
+    g->status = MC_OK;
+    mc_node *n = op->arity ? apply_scalar(g, op, in) : apply_other(g, op, nin, in, attr);
+    bool failed = g->status < 0;
+    mc_graph_clear_error(g);
+    g->message = message;
+    g->status = before;
+    g->place = place;
+    return failed || mc_is_error(n) ? explain(g, op, nin, in) : n;
+}
+
+mc_node *mc_call_op(mc_graph *g, const char *name, int nin, mc_node *const *in, const char *attrs, ...)
+{
+    if (!g) {
+        return NULL;
+    }
+    const struct mc_op *op = NULL;
+    for (size_t i = 0; i < g->custom.n && !op; i++) {
+        op = strcmp(g->custom.at[i]->name, name) == 0 ? g->custom.at[i] : NULL;
+    }
+    op = op ? op : mc_op_find(name);
+    if (!op) {
+        return mc_node_fail(g, MC_EARG, "there is no op '%s'", name);
+    }
+    struct mc_attr attr[16] = { 0 };
+    struct mc_str text = { 0 };
+    if (attrs) {
+        va_list ap;
+        va_start(ap, attrs);
+        mc_str_addv(&text, attrs, ap);
+        va_end(ap);
+    }
+    struct mc_arena_mark mark = mc_arena_mark(&g->arena);
+    mc_status s = mc_attrs_parse(g, op, text.s, attr);
+    mc_str_free(&text);
+    if (s < 0) {
+        return g->error;
+    }
+    (void)mark; /* attributes live in the graph's arena: a few bytes a call */
+    return mc_apply(g, op, nin, in, attr);
+}
+
+mc_node *mc_op(mc_graph *g, const char *op, int n, mc_node *const *args, const char *attrs)
+{
+    if (!g || !op) {
+        return g ? mc_node_fail(g, MC_EARG, "op: no name") : NULL;
+    }
+    return mc_call_op(g, op, n, args, attrs ? "%s" : NULL, attrs);
+}
+
+mc_node *mc_size_of(mc_node *x, int axis)
+{
+    if (mc_is_error(x)) {
+        return x;
+    }
+    if (axis < 0) {
+        axis += x->type.rank;
+    }
+    if (axis < 0 || axis >= x->type.rank) {
+        return mc_node_fail(x->graph, MC_ESHAPE, "size: rank %d has no axis %d", x->type.rank, axis);
+    }
+    if (x->type.dims[axis] >= 0) {
+        return mc_node_int(x->graph, x->type.dims[axis]);
+    }
+    return mc_call_op(x->graph, "size", 1, &x, "axis=%d", axis);
+}
+
+mc_node *mc_shape_of(mc_node *x)
+{
+    return mc_is_error(x) ? x : mc_call_op(x->graph, "shape", 1, &x, NULL);
+}

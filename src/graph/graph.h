@@ -1,0 +1,222 @@
+/* graph.h: nodes, their types, and the text form.
+ *
+ * A graph is an arena of immutable nodes.  Two nodes with the same op, inputs and attributes are one
+ * node, so "the same expression" is pointer equality everywhere above.  A node only ever points at
+ * older nodes (smaller ids): walking ids upwards is a topological order, and no traversal recurses.
+ *
+ * What an op is stands here (struct mc_op); which ops there are stands in src/op. */
+#ifndef MC_GRAPH_H
+#define MC_GRAPH_H
+
+#include "value/value.h"
+
+/* ---- types: dtype, rank, and sizes where known ---- */
+struct mc_type {
+    mc_dtype dtype;
+    int rank;
+    int64_t dims[MC_MAX_RANK]; /* -1: not known before the call; 1: broadcasts */
+};
+struct mc_type mc_type_make(mc_dtype d, int rank, const int64_t *dims); /* dims NULL: unknown */
+bool mc_type_equal(const struct mc_type *a, const struct mc_type *b);
+void mc_type_text(struct mc_str *out, const struct mc_type *t);          /* "float32[?, 784]" */
+
+/* ---- attributes: what an op knows besides its inputs ---- */
+enum mc_attr_kind {
+    ATTR_TENSOR,   /* not an attribute: a node */
+    ATTR_TENSORS,  /* all further positional arguments are nodes */
+    ATTR_INT, ATTR_BOOL, ATTR_REAL, ATTR_DTYPE, ATTR_TEXT,
+    ATTR_INTS,     /* a list */
+    ATTR_AXES      /* None (all), one axis or a list; normalised to sorted non-negative by infer helpers */
+};
+struct mc_attr {
+    enum mc_attr_kind kind;
+    bool none;             /* None was given, or it is the default */
+    int n;                 /* of ints; 1 for INT, BOOL, DTYPE */
+    int64_t *ints;
+    double real;
+    const char *text;
+};
+struct mc_param {          /* one parameter of an op, from its signature */
+    const char *name;
+    enum mc_attr_kind kind;
+    bool optional;         /* "b=None" for tensors; has a default for attributes */
+    struct mc_attr dflt;
+};
+struct mc_signature {
+    int nparam, ntensor, nattr; /* ntensor: tensor parameters, the variadic one not counted */
+    bool variadic;
+    const struct mc_param *param; /* tensors first, then attributes */
+};
+
+/* ---- ops ---- */
+enum {
+    OP_COMMUTES   = 1 << 0,  /* a op b == b op a */
+    OP_ASSOCIATES = 1 << 1,
+    OP_MONOTONE   = 1 << 2,  /* strictly increasing: argmax goes through */
+    OP_COSTLY     = 1 << 3,  /* worth keeping rather than computing again: exp, tanh, ... */
+    OP_IMPURE     = 1 << 4,  /* never shared, never folded: print_, assert_ */
+    OP_VIEW       = 1 << 5,  /* result i may be a view of input 0's memory */
+    OP_EXPANDS    = 1 << 6,  /* a formula that stays a node until lowering */
+    OP_HIDDEN     = 1 << 7,  /* made by passes only: no public function, not in the manual */
+    OP_NOFOLD     = 1 << 8,  /* result much larger than the inputs */
+    OP_RANDOM     = 1 << 9,
+    OP_LEAF       = 1 << 10, /* input, constant, shared: made by their own functions */
+    OP_REDUCES    = 1 << 11  /* attribute 0 is axis, attribute 1 is keepdims */
+};
+enum mc_typing {           /* how a scalar op's result dtype follows from its inputs' */
+    TYPE_SAME,             /* promote */
+    TYPE_FLOAT,            /* promote, integers become floats */
+    TYPE_DIV,              /* like FLOAT, but two integers give floatX */
+    TYPE_BOOL,             /* computed in the promoted type, result bool */
+    TYPE_WHERE,            /* input 0 becomes bool, the others promote */
+    TYPE_BITS,             /* integers and bool only */
+    TYPE_INT64
+};
+/* One op's arguments at the time its type is inferred: while building (sizes may be -1, values only
+ * of constants) and again when a plan is made (all sizes known, values where host code needs them). */
+struct mc_infer {
+    const struct mc_op *op;
+    mc_graph *graph;                /* NULL when planning */
+    int nin;
+    const struct mc_type *in;
+    const mc_array *const *value;   /* value[i] may be NULL */
+    const struct mc_attr *attr;
+    int nout;                       /* set by infer when it is not op->nout */
+    struct mc_type out[16];
+};
+struct mc_op {
+    const char *name;
+    const char *params;             /* "x, axis=None:axes, keepdims=False:bool" */
+    unsigned flags;
+    int nout;                       /* results; more than one: the node is a tuple of items */
+    mc_status (*infer)(struct mc_infer *in);
+    /* The symbolic size of one axis of a result, as a node over the inputs' sizes; NULL: not known. */
+    mc_node *(*size)(mc_node *n, int item, int axis);
+    /* The reference: in[] as they come (any strides), out[] made to the inferred type, C order. */
+    mc_status (*eval)(const mc_node *n, mc_array *const *in, mc_array *const *out);
+    /* d cost / d input `wrt`, given g[i] = d cost / d result i (NULL: none).  NULL back: disconnected. */
+    mc_node *(*grad)(mc_node *n, int wrt, mc_node *const *g);
+    const char *dx[4];              /* the same as formulas over parameter names, y and g; used if grad is NULL */
+    const char *formula;            /* what a formula op stands for, over parameter names */
+    /* Made of other ops at once, in C: no node of this op exists.  in[i] is NULL for an optional one not given. */
+    mc_node *(*build)(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr);
+    const char *doc;
+    /* scalar ops only */
+    enum mc_typing typing;
+    int arity;                      /* > 0: a scalar op */
+    const char *code, *icode;       /* C expression over a, b, c for floats; for integers (NULL: the same) */
+    double lo, hi;                  /* test domain */
+    void (*print)(struct mc_str *out, const mc_node *n, void (*arg)(struct mc_str *out, const mc_node *n, int i, void *ctx),
+                  void *ctx);       /* own notation, e.g. x[1:2]; NULL: name(args) */
+    int index;                      /* in the table of ops, set at start */
+    const struct mc_signature *sig; /* parsed from params at start */
+    const struct mc_custom *custom; /* a user's op */
+    unsigned char disconnected;     /* bit i: input i has no gradient (custom and structured ops without grad) */
+};
+/* Defined by src/op: what a formula op stands for, and the table of all ops, signatures parsed.  Both NULL/-1 safe. */
+mc_node *mc_formula_expand(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr);
+const struct mc_op *mc_op_find(const char *name);
+const struct mc_op *mc_op_at(int i);
+mc_status mc_signature_parse(const char *params, struct mc_arena *a, struct mc_signature *out);
+
+/* ---- nodes ---- */
+struct mc_node {
+    const struct mc_op *op;
+    mc_graph *graph;
+    uint32_t id;
+    int nin;
+    mc_node **in;
+    const struct mc_attr *attr;    /* op->sig->nattr of them */
+    struct mc_type type;           /* of the only result; of item 0 for a tuple */
+    int nout;
+    const struct mc_type *types;   /* of all results; &type when there is one */
+    int item;                      /* "item" nodes: which result of in[0] */
+    bool weak;                     /* a literal without dtype: takes the other operand's */
+    mc_array *value;               /* constants */
+    struct mc_shared *shared;
+    const char *name;              /* NULL: none */
+    const char *file;              /* where the user made it; NULL: unknown */
+    int line;
+    uint64_t hash;
+};
+struct mc_shared {
+    _Atomic int refs;
+    char *name;
+    struct mc_type type;           /* what may be put in */
+    mc_array *value;
+    pthread_mutex_t lock;
+    uint64_t version;              /* counts sets: plans watch it */
+    int random;                    /* next stream number, for random streams */
+    bool is_random;
+};
+struct mc_graph {
+    struct mc_arena arena;
+    VEC(mc_node *) nodes;          /* by id */
+    struct { uint32_t *slot; size_t cap, n; } cons;
+    struct mc_dict names;          /* name -> node */
+    VEC(struct mc_shared *) shareds;
+    VEC(struct mc_op *) custom;
+    VEC(struct mc_default_update) defaults;
+    mc_node *error;                /* the error node, made first so that it is always there */
+    mc_status status;
+    char *message;                 /* the first mistake */
+    const struct mc_place *place;  /* the formula being read, for carets; NULL: none */
+};
+struct mc_place { const char *text; size_t at; };
+struct mc_default_update { struct mc_shared *shared; mc_node *value; };
+
+/* graph.c, node.c */
+extern const struct mc_op mc_op_error, mc_op_input, mc_op_constant, mc_op_shared, mc_op_item;
+mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr);
+mc_node *mc_node_const(mc_graph *g, mc_array *value, bool weak);      /* takes value over; equal values shared */
+mc_node *mc_node_number(mc_graph *g, mc_dtype d, double v);           /* exact for |v| < 2^53 */
+mc_node *mc_node_int(mc_graph *g, int64_t v);                         /* int64 scalar */
+mc_node *mc_node_ints(mc_graph *g, int n, const int64_t *v);          /* int64 vector */
+mc_node *mc_node_like(mc_node *like, double v);                       /* scalar constant of like's dtype */
+mc_node *mc_shared_leaf(mc_graph *g, struct mc_shared *s);
+mc_node *mc_node_fail(mc_graph *g, mc_status code, const char *fmt, ...) MC_PRINTF(3, 4); /* the error node */
+static inline bool mc_is_error(const mc_node *n) { return !n || n == n->graph->error; }
+static inline bool mc_is_const(const mc_node *n) { return n->op == &mc_op_constant; }
+bool mc_const_number(const mc_node *n, double *v);   /* a constant all of whose elements are v (broadcasts too) */
+bool mc_const_ints(const mc_node *n, int64_t *v, int max, int *count); /* small integer constant, rank 0 or 1 */
+mc_graph *mc_graph_of(int n, mc_node *const *nodes); /* the first non-error's graph; NULL if there is none */
+/* Where the user is: the wrappers of monochord_ops.h set it, nodes and messages carry it. */
+MC_API void mc_here(const char *file, int line);
+/* All nodes the outputs need, in id order (a topological order); the array is the caller's (mc_free). */
+mc_node **mc_graph_reach(int n, mc_node *const *outputs, size_t *count);
+
+/* apply.c: the one way to apply an op with its typing, weak literals, casts and broadcasting checks */
+mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr);
+mc_node *mc_call_op(mc_graph *g, const char *name, int nin, mc_node *const *in, const char *attrs, ...) MC_PRINTF(5, 6);
+mc_node *mc_cast_to(mc_node *x, mc_dtype d);         /* x itself if it has that dtype */
+mc_node *mc_size_of(mc_node *x, int axis);           /* int64 scalar: a constant if known */
+mc_node *mc_shape_of(mc_node *x);                    /* int64 vector */
+mc_status mc_broadcast(const struct mc_op *op, int nin, const struct mc_type *in, struct mc_type *out); /* sizes only */
+
+/* parse.c: formulas.  mc_expr evaluates one with names bound to nodes or attributes:
+ *     mc_expr(g, "dot(g, W.T)", (struct mc_bind[]){ { "g", gy }, { "W", w } }, 2) */
+struct mc_bind { const char *name; mc_node *node; const struct mc_attr *attr; };
+mc_node *mc_expr(mc_graph *g, const char *text, const struct mc_bind *bind, int nbind);
+extern const struct mc_op mc_op_tuple;               /* several nodes as one value: a formula with several results */
+/* Several values "a, b" or statements "W = e; b = e2": called for each; see struct mc_item_text. */
+struct mc_named { char *name; bool borrow, has_default; double dflt; mc_node *node; };
+mc_status mc_parse_list(mc_graph *g, const char *text, bool statements, struct mc_named **out, int *n);
+void mc_named_free(struct mc_named *v, int n);
+mc_status mc_attrs_parse(mc_graph *g, const struct mc_op *op, const char *text, struct mc_attr *out);
+
+/* index.c: attribute "spec" of subtensor and inc_subtensor: SPEC_N numbers for each axis of x.  A kind
+ * says whether a bound is absent, the number itself, or the op's input of that number. */
+enum { SPEC_INDEX, SPEC_START_KIND, SPEC_START, SPEC_STOP_KIND, SPEC_STOP, SPEC_STEP_KIND, SPEC_STEP, SPEC_N };
+enum { BOUND_NONE, BOUND_CONST, BOUND_INPUT };
+/* x with the region that `region` (an indexing of x) names set to y, or increased by it. */
+mc_node *mc_index_update(mc_node *region, mc_node *y, bool set);
+
+/* print.c */
+void mc_attr_text(struct mc_str *out, const struct mc_attr *a);
+void mc_node_print(struct mc_str *out, const mc_node *n, int depth); /* nested up to depth, then ... ; <0: all */
+/* replace.c: the nodes of out rebuilt with from[i] replaced by to[i] */
+mc_status mc_graph_replace(mc_graph *g, int n, mc_node *const *from, mc_node *const *to, int nout, mc_node **out);
+/* gradient entry used by formulas; set by src/grad at start so that graph need not include upwards */
+extern mc_node *(*mc_grad_hook)(mc_node *cost, mc_node *wrt);
+
+#endif

@@ -1,0 +1,204 @@
+/* index.c: x[...] taken apart into what ops can do: a basic part (slices and numbers: subtensor), new
+ * axes (dimshuffle), and index tensors (gather).  A mask stands for the index vectors of its True places. */
+#include "graph/parse.h"
+
+struct plan_index {
+    int64_t spec[MC_MAX_RANK * SPEC_N];
+    mc_node *in[1 + 3 * MC_MAX_RANK];      /* x and symbolic bounds */
+    int nin;
+    int64_t order[2 * MC_MAX_RANK];        /* dimshuffle behind the basic part */
+    int norder, kept;
+    bool basic, shuffled;
+    mc_node *index[MC_MAX_RANK];           /* index tensors, and the axis of each after the shuffle */
+    int64_t axis[MC_MAX_RANK];
+    int nindex;
+};
+
+static bool is_scalar_int(const struct val *v)
+{
+    return v->kind == V_INT || (v->kind == V_ATTR && v->attr->kind == ATTR_INT) ||
+           (v->kind == V_NODE && v->node && v->node->type.rank == 0 && !mc_is_float(v->node->type.dtype) &&
+            v->node->type.dtype != MC_BOOL);
+}
+
+static void bound(struct parser *p, struct plan_index *q, const struct val *v, int64_t *kind, int64_t *value)
+{
+    int64_t c;
+    int n;
+    if (v->kind == V_NONE) {
+        *kind = BOUND_NONE;
+    } else if (v->kind == V_INT) {
+        *kind = BOUND_CONST;
+        *value = v->i;
+    } else if (!is_scalar_int(v)) {
+        mc_parse_fail(p, v->at, "an index must be a whole number, a slice, a list, a tensor of integers or a mask");
+    } else {
+        mc_node *node = mc_val_node(p, v);
+        if (mc_const_ints(node, &c, 1, &n)) {
+            *kind = BOUND_CONST;
+            *value = c;
+        } else {
+            *kind = BOUND_INPUT;
+            *value = q->nin;
+            q->in[q->nin++] = node;
+        }
+    }
+}
+
+static void whole_axis(int64_t *spec)
+{
+    memset(spec, 0, SPEC_N * sizeof *spec);
+    spec[SPEC_STEP_KIND] = BOUND_CONST;
+    spec[SPEC_STEP] = 1;
+}
+
+/* How many axes of x an entry uses. */
+static int axes_used(const struct val *v)
+{
+    if (v->kind == V_NONE || v->kind == V_ELLIPSIS) {
+        return 0;
+    }
+    return v->kind == V_NODE && v->node && v->node->type.dtype == MC_BOOL && v->node->type.rank > 0 ? v->node->type.rank : 1;
+}
+
+static void one_entry(struct parser *p, struct plan_index *q, const struct val *v, int *axis, bool advanced)
+{
+    int64_t *spec = &q->spec[*axis * SPEC_N];
+    if (v->kind == V_NONE) {
+        q->order[q->norder++] = -1;
+        q->shuffled = true;
+        return;
+    }
+    whole_axis(spec);
+    if (v->kind == V_SLICE) {
+        bound(p, q, &v->item[0], &spec[SPEC_START_KIND], &spec[SPEC_START]);
+        bound(p, q, &v->item[1], &spec[SPEC_STOP_KIND], &spec[SPEC_STOP]);
+        if (v->item[2].kind != V_NONE) {
+            bound(p, q, &v->item[2], &spec[SPEC_STEP_KIND], &spec[SPEC_STEP]);
+            if (spec[SPEC_STEP_KIND] == BOUND_CONST && spec[SPEC_STEP] == 0) {
+                mc_parse_fail(p, v->item[2].at, "a slice cannot have step 0");
+            }
+        }
+        q->basic |= v->item[0].kind != V_NONE || v->item[1].kind != V_NONE || v->item[2].kind != V_NONE;
+    } else if (is_scalar_int(v) && !advanced) {
+        bound(p, q, v, &spec[SPEC_START_KIND], &spec[SPEC_START]);
+        spec[SPEC_INDEX] = 1;
+        q->basic = true;
+        ++*axis;
+        return;
+    } else {
+        mc_node *n = mc_val_node(p, v);
+        if (p->failed) {
+            return;
+        }
+        if (n->type.dtype == MC_BOOL && n->type.rank > 0) {
+            mc_node *where = mc_call_op(p->g, "nonzero", 1, &n, NULL);
+            for (int k = 0; k < n->type.rank && !mc_is_error(where); k++) {
+                whole_axis(&q->spec[*axis * SPEC_N]);
+                q->index[q->nindex] = mc_item(where, k);
+                q->axis[q->nindex++] = q->norder;
+                q->order[q->norder++] = q->kept++;
+                ++*axis;
+            }
+            return;
+        }
+        if (mc_is_float(n->type.dtype)) {
+            mc_parse_fail(p, v->at, "an index must be a whole number, a slice, a list, a tensor of integers or a mask");
+            return;
+        }
+        q->index[q->nindex] = n;
+        q->axis[q->nindex++] = q->norder;
+    }
+    q->order[q->norder++] = q->kept++;
+    ++*axis;
+}
+
+mc_node *mc_index_apply(struct parser *p, mc_node *x, struct val *item, int n)
+{
+    struct plan_index q = { .in = { x }, .nin = 1 };
+    mc_graph *g = p->g;
+    int used = 0, dots = 0, axis = 0;
+    bool advanced = false;
+
+    for (int i = 0; i < n; i++) {
+        if (item[i].kind == V_LIST) {
+            item[i] = (struct val){ .kind = V_NODE, .node = mc_val_node(p, &item[i]), .at = item[i].at, .dtype = -1 };
+        }
+        used += axes_used(&item[i]);
+        dots += item[i].kind == V_ELLIPSIS;
+        advanced |= item[i].kind == V_NODE && item[i].node && item[i].node->type.rank > 0;
+    }
+    if (dots > 1 || used > x->type.rank) {
+        return mc_node_fail(g, MC_ESHAPE, dots > 1 ? "only one ... may stand in an index" : "%d indices for a tensor of rank %d",
+                            used, x->type.rank);
+    }
+    for (int i = 0; i <= n && !p->failed; i++) {
+        bool fill = (i < n && item[i].kind == V_ELLIPSIS) || (i == n && !dots);
+        for (int k = used; fill && k < x->type.rank; k++) {
+            whole_axis(&q.spec[axis++ * SPEC_N]);
+            q.order[q.norder++] = q.kept++;
+        }
+        if (i < n && item[i].kind != V_ELLIPSIS) {
+            one_entry(p, &q, &item[i], &axis, advanced);
+        }
+    }
+    if (p->failed) {
+        return g->error;
+    }
+    if (q.norder > MC_MAX_RANK) {
+        return mc_node_fail(g, MC_ESHAPE, "the result would have more than %d axes", MC_MAX_RANK);
+    }
+    if (q.basic) {
+        struct mc_attr a = { .kind = ATTR_INTS, .n = x->type.rank * SPEC_N, .ints = q.spec };
+        x = mc_apply(g, mc_op_find("subtensor"), q.nin, q.in, &a);
+    }
+    if (q.shuffled && !mc_is_error(x)) {
+        struct mc_attr a = { .kind = ATTR_INTS, .n = q.norder, .ints = q.order };
+        x = mc_apply(g, mc_op_find("dimshuffle"), 1, &x, &a);
+    }
+    if (q.nindex && !mc_is_error(x)) {
+        mc_node *in[1 + MC_MAX_RANK] = { x };
+        for (int i = 0; i < q.nindex; i++) {
+            in[1 + i] = q.index[i];
+        }
+        struct mc_attr a = { .kind = ATTR_INTS, .n = q.nindex, .ints = q.axis };
+        x = mc_apply(g, mc_op_find("gather"), 1 + q.nindex, in, &a);
+    }
+    return x;
+}
+
+/* region = gather or subtensor of x, or one behind the other or behind a dimshuffle: undone from outside in. */
+mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
+{
+    if (!region || !y || mc_is_error(region) || mc_is_error(y)) {
+        return region && region->graph ? region->graph->error : NULL;
+    }
+    mc_graph *g = region->graph;
+    const char *name = region->op->name;
+    int64_t flag = set;
+    struct mc_attr a[2] = { { 0 }, { .kind = ATTR_BOOL, .n = 1, .ints = &flag } };
+    bool sub = strcmp(name, "subtensor") == 0, gather = strcmp(name, "gather") == 0;
+    if (!sub && !gather) {
+        return mc_node_fail(g, MC_EARG, "%s: the first argument must be an indexed tensor like x[2:4], not %s(...)",
+                            set ? "set_subtensor" : "inc_subtensor", name);
+    }
+    mc_node *in[2 + 3 * MC_MAX_RANK] = { region->in[0], y };
+    for (int i = 1; i < region->nin; i++) {
+        in[1 + i] = region->in[i];
+    }
+    a[0] = region->attr[0];
+    mc_node *x = region->in[0];
+    const struct mc_op *op = mc_op_find(sub ? "subtensor_update" : "gather_update");
+    if (y->type.dtype != x->type.dtype) {
+        if (!y->weak && mc_dtype_promote(x->type.dtype, y->type.dtype) != x->type.dtype) {
+            return mc_node_fail(g, MC_ETYPE, "%s: %s would be rounded to %s; cast it", set ? "set_subtensor" : "inc_subtensor",
+                                mc_dtype_name(y->type.dtype), mc_dtype_name(x->type.dtype));
+        }
+        in[1] = mc_cast_to(y, x->type.dtype);
+    }
+    mc_node *inner = mc_apply(g, op, region->nin + 1, in, a);
+    if (!mc_is_error(inner) && (strcmp(x->op->name, "subtensor") == 0 || strcmp(x->op->name, "gather") == 0)) {
+        return mc_index_update(x, inner, true); /* x[1:][idx]: put the changed part back */
+    }
+    return inner;
+}

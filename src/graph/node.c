@@ -1,0 +1,439 @@
+/* node.c: making nodes, shared when equal.  Everything that becomes a node passes mc_node_make.
+ *
+ * Invariant: nodes[i]->id == i, inputs have smaller ids, and no two nodes of a graph are equal
+ * (same op, inputs, attributes), save inputs, impure ops and the error node. */
+#include "graph/graph.h"
+
+static mc_status leaf_infer(struct mc_infer *in)
+{
+    (void)in;
+    return MC_OK;
+}
+
+static mc_status item_infer(struct mc_infer *in)
+{
+    (void)in;
+    return MC_OK;
+}
+
+static mc_status tuple_infer(struct mc_infer *in)
+{
+    if (in->nin > (int)NELEM(in->out)) {
+        return mc_fail(MC_EARG, "tuple: more than %d results", (int)NELEM(in->out));
+    }
+    in->nout = in->nin;
+    memcpy(in->out, in->in, (size_t)in->nin * sizeof in->in[0]);
+    return MC_OK;
+}
+
+static const struct mc_signature no_params;
+const struct mc_op mc_op_error    = { .name = "error",    .nout = 1, .flags = OP_LEAF | OP_HIDDEN, .infer = leaf_infer, .sig = &no_params };
+const struct mc_op mc_op_input    = { .name = "input",    .nout = 1, .flags = OP_LEAF | OP_HIDDEN, .infer = leaf_infer, .sig = &no_params };
+const struct mc_op mc_op_constant = { .name = "constant", .nout = 1, .flags = OP_LEAF | OP_HIDDEN, .infer = leaf_infer, .sig = &no_params };
+const struct mc_op mc_op_shared   = { .name = "shared",   .nout = 1, .flags = OP_LEAF | OP_HIDDEN, .infer = leaf_infer, .sig = &no_params };
+const struct mc_op mc_op_item     = { .name = "item",     .nout = 1, .flags = OP_HIDDEN,           .infer = item_infer, .sig = &no_params };
+const struct mc_op mc_op_tuple    = { .name = "tuple",    .nout = 1, .flags = OP_HIDDEN,           .infer = tuple_infer, .sig = &no_params };
+
+static _Thread_local const char *here_file;
+static _Thread_local int here_line;
+
+void mc_here(const char *file, int line)
+{
+    here_file = file;
+    here_line = line;
+}
+
+/* ---- equality ---- */
+
+static uint64_t attr_hash(uint64_t h, const struct mc_attr *a)
+{
+    h = mc_hash_mix(h, (uint64_t)a->kind * 2 + a->none);
+    h = mc_hash_mix(h, (uint64_t)a->n);
+    if (a->n) {
+        h = mc_hash(a->ints, (size_t)a->n * sizeof *a->ints, h);
+    }
+    h = mc_hash(&a->real, sizeof a->real, h);
+    return a->text ? mc_hash(a->text, strlen(a->text), h) : h;
+}
+
+static bool attr_equal(const struct mc_attr *a, const struct mc_attr *b)
+{
+    return a->kind == b->kind && a->none == b->none && a->n == b->n &&
+           (a->n == 0 || memcmp(a->ints, b->ints, (size_t)a->n * sizeof *a->ints) == 0) &&
+           memcmp(&a->real, &b->real, sizeof a->real) == 0 &&
+           (a->text == b->text || (a->text && b->text && strcmp(a->text, b->text) == 0));
+}
+
+static uint64_t node_hash(const struct mc_node *n)
+{
+    uint64_t h = (uint64_t)(uintptr_t)n->op;
+    for (int i = 0; i < n->nin; i++) {
+        h = mc_hash_mix(h, n->in[i]->id);
+    }
+    for (int i = 0; i < n->op->sig->nattr; i++) {
+        h = attr_hash(h, &n->attr[i]);
+    }
+    h = mc_hash_mix(h, (uint64_t)n->item * 2 + n->weak);
+    if (n->value) {
+        h = mc_hash_mix(h, n->value->dtype);
+        h = mc_hash(n->value->dims, (size_t)n->value->rank * sizeof(int64_t), h);
+        h = mc_hash(n->value->data, (size_t)mc_array_size(n->value) * mc_dtypes[n->value->dtype].size, h);
+    }
+    return mc_hash_mix(h, (uint64_t)(uintptr_t)n->shared);
+}
+
+static bool node_equal(const struct mc_node *a, const struct mc_node *b)
+{
+    if (a->op != b->op || a->nin != b->nin || a->item != b->item || a->weak != b->weak || a->shared != b->shared) {
+        return false;
+    }
+    for (int i = 0; i < a->nin; i++) {
+        if (a->in[i] != b->in[i]) {
+            return false;
+        }
+    }
+    for (int i = 0; i < a->op->sig->nattr; i++) {
+        if (!attr_equal(&a->attr[i], &b->attr[i])) {
+            return false;
+        }
+    }
+    return a->value == b->value || (a->value && b->value && mc_array_same_bits(a->value, b->value));
+}
+
+/* Inputs differ by name alone, and what has an effect must happen as often as it was written. */
+static bool is_shareable(const struct mc_node *n)
+{
+    return n->op != &mc_op_input && n->op != &mc_op_error && !(n->op->flags & OP_IMPURE);
+}
+
+static bool cons_grow(mc_graph *g)
+{
+    size_t cap = g->cons.cap ? g->cons.cap * 2 : 256;
+    uint32_t *slot = mc_calloc(cap, sizeof *slot, "nodes");
+    if (!slot) {
+        return false;
+    }
+    for (size_t i = 0; i < g->cons.cap; i++) {
+        if (g->cons.slot[i]) {
+            size_t at = g->nodes.at[g->cons.slot[i] - 1]->hash & (cap - 1);
+            while (slot[at]) {
+                at = (at + 1) & (cap - 1);
+            }
+            slot[at] = g->cons.slot[i];
+        }
+    }
+    mc_free(g->cons.slot);
+    g->cons.slot = slot;
+    g->cons.cap = cap;
+    return true;
+}
+
+/* The node equal to n, or n itself entered among the graph's nodes; NULL: no memory. */
+static mc_node *intern(mc_graph *g, struct mc_node *n)
+{
+    bool share = is_shareable(n);
+    size_t at = 0;
+
+    if (share) {
+        if ((g->cons.n + 1) * 2 > g->cons.cap && !cons_grow(g)) {
+            return NULL;
+        }
+        n->hash = node_hash(n);
+        for (at = n->hash & (g->cons.cap - 1); g->cons.slot[at]; at = (at + 1) & (g->cons.cap - 1)) {
+            mc_node *old = g->nodes.at[g->cons.slot[at] - 1];
+            if (old->hash == n->hash && node_equal(old, n)) {
+                return old;
+            }
+        }
+    }
+    n->id = (uint32_t)g->nodes.n;
+    if (!VEC_PUSH(g->nodes, n)) {
+        return NULL;
+    }
+    if (share) {
+        g->cons.slot[at] = n->id + 1;
+        g->cons.n++;
+    }
+    return n;
+}
+
+/* ---- making ---- */
+
+static mc_node *out_of_memory(mc_graph *g)
+{
+    return mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
+}
+
+static struct mc_attr *copy_attrs(struct mc_arena *a, const struct mc_op *op, const struct mc_attr *attr)
+{
+    int n = op->sig->nattr;
+    struct mc_attr *copy = mc_arena_copy(a, attr, (size_t)n * sizeof *attr);
+    for (int i = 0; copy && i < n; i++) {
+        if (attr[i].n && !(copy[i].ints = mc_arena_copy(a, attr[i].ints, (size_t)attr[i].n * sizeof(int64_t)))) {
+            return NULL;
+        }
+        if (attr[i].text && !(copy[i].text = mc_arena_str(a, attr[i].text, strlen(attr[i].text)))) {
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+/* Runs op->infer over the inputs' types; constants are passed as values. */
+static mc_status infer_types(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
+                             const struct mc_attr *attr, struct mc_infer *q)
+{
+    struct mc_type few[8], *type = nin <= 8 ? few : mc_alloc((size_t)nin * sizeof *type, "nodes");
+    const mc_array *some[8], **value = nin <= 8 ? some : mc_alloc((size_t)nin * sizeof *value, "nodes");
+    mc_status s = MC_EMEMORY;
+
+    if (type && value) {
+        for (int i = 0; i < nin; i++) {
+            type[i] = in[i]->type;
+            value[i] = in[i]->value;
+        }
+        *q = (struct mc_infer){ .op = op, .graph = g, .nin = nin, .in = type, .value = value, .attr = attr,
+                                .nout = op->nout };
+        s = op->infer(q);
+    }
+    if (type != few) {
+        mc_free(type);
+    }
+    if (value != some) {
+        mc_free(value);
+    }
+    return s;
+}
+
+mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    struct mc_infer q = { 0 };
+    for (int i = 0; i < nin; i++) {
+        if (mc_is_error(in[i])) {
+            return g->error;
+        }
+    }
+    if (infer_types(g, op, nin, in, attr, &q) < 0) {
+        return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
+    }
+    struct mc_arena_mark mark = mc_arena_mark(&g->arena);
+    struct mc_node *n = mc_arena_alloc(&g->arena, sizeof *n);
+    if (!n) {
+        return out_of_memory(g);
+    }
+    *n = (struct mc_node){ .op = op, .graph = g, .nin = nin, .type = q.out[0], .nout = q.nout,
+                           .file = here_file, .line = here_line };
+    n->in = mc_arena_copy(&g->arena, in, (size_t)nin * sizeof *in);
+    n->attr = op->sig->nattr ? copy_attrs(&g->arena, op, attr) : NULL;
+    n->types = n->nout == 1 ? &n->type : mc_arena_copy(&g->arena, q.out, (size_t)n->nout * sizeof q.out[0]);
+    if ((nin && !n->in) || (op->sig->nattr && !n->attr) || !n->types) {
+        return out_of_memory(g);
+    }
+    mc_node *made = intern(g, n);
+    if (made != n) {
+        mc_arena_release(&g->arena, mark);
+    }
+    return made ? made : out_of_memory(g);
+}
+
+static mc_node *leaf(mc_graph *g, struct mc_node leaf_node)
+{
+    struct mc_node *n = mc_arena_copy(&g->arena, &leaf_node, sizeof leaf_node);
+    if (!n) {
+        return out_of_memory(g);
+    }
+    n->graph = g;
+    n->nout = 1;
+    n->types = &n->type;
+    n->file = here_file;
+    n->line = here_line;
+    mc_node *made = intern(g, n);
+    return made ? made : out_of_memory(g);
+}
+
+mc_node *mc_node_const(mc_graph *g, mc_array *value, bool weak)
+{
+    if (!value) {
+        return out_of_memory(g);
+    }
+    if (!mc_array_is_contiguous(value)) {
+        mc_array *copy = mc_array_copy(value);
+        mc_array_unref(&value);
+        if (!(value = copy)) {
+            return out_of_memory(g);
+        }
+    }
+    struct mc_node c = { .op = &mc_op_constant, .value = value, .weak = weak,
+                         .type = mc_type_make(value->dtype, value->rank, value->dims) };
+    mc_node *n = leaf(g, c);
+    if (n->value != value) { /* an equal one was there, or no memory */
+        mc_array_unref(&value);
+    }
+    return n;
+}
+
+mc_node *mc_node_number(mc_graph *g, mc_dtype d, double v)
+{
+    return mc_node_const(g, mc_array_scalar(d, v), false);
+}
+
+mc_node *mc_node_int(mc_graph *g, int64_t v)
+{
+    return mc_node_const(g, mc_array_from(MC_INT64, 0, NULL, &v), false);
+}
+
+mc_node *mc_node_ints(mc_graph *g, int n, const int64_t *v)
+{
+    int64_t dims[1] = { n };
+    return mc_node_const(g, mc_array_from(MC_INT64, 1, dims, v), false);
+}
+
+mc_node *mc_node_like(mc_node *like, double v)
+{
+    return mc_node_number(like->graph, like->type.dtype, v);
+}
+
+mc_node *mc_item(mc_node *tuple, int i)
+{
+    if (!tuple || mc_is_error(tuple)) {
+        return tuple;
+    }
+    mc_graph *g = tuple->graph;
+    if (i < 0 || i >= tuple->nout) {
+        return mc_node_fail(g, MC_EARG, "item: %s has %d results, asked for number %d", tuple->op->name, tuple->nout, i);
+    }
+    if (tuple->nout == 1) {
+        return tuple;
+    }
+    if (tuple->op == &mc_op_tuple) {
+        return tuple->in[i];
+    }
+    mc_node **in = mc_arena_copy(&g->arena, &tuple, sizeof tuple);
+    struct mc_node n = { .op = &mc_op_item, .nin = 1, .in = in, .item = i, .type = tuple->types[i] };
+    return in ? leaf(g, n) : out_of_memory(g);
+}
+
+static bool valid_sizes(mc_graph *g, const char *what, const char *name, mc_dtype d, int rank, const int64_t *dims)
+{
+    if ((unsigned)d >= MC_NDTYPE) {
+        mc_node_fail(g, MC_ETYPE, "%s %s: there is no dtype number %d", what, name, (int)d);
+        return false;
+    }
+    if (rank < 0 || rank > MC_MAX_RANK) {
+        mc_node_fail(g, MC_ESHAPE, "%s %s: rank %d is not between 0 and %d", what, name, rank, MC_MAX_RANK);
+        return false;
+    }
+    for (int i = 0; dims && i < rank; i++) {
+        if (dims[i] < -1) {
+            mc_node_fail(g, MC_ESHAPE, "%s %s: size %lld of axis %d is negative", what, name, (long long)dims[i], i);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool valid_name(const char *s)
+{
+    if (!s || !((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || *s == '_')) {
+        return false;
+    }
+    for (; *s; s++) {
+        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || *s == '_' || (*s >= '0' && *s <= '9'))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+mc_node *mc_input_sized(mc_graph *g, const char *name, mc_dtype d, int rank, const int64_t *dims)
+{
+    if (!g) {
+        return NULL;
+    }
+    if (!valid_name(name)) {
+        return mc_node_fail(g, MC_EARG, "input: '%s' is not a name", name ? name : "");
+    }
+    if (!valid_sizes(g, "input", name, d, rank, dims)) {
+        return g->error;
+    }
+    if (mc_dict_get(&g->names, name)) {
+        return mc_node_fail(g, MC_EARG, "input: the name '%s' is taken", name);
+    }
+    struct mc_node n = { .op = &mc_op_input, .type = mc_type_make(d, rank, dims) };
+    mc_node *made = leaf(g, n);
+    return mc_is_error(made) ? made : mc_name(made, name);
+}
+
+mc_node *mc_input(mc_graph *g, const char *name, mc_dtype d, int rank)
+{
+    return mc_input_sized(g, name, d, rank, NULL);
+}
+
+mc_node *mc_constant(mc_graph *g, const mc_array *value)
+{
+    if (!g) {
+        return NULL;
+    }
+    if (!value) {
+        return mc_node_fail(g, MC_EARG, "constant: there is no array%s%s", *mc_last_error() ? ": " : "", mc_last_error());
+    }
+    return mc_node_const(g, mc_array_copy(value), false);
+}
+
+mc_node *mc_number(mc_graph *g, mc_dtype d, double value)
+{
+    return g ? mc_node_number(g, d, value) : NULL;
+}
+
+mc_node *mc_shared_leaf(mc_graph *g, struct mc_shared *s)
+{
+    struct mc_node n = { .op = &mc_op_shared, .type = s->type, .shared = s };
+    return leaf(g, n);
+}
+
+mc_node *mc_name(mc_node *n, const char *name)
+{
+    if (!n || mc_is_error(n)) {
+        return n;
+    }
+    mc_graph *g = n->graph;
+    if (!valid_name(name)) {
+        return mc_node_fail(g, MC_EARG, "'%s' is not a name", name ? name : "");
+    }
+    if (!n->name && !(n->name = mc_arena_str(&g->arena, name, strlen(name)))) {
+        return out_of_memory(g);
+    }
+    return mc_dict_put(&g->names, name, n) ? n : out_of_memory(g);
+}
+
+bool mc_const_number(const mc_node *n, double *v)
+{
+    while (n->op->flags & OP_VIEW && n->nin && n->type.dtype == n->in[0]->type.dtype) {
+        n = n->in[0]; /* dimshuffle and reshape of a constant */
+    }
+    if (!mc_is_const(n) || mc_array_size(n->value) < 1) {
+        return false;
+    }
+    const char *p = n->value->data;
+    size_t size = mc_dtypes[n->type.dtype].size;
+    int64_t count = mc_array_size(n->value);
+    for (int64_t i = 1; i < count; i++) {
+        if (memcmp(p, p + (size_t)i * size, size) != 0) {
+            return false;
+        }
+    }
+    *v = mc_load_f64(n->type.dtype, p);
+    return true;
+}
+
+bool mc_const_ints(const mc_node *n, int64_t *v, int max, int *count)
+{
+    if (!mc_is_const(n) || n->type.rank > 1 || mc_is_float(n->type.dtype) || mc_array_size(n->value) > max) {
+        return false;
+    }
+    *count = (int)mc_array_size(n->value);
+    for (int i = 0; i < *count; i++) {
+        v[i] = mc_load_i64(n->type.dtype, n->value->data + (size_t)i * mc_dtypes[n->type.dtype].size);
+    }
+    return true;
+}

@@ -1,0 +1,61 @@
+/* parse.h: the reader of formulas, shared by expressions, statements and attributes. */
+#ifndef MC_PARSE_H
+#define MC_PARSE_H
+
+#include "graph/graph.h"
+
+enum tok_kind { T_END, T_NAME, T_NUMBER, T_STRING, T_OP };
+struct tok {
+    enum tok_kind kind;
+    size_t at, n;          /* where in the text, and how long */
+    char op[4];            /* T_OP: "**", "<=", "+" */
+};
+struct parser {
+    mc_graph *g;
+    const char *text;
+    size_t at;             /* behind tok */
+    struct tok tok;        /* the token looked at */
+    const struct mc_bind *bind;
+    int nbind, depth, brackets;
+    bool failed;
+    struct mc_place place;
+    const struct mc_place *outer;
+};
+/* What an expression can be before it is known whether a node or an attribute is wanted. */
+enum val_kind { V_NODE, V_INT, V_REAL, V_BOOL, V_NONE, V_TEXT, V_LIST, V_SLICE, V_ELLIPSIS, V_ATTR };
+struct val {
+    enum val_kind kind;
+    mc_node *node;
+    int64_t i;             /* V_INT, V_BOOL */
+    double real;
+    int dtype;             /* of a number with a suffix; -1: none */
+    const char *text;      /* in the graph's arena */
+    const struct mc_attr *attr;
+    struct val *item;      /* V_LIST; V_SLICE: start, stop, step */
+    int n;
+    size_t at;             /* where it began, for carets */
+};
+
+/* lex.c */
+void mc_parse_begin(struct parser *p, mc_graph *g, const char *text, const struct mc_bind *bind, int nbind);
+void mc_parse_end(struct parser *p);
+void mc_parse_next(struct parser *p);
+bool mc_parse_is(const struct parser *p, const char *op);
+bool mc_parse_take(struct parser *p, const char *op);
+bool mc_parse_word(const struct parser *p, const char *word);
+void mc_parse_expect(struct parser *p, const char *op);
+char *mc_parse_copy(struct parser *p, const struct tok *t);
+void mc_parse_fail(struct parser *p, size_t at, const char *fmt, ...) MC_PRINTF(3, 4);
+struct val mc_parse_number(struct parser *p);
+struct val mc_parse_string(struct parser *p);
+/* parse.c */
+struct val mc_parse_expr(struct parser *p);
+mc_node *mc_val_node(struct parser *p, const struct val *v);
+bool mc_parse_skip(struct parser *p); /* line ends and semicolons */
+/* attr.c */
+bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param *param, const struct val *v,
+                 struct mc_attr *out);
+void mc_attr_defaults(const struct mc_op *op, struct mc_attr *out);
+/* index.c: x[...] */
+mc_node *mc_index_apply(struct parser *p, mc_node *x, struct val *item, int n);
+#endif

@@ -1,0 +1,322 @@
+/* print.c: nodes back into the text form.  What is printed parses back to the same nodes: constants
+ * carry their dtype, operators their brackets, shared sub-expressions a name. */
+#include "graph/graph.h"
+#include <math.h>
+#include <stdlib.h>
+
+static const struct { const char *op, *text; int level; } operators[] = {
+    { "or_", "|", 5 }, { "xor", "^", 6 }, { "and_", "&", 7 },
+    { "eq", "==", 4 }, { "neq", "!=", 4 }, { "le", "<=", 4 }, { "ge", ">=", 4 }, { "lt", "<", 4 }, { "gt", ">", 4 },
+    { "add", "+", 8 }, { "sub", "-", 8 }, { "mul", "*", 9 }, { "int_div", "//", 9 }, { "true_div", "/", 9 }, { "mod", "%", 9 },
+    { "pow", "**", 11 },
+};
+static const char *const suffix[MC_NDTYPE] = { "", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64" };
+
+struct printer {
+    struct mc_str *out;
+    int depth;                   /* levels still to print; negative: all */
+    const char *const *label;    /* by node id: the name a statement gave it; NULL: none */
+    const mc_node *top;          /* printed in full though it has a label */
+};
+
+static void print(struct printer *p, const mc_node *n, int level);
+
+static void element(struct mc_str *out, mc_dtype d, const char *at)
+{
+    if (d == MC_BOOL) {
+        mc_str_add(out, *at ? "True" : "False");
+    } else if (d == MC_UINT64) {
+        uint64_t u;
+        memcpy(&u, at, sizeof u);
+        mc_str_addf(out, "%llu", (unsigned long long)u);
+    } else if (!mc_is_float(d)) {
+        mc_str_addf(out, "%lld", (long long)mc_load_i64(d, at));
+    } else {
+        double v = mc_load_f64(d, at);
+        if (isnan(v)) {
+            mc_str_add(out, signbit(v) ? "-nan" : "nan");
+        } else if (isinf(v)) {
+            mc_str_add(out, v < 0 ? "-inf" : "inf");
+        } else {
+            char word[40], back[8];
+            for (int digits = 1; digits <= 17; digits++) {
+                snprintf(word, sizeof word, "%.*g", digits, v);
+                mc_store_f64(d, back, atof(word));
+                if (memcmp(back, at, mc_dtypes[d].size) == 0) {
+                    break;
+                }
+            }
+            mc_str_add(out, word);
+            if (!strpbrk(word, ".e")) {
+                mc_str_add(out, ".0");
+            }
+        }
+    }
+    mc_str_add(out, suffix[d]);
+}
+
+static void elements(struct mc_str *out, const mc_array *a, int axis, const char *at)
+{
+    if (axis == a->rank) {
+        element(out, a->dtype, at);
+        return;
+    }
+    for (int64_t i = 0; i < a->dims[axis]; i++) {
+        mc_str_add(out, i ? ", " : "[");
+        elements(out, a, axis + 1, at + i * a->strides[axis]);
+    }
+    mc_str_add(out, a->dims[axis] ? "]" : "[]");
+}
+
+/* NaNs with another payload than the text form's go as bytes. */
+static bool plain_nan(const mc_array *a)
+{
+    for (int64_t i = 0; mc_is_float(a->dtype) && i < mc_array_size(a); i++) {
+        const char *at = a->data + (size_t)i * mc_dtypes[a->dtype].size;
+        char back[8] = { 0 };
+        double v = mc_load_f64(a->dtype, at);
+        mc_store_f64(a->dtype, back, signbit(v) ? -(double)NAN : (double)NAN);
+        if (isnan(v) && memcmp(back, at, mc_dtypes[a->dtype].size) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void constant(struct printer *p, const mc_node *n)
+{
+    const mc_array *a = n->value;
+    int64_t size = mc_array_size(a);
+    bool empty_axes = size == 0 && a->rank != 1;
+    if (p->depth >= 0 && size > 8) {
+        mc_type_text(p->out, &n->type);
+        return;
+    }
+    if (size <= 64 && !empty_axes && !(size == 0 && a->dtype != MC_INT64) && plain_nan(a)) {
+        if (n->weak && size == 1 && a->rank == 0) {
+            struct mc_str word = { 0 };
+            element(&word, a->dtype, a->data);
+            if (word.s && !word.bad) { /* a literal without its suffix */
+                mc_str_addn(p->out, word.s, word.n - strlen(suffix[a->dtype]));
+            }
+            mc_str_free(&word);
+        } else {
+            elements(p->out, a, 0, a->data);
+        }
+        return;
+    }
+    mc_str_addf(p->out, "array(%s, [", mc_dtype_name(a->dtype));
+    for (int i = 0; i < a->rank; i++) {
+        mc_str_addf(p->out, "%s%lld", i ? ", " : "", (long long)a->dims[i]);
+    }
+    mc_str_add(p->out, "], \"");
+    for (size_t i = 0; i < (size_t)size * mc_dtypes[a->dtype].size; i++) {
+        mc_str_addf(p->out, "%02x", (unsigned char)a->data[i]);
+    }
+    mc_str_add(p->out, "\")");
+}
+
+static void print_arg(struct mc_str *out, const mc_node *n, int i, void *ctx)
+{
+    struct printer *p = ctx;
+    (void)out;
+    print(p, n->in[i], 0);
+}
+
+static bool attr_is_default(const struct mc_attr *a, const struct mc_attr *d)
+{
+    return a->none == d->none && a->n == d->n && (a->n == 0 || memcmp(a->ints, d->ints, (size_t)a->n * sizeof *a->ints) == 0) &&
+           memcmp(&a->real, &d->real, sizeof a->real) == 0 &&
+           (a->text == d->text || (a->text && d->text && strcmp(a->text, d->text) == 0));
+}
+
+static void call(struct printer *p, const mc_node *n)
+{
+    const struct mc_signature *s = n->op->sig;
+    bool list = s->variadic, first = true;
+    int k = 0;
+    mc_str_addf(p->out, "%s(", n->op->name);
+    for (int i = 0; i < n->nin; i++) {
+        mc_str_add(p->out, i ? ", " : "");
+        mc_str_add(p->out, list && i == s->ntensor ? "[" : "");
+        print(p, n->in[i], 0);
+        first = false;
+    }
+    if (list) {
+        mc_str_add(p->out, n->nin > s->ntensor ? "]" : first ? "[]" : ", []");
+        first = false;
+    }
+    for (int i = 0; i < s->nparam; i++) {
+        if (s->param[i].kind > ATTR_TENSORS) {
+            const struct mc_attr *a = &n->attr[k++];
+            if (!s->param[i].optional || !attr_is_default(a, &s->param[i].dflt)) {
+                mc_str_addf(p->out, "%s%s=", first ? "" : ", ", s->param[i].name);
+                mc_attr_text(p->out, a);
+                first = false;
+            }
+        }
+    }
+    mc_str_add(p->out, ")");
+}
+
+static void print(struct printer *p, const mc_node *n, int level)
+{
+    if (n != p->top && p->label && p->label[n->id]) {
+        mc_str_add(p->out, p->label[n->id]);
+        return;
+    }
+    if (n->op == &mc_op_error) {
+        mc_str_add(p->out, "error");
+        return;
+    }
+    if (n->name && (n != p->top || !n->nin) && (p->depth >= 0 || !n->nin) && !p->label) {
+        mc_str_add(p->out, n->name); /* outside statements a name is the best description */
+        return;
+    }
+    if (mc_is_const(n)) {
+        double v = 0;
+        bool wrap = level > 9 && n->type.rank == 0 && mc_const_number(n, &v) && signbit(v);
+        mc_str_add(p->out, wrap ? "(" : "");
+        constant(p, n);
+        mc_str_add(p->out, wrap ? ")" : "");
+        return;
+    }
+    if (n->op == &mc_op_item) {
+        mc_str_add(p->out, "item(");
+        print(p, n->in[0], 0);
+        mc_str_addf(p->out, ", %d)", n->item);
+        return;
+    }
+    if (!n->nin && (n->op->flags & OP_LEAF)) {
+        mc_str_add(p->out, n->name ? n->name : n->op->name);
+        return;
+    }
+    if (p->depth == 0) {
+        mc_str_addf(p->out, "%s(...)", n->op->name);
+        return;
+    }
+    p->depth--;
+    if (n->op->print) {
+        n->op->print(p->out, n, print_arg, p);
+        p->depth++;
+        return;
+    }
+    for (size_t i = 0; i < NELEM(operators); i++) {
+        if (strcmp(operators[i].op, n->op->name) == 0) {
+            int own = operators[i].level;
+            mc_str_add(p->out, own < level ? "(" : "");
+            print(p, n->in[0], own == 11 ? 12 : own);
+            mc_str_addf(p->out, " %s ", operators[i].text);
+            print(p, n->in[1], own == 11 ? 10 : own + 1);
+            mc_str_add(p->out, own < level ? ")" : "");
+            p->depth++;
+            return;
+        }
+    }
+    if (strcmp(n->op->name, "neg") == 0) {
+        mc_str_add(p->out, level > 10 ? "(-" : "-");
+        /* -(2) is a number, neg(2) a node: brackets do not keep a literal from folding */
+        if (mc_is_const(n->in[0])) {
+            p->out->n -= 1;
+            call(p, n);
+        } else {
+            print(p, n->in[0], 10);
+        }
+        mc_str_add(p->out, level > 10 ? ")" : "");
+    } else {
+        call(p, n);
+    }
+    p->depth++;
+}
+
+void mc_node_print(struct mc_str *out, const mc_node *n, int depth)
+{
+    struct printer p = { .out = out, .depth = depth };
+    print(&p, n, 0);
+}
+
+char *mc_node_text(const mc_node *n)
+{
+    struct mc_str out = { 0 };
+    if (!n) {
+        return mc_strdup("");
+    }
+    mc_node *one = (mc_node *)n;
+    size_t count;
+    mc_node **list = mc_graph_reach(1, &one, &count);
+    bool small = list && count < 200; /* a formula; larger graphs go as statements */
+    mc_free(list);
+    if (!small) {
+        return mc_graph_text(n->graph, 1, &one);
+    }
+    struct printer p = { .out = &out, .depth = -1, .top = n };
+    print(&p, n, 0);
+    return mc_str_take(&out);
+}
+
+/* ---- whole graphs ---- */
+
+static void declare(struct mc_str *out, const mc_node *n)
+{
+    mc_str_addf(out, "%s %s ", n->op->name, n->name ? n->name : "");
+    mc_type_text(out, &n->type);
+    mc_str_add(out, "\n");
+}
+
+/* Nodes used more than once, tuples, named ones and outputs become statements; the rest is written
+ * into its user, but never deeper than a reader (and the parser) follows. */
+char *mc_graph_text(const mc_graph *g, int n, mc_node *const *outputs)
+{
+    struct mc_str out = { 0 };
+    size_t count = 0, temp = 0;
+    mc_node **list = mc_graph_reach(n, outputs, &count);
+    const char **label = mc_calloc(g->nodes.n + 1, sizeof *label, "text");
+    uint16_t *uses = mc_calloc(g->nodes.n + 1, sizeof *uses, "text"), *deep = mc_calloc(g->nodes.n + 1, sizeof *deep, "text");
+    struct mc_arena names = { 0 };
+    if (!list || !label || !uses || !deep) {
+        out.bad = true;
+        count = 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (int k = 0; k < list[i]->nin; k++) {
+            uint32_t id = list[i]->in[k]->id;
+            uses[id] = (uint16_t)MC_MIN(uses[id] + 1, 9);
+            deep[list[i]->id] = (uint16_t)MC_MAX(deep[list[i]->id], deep[id] + 1);
+        }
+        bool split = deep[list[i]->id] >= 12;
+        for (int k = 0; k < n; k++) {
+            split |= outputs[k] == list[i];
+        }
+        if (split) {
+            uses[list[i]->id] = 9;
+            deep[list[i]->id] = 0;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        const mc_node *x = list[i];
+        if (x->op == &mc_op_input || x->op == &mc_op_shared) {
+            declare(&out, x);
+            label[x->id] = x->name;
+        } else if (x->op != &mc_op_item && x->nin && (uses[x->id] > 1 || x->nout > 1 || x->name)) {
+            char word[24];
+            do {
+                snprintf(word, sizeof word, "t%zu", ++temp);
+            } while (!x->name && mc_dict_get(&g->names, word));
+            label[x->id] = x->name && mc_dict_get(&g->names, x->name) == x ? x->name : mc_arena_str(&names, word, strlen(word));
+            struct printer p = { .out = &out, .depth = -1, .label = label, .top = x };
+            mc_str_addf(&out, "%s = ", label[x->id] ? label[x->id] : "t");
+            print(&p, x, 0);
+            mc_str_add(&out, "\n");
+        } else if (mc_is_const(x) && uses[x->id] == 9 && n == 1 && outputs[0] == x) {
+            struct printer p = { .out = &out, .depth = -1 };
+            print(&p, x, 0);
+            mc_str_add(&out, "\n");
+        }
+    }
+    mc_free(list);
+    mc_free(label);
+    mc_free(uses);
+    mc_free(deep);
+    mc_arena_free(&names);
+    return mc_str_take(&out);
+}

@@ -1,0 +1,260 @@
+/* statement.c: whole formulas: declarations, assignments, lists of results, updates.
+ *
+ *     input x float32[?, 784]            a declaration; sizes: number, ? or _
+ *     shared W float32[784, 10]          zeros
+ *     y = tanh(dot(x, W)); a, b = split(y, [3, 7], axis=1)
+ */
+#include "graph/parse.h"
+
+static bool declaration_follows(struct parser *p)
+{
+    return mc_parse_word(p, "input") || mc_parse_word(p, "shared");
+}
+
+/* float32[?, 784] */
+static bool parse_type(struct parser *p, struct mc_type *t)
+{
+    char word[16] = { 0 };
+    size_t at = p->tok.at;
+    *t = (struct mc_type){ .dtype = mc_dtype_floatX() };
+    if (p->tok.kind == T_NAME) {
+        memcpy(word, p->text + at, MC_MIN(p->tok.n, sizeof word - 1));
+        if (strcmp(word, "floatX") != 0 && mc_dtype_parse(word, &t->dtype) < 0) {
+            mc_parse_fail(p, at, "there is no dtype '%s'", word);
+        }
+        mc_parse_next(p);
+    }
+    if (mc_parse_is(p, "[")) {
+        mc_parse_next(p);
+        while (!p->failed && !mc_parse_is(p, "]")) {
+            if (t->rank == MC_MAX_RANK) {
+                mc_parse_fail(p, p->tok.at, "a tensor has at most %d axes", MC_MAX_RANK);
+            } else if (p->tok.kind == T_NUMBER) {
+                struct val v = mc_parse_number(p);
+                t->dims[t->rank++] = v.i;
+                if (v.kind != V_INT || v.i < 0) {
+                    mc_parse_fail(p, v.at, "a size must be a whole number");
+                }
+            } else if (mc_parse_is(p, "?") || mc_parse_word(p, "_")) {
+                t->dims[t->rank++] = -1;
+                mc_parse_next(p);
+            } else {
+                mc_parse_fail(p, p->tok.at, "expected a size, ? or _");
+            }
+            if (!mc_parse_is(p, "]")) {
+                mc_parse_expect(p, ",");
+            }
+        }
+        mc_parse_expect(p, "]");
+    }
+    return !p->failed;
+}
+
+static mc_node *parse_declaration(struct parser *p)
+{
+    bool shared = mc_parse_word(p, "shared");
+    struct mc_type t;
+    mc_parse_next(p);
+    struct tok name = p->tok;
+    if (name.kind != T_NAME) {
+        mc_parse_fail(p, name.at, "expected the name of %s", shared ? "a shared variable" : "an input");
+        return p->g->error;
+    }
+    char *word = mc_parse_copy(p, &name);
+    mc_parse_next(p);
+    mc_parse_take(p, ":");
+    if (p->failed || !parse_type(p, &t)) {
+        return p->g->error;
+    }
+    p->place.at = name.at;
+    if (!shared) {
+        return mc_input_sized(p->g, word, t.dtype, t.rank, t.dims);
+    }
+    for (int i = 0; i < t.rank; i++) {
+        if (t.dims[i] < 0) {
+            return mc_node_fail(p->g, MC_ESHAPE, "shared %s: all sizes must be given", word);
+        }
+    }
+    mc_shared *s = mc_shared_zeros(p->g, word, t.dtype, t.rank, t.dims);
+    return s ? mc_shared_node(p->g, s) : p->g->error;
+}
+
+/* Is this "name =" or "name, name ="?  Looks ahead and comes back. */
+static int targets(struct parser *p, struct tok *out, int most)
+{
+    struct parser back = *p;
+    int n = 0;
+    while (p->tok.kind == T_NAME && n < most) {
+        out[n++] = p->tok;
+        mc_parse_next(p);
+        if (mc_parse_is(p, "=")) {
+            mc_parse_next(p);
+            return n;
+        }
+        if (!mc_parse_take(p, ",")) {
+            break;
+        }
+    }
+    bool failed = p->failed;
+    *p = back;
+    p->failed = failed;
+    if (failed) {
+        p->tok.kind = T_END;
+    }
+    return 0;
+}
+
+/* Names may be given anew: the last assignment wins, as in any notation of formulas. */
+static mc_node *assign(struct parser *p, const struct tok *t, mc_node *n)
+{
+    char *name = mc_parse_copy(p, t);
+    mc_node *old = name ? mc_dict_get(&p->g->names, name) : NULL;
+    if (old && (old->op == &mc_op_input || old->op == &mc_op_shared) && old != n) {
+        p->place.at = t->at;
+        return mc_node_fail(p->g, MC_EARG, "'%s' is %s and cannot be assigned; use another name, or an update", name,
+                            old->op == &mc_op_input ? "an input" : "a shared variable");
+    }
+    return name ? mc_name(n, name) : p->g->error;
+}
+
+static mc_node *parse_statement(struct parser *p)
+{
+    struct tok name[16];
+    if (declaration_follows(p)) {
+        return parse_declaration(p);
+    }
+    int n = targets(p, name, (int)NELEM(name));
+    struct val v = mc_parse_expr(p);
+    if (p->failed) {
+        return p->g->error;
+    }
+    if (n <= 1) {
+        mc_node *r = v.kind == V_NODE && v.node && v.node->nout > 1 ? v.node : mc_val_node(p, &v);
+        return n && !mc_is_error(r) ? assign(p, &name[0], r) : r;
+    }
+    mc_node *r = p->g->error;
+    int have = v.kind == V_LIST ? v.n : v.kind == V_NODE ? v.node->nout : 1;
+    if (have != n) {
+        mc_parse_fail(p, name[0].at, "%d names for %d values", n, have);
+        return r;
+    }
+    for (int i = 0; i < n && !p->failed; i++) {
+        mc_node *one = v.kind == V_LIST ? mc_val_node(p, &v.item[i]) : mc_item(v.node, i);
+        r = mc_is_error(one) ? one : assign(p, &name[i], one);
+    }
+    return r;
+}
+
+mc_node *mc_formula(mc_graph *g, const char *text)
+{
+    if (!g) {
+        return NULL;
+    }
+    if (!text) {
+        return mc_node_fail(g, MC_EARG, "formula: there is no text");
+    }
+    struct parser p;
+    mc_node *last = NULL;
+    mc_parse_begin(&p, g, text, NULL, 0);
+    mc_parse_skip(&p);
+    while (!p.failed && p.tok.kind != T_END) {
+        last = parse_statement(&p);
+        if (mc_is_error(last)) {
+            p.failed = true;
+        } else if (!mc_parse_skip(&p) && p.tok.kind != T_END) {
+            mc_parse_fail(&p, p.tok.at, "expected the end of the statement, not '%.*s'", (int)p.tok.n, p.text + p.tok.at);
+        }
+    }
+    if (!p.failed && !last) {
+        p.place.at = 0;
+        last = mc_node_fail(g, MC_ESYNTAX, "the formula is empty");
+    }
+    last = p.failed ? g->error : last;
+    mc_parse_end(&p);
+    return last;
+}
+
+/* ---- lists in specs ---- */
+
+void mc_named_free(struct mc_named *v, int n)
+{
+    for (int i = 0; v && i < n; i++) {
+        mc_free(v[i].name);
+    }
+    mc_free(v);
+}
+
+/* "W = e" of updates and givens; "x, lr=0.1" of inputs; "cost, borrow(p), y = e" of outputs. */
+static bool parse_named(struct parser *p, bool statement, struct mc_named *out)
+{
+    struct tok name;
+    *out = (struct mc_named){ 0 };
+    int n = targets(p, &name, 1);
+    if (statement && !n) {
+        mc_parse_fail(p, p->tok.at, "expected 'name = value'");
+        return false;
+    }
+    if (n) {
+        char *word = mc_parse_copy(p, &name);
+        out->name = word ? mc_strdup(word) : NULL;
+    }
+    size_t at = p->tok.at;
+    bool paren = false;
+    if (mc_parse_word(p, "borrow")) {
+        out->borrow = true;
+        mc_parse_next(p);
+        paren = true;
+        mc_parse_expect(p, "(");
+    }
+    struct val v = mc_parse_expr(p);
+    if (paren) {
+        mc_parse_expect(p, ")");
+    }
+    if (p->failed) {
+        return false;
+    }
+    if (v.kind == V_INT || v.kind == V_REAL || v.kind == V_BOOL) {
+        out->has_default = true;
+        out->dflt = v.kind == V_INT ? (double)v.i : v.kind == V_BOOL ? (double)v.i : v.real;
+    }
+    out->node = mc_val_node(p, &v);
+    if (p->failed) {
+        return false;
+    }
+    if (!out->name && out->node->name && !(out->name = mc_strdup(out->node->name))) {
+        mc_parse_fail(p, at, "out of memory");
+    }
+    return !p->failed;
+}
+
+mc_status mc_parse_list(mc_graph *g, const char *text, bool statements, struct mc_named **out, int *n)
+{
+    VEC(struct mc_named) list = { 0 };
+    struct parser p;
+    mc_parse_begin(&p, g, text, NULL, 0);
+    mc_parse_skip(&p);
+    while (!p.failed && p.tok.kind != T_END) {
+        struct mc_named one;
+        bool ok = parse_named(&p, statements, &one);
+        if (!ok || !VEC_PUSH(list, one)) {
+            mc_free(one.name);
+            p.failed = true;
+            break;
+        }
+        if (!mc_parse_skip(&p) && !mc_parse_take(&p, ",") && p.tok.kind != T_END) {
+            mc_parse_fail(&p, p.tok.at, "expected ',' or ';', not '%.*s'", (int)p.tok.n, p.text + p.tok.at);
+        }
+        mc_parse_skip(&p);
+    }
+    bool failed = p.failed;
+    mc_parse_end(&p);
+    *out = list.at;
+    *n = (int)list.n;
+    if (failed) {
+        mc_named_free(list.at, (int)list.n);
+        *out = NULL;
+        *n = 0;
+        return g->status < 0 ? g->status : MC_EMEMORY;
+    }
+    return MC_OK;
+}

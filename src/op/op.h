@@ -1,0 +1,43 @@
+/* op.h: the ops there are, and their reference.
+ *
+ * Scalar ops are rows of ops.def, formulas are rows of formulas.def, structured ops are rows at the
+ * end of their family's file (shape.c, reduce.c, index.c, join.c, make.c, product.c, sort.c, random.c,
+ * effect.c).  table.c lists the families.  The reference (op->eval) is the truth every kernel and
+ * solver is tested against: plain loops over strided arrays. */
+#ifndef MC_OP_H
+#define MC_OP_H
+
+#include "graph/graph.h"
+
+struct mc_op_family { const struct mc_op *row; int n; };
+extern const struct mc_op mc_ops_shape[], mc_ops_reduce[], mc_ops_index[], mc_ops_join[], mc_ops_make[], mc_ops_product[],
+    mc_ops_sort[], mc_ops_random[], mc_ops_effect[];
+extern const int mc_nops_shape, mc_nops_reduce, mc_nops_index, mc_nops_join, mc_nops_make, mc_nops_product, mc_nops_sort,
+    mc_nops_random, mc_nops_effect;
+
+/* table.c */
+const struct mc_op *mc_op_scalar(const char *name);      /* a row of ops.def; NULL: none */
+
+/* scalar.c: the reference loops of every scalar op in every dtype */
+mc_status mc_scalar_infer(struct mc_infer *q);
+mc_node *mc_scalar_size(mc_node *n, int item, int axis);
+mc_status mc_scalar_eval(const mc_node *n, mc_array *const *in, mc_array *const *out);
+
+/* formula.c */
+mc_status mc_formula_infer(struct mc_infer *q);
+mc_status mc_formula_eval(const mc_node *n, mc_array *const *in, mc_array *const *out);
+
+/* eval.c: a whole graph by the reference, node by node.  Arrays of `from` are given; out[] are new. */
+mc_status mc_eval(int nfrom, mc_node *const *from, mc_array *const *value, int nout, mc_node *const *output, mc_array **out);
+/* One node, from its inputs' arrays; out[] are new (or views of inputs for OP_VIEW ops). */
+mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out);
+
+/* ---- for infer and eval of structured ops (type.c of this folder: attr.c) ---- */
+int64_t mc_attr_int(const struct mc_attr *a);                  /* INT, BOOL, DTYPE */
+/* The axes of an ATTR_AXES for rank r: sorted, non-negative, none twice; None means all. */
+mc_status mc_attr_axes(const struct mc_infer *q, int i, int rank, int *axis, int *n);
+mc_status mc_axes_of(const mc_node *n, int attr, int rank, int *axis);   /* the same of a node that passed infer: count */
+mc_status mc_axis_check(const char *op, int64_t axis, int rank, int *out); /* -1 counts from behind */
+const struct mc_attr *mc_attr_named(const mc_node *n, const char *name);
+
+#endif

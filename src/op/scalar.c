@@ -1,0 +1,166 @@
+/* scalar.c: the reference loops.  Each row's expression is compiled here four times: as double, float,
+ * int64 and uint64.  Narrow integers compute in int64 and wrap when stored; half types compute in float
+ * and round when stored.  (Built with -fwrapv: integer overflow wraps, as NumPy's does.) */
+#include "op/op.h"
+#include "op/special.h"
+#include <math.h>
+
+enum { CHUNK = 256 }; /* elements converted and computed at a time */
+
+#define IS_BOOL is_bool
+static inline float sigmoidf(float x) { return (float)mc_ref_sigmoid((double)x); }
+static inline float softplusf(float x) { return (float)mc_ref_softplus((double)x); }
+static inline float psif(float x) { return (float)mc_ref_psi((double)x); }
+static inline float tri_gammaf(float x) { return (float)mc_ref_tri_gamma((double)x); }
+static inline double sigmoid(double x) { return mc_ref_sigmoid(x); }
+static inline double softplus(double x) { return mc_ref_softplus(x); }
+static inline double psi(double x) { return mc_ref_psi(x); }
+static inline double tri_gamma(double x) { return mc_ref_tri_gamma(x); }
+typedef void loop(const void *pa, const void *pb, const void *pc, void *py, int n, int is_bool);
+
+/* One loop: unused operands alias a, so every row can name a, b and c. */
+#define LOOP(name, cls, R, ...) LOOP_(name, cls, R, __VA_ARGS__)
+#define LOOP_(name, cls, R, ...)                                                                   \
+    static void name##_##cls(const void *pa, const void *pb, const void *pc, void *py, int n, int is_bool) \
+    {                                                                                              \
+        const T *va = pa, *vb = pb, *vc = pc;                                                      \
+        R *y = py;                                                                                 \
+        (void)is_bool;                                                                             \
+        for (int i = 0; i < n; i++) {                                                              \
+            T a = va[i], b = vb[i], c = vc[i];                                                     \
+            (void)a, (void)b, (void)c;                                                             \
+            y[i] = (R)(__VA_ARGS__);                                                               \
+        }                                                                                          \
+    }
+#define RESULT_SAME(T) T
+#define RESULT_FLOAT(T) T
+#define RESULT_DIV(T) T
+#define RESULT_WHERE(T) T
+#define RESULT_BITS(T) T
+#define RESULT_BOOL(T) int64_t
+#define RESULT_INT64(T) int64_t
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wfloat-equal"
+#pragma GCC diagnostic ignored "-Wtype-limits"
+#pragma GCC diagnostic ignored "-Wsign-compare"
+
+#define T double
+#define M(x) x
+#define OP(name, n, typing, flags, code, ...) LOOP(name, f64, RESULT_##typing(double), code)
+#define OPI(name, n, typing, flags, code, ...) LOOP(name, f64, RESULT_##typing(double), code)
+#include "op/ops.def"
+#undef T
+#undef M
+#undef OP
+#undef OPI
+
+#define T float
+#define M(x) x##f
+#define OP(name, n, typing, flags, code, ...) LOOP(name, f32, RESULT_##typing(float), code)
+#define OPI(name, n, typing, flags, code, ...) LOOP(name, f32, RESULT_##typing(float), code)
+#include "op/ops.def"
+#undef T
+#undef M
+#undef OP
+#undef OPI
+
+#define M(x) never
+#define OP(name, n, typing, flags, code, ...) LOOP(name, CLS, RESULT_##typing(T), code)
+#define OPI(name, n, typing, flags, code, icode, ...) LOOP(name, CLS, RESULT_##typing(T), icode)
+
+/* Float-only rows are never run on integers; they compile with a function that is never called. */
+static inline int64_t never(int64_t x, ...) { return x; }
+#define T int64_t
+#define CLS i64
+#define ipow mc_ref_ipow
+#include "op/ops.def"
+#undef T
+#undef CLS
+#undef ipow
+#define T uint64_t
+#define CLS u64
+#define ipow mc_ref_upow
+#include "op/ops.def"
+#undef OP
+#undef OPI
+#pragma GCC diagnostic pop
+
+static loop *const loops[][MC_NCLASS] = {
+#define OP(name, ...) { [CLASS_I64] = name##_i64, [CLASS_U64] = name##_u64, [CLASS_F32] = name##_f32, [CLASS_F64] = name##_f64 },
+#define OPI(name, ...) { [CLASS_I64] = name##_i64, [CLASS_U64] = name##_u64, [CLASS_F32] = name##_f32, [CLASS_F64] = name##_f64 },
+#include "op/ops.def"
+#undef OP
+#undef OPI
+};
+/* The dtype whose layout equals a class: what chunks are converted to. */
+static const mc_dtype class_dtype[MC_NCLASS] = {
+    [CLASS_I64] = MC_INT64, [CLASS_U64] = MC_UINT64, [CLASS_F32] = MC_FLOAT32, [CLASS_F64] = MC_FLOAT64,
+};
+
+mc_status mc_scalar_infer(struct mc_infer *q)
+{
+    mc_dtype d = q->in[q->op->typing == TYPE_WHERE ? 1 : 0].dtype;
+    q->out[0].dtype = q->op->typing == TYPE_BOOL ? MC_BOOL : q->op->typing == TYPE_INT64 ? MC_INT64 : d;
+    return mc_broadcast(q->op, q->nin, q->in, &q->out[0]);
+}
+
+/* The first operand that does not broadcast along the axis knows its size. */
+mc_node *mc_scalar_size(mc_node *n, int item, int axis)
+{
+    (void)item;
+    for (int i = 0; i < n->nin; i++) {
+        if (n->in[i]->type.rank == n->type.rank && n->in[i]->type.dims[axis] != 1) {
+            return mc_size_of(n->in[i], axis);
+        }
+    }
+    return NULL;
+}
+
+mc_status mc_scalar_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    const struct mc_op *op = n->op;
+    mc_array *y = out[0];
+    mc_dtype work = in[op->typing == TYPE_WHERE ? 1 : 0]->dtype;
+    enum mc_class cls = mc_dtypes[work].cls;
+    mc_dtype result = op->typing == TYPE_BOOL || op->typing == TYPE_INT64 ? MC_INT64 : class_dtype[cls];
+    loop *run = loops[op->index][cls];
+    int64_t strides[3][MC_MAX_RANK] = { { 0 } };
+    char *data[4];
+    const int64_t *st[4];
+    struct mc_walk w;
+    _Alignas(64) char chunk[4][CHUNK * 8];
+
+    for (int i = 0; i < n->nin; i++) {
+        for (int k = 0; k < in[i]->rank; k++) {
+            int axis = y->rank - in[i]->rank + k;
+            strides[i][axis] = in[i]->dims[k] == 1 ? 0 : in[i]->strides[k];
+        }
+        data[i] = in[i]->data;
+        st[i] = strides[i];
+    }
+    data[n->nin] = y->data;
+    st[n->nin] = y->strides;
+    if (!mc_walk_begin(&w, y->rank, y->dims, 1, n->nin + 1, data, st)) {
+        return MC_OK;
+    }
+    int64_t inner = y->rank ? y->dims[y->rank - 1] : 1, step[4];
+    for (int i = 0; i <= n->nin; i++) {
+        step[i] = y->rank ? st[i][y->rank - 1] : 0;
+    }
+    do {
+        for (int64_t at = 0; at < inner; at += CHUNK) {
+            int m = (int)MC_MIN(inner - at, CHUNK);
+            for (int i = 0; i < n->nin; i++) {
+                mc_dtype d = class_dtype[cls];
+                mc_convert(d, chunk[i], (int64_t)mc_dtypes[d].size, in[i]->dtype, w.p[i] + at * step[i], step[i], m);
+            }
+            run(chunk[0], chunk[n->nin > 1 ? 1 : 0], chunk[n->nin > 2 ? 2 : 0], chunk[3], m, work == MC_BOOL);
+            mc_convert(y->dtype, w.p[n->nin] + at * step[n->nin], step[n->nin], result, chunk[3],
+                       (int64_t)mc_dtypes[result].size, m);
+        }
+    } while (mc_walk_next(&w));
+    return MC_OK;
+}

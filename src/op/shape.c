@@ -1,0 +1,478 @@
+/* shape.c: ops that move no data, or only change how it is seen: casts, axes, sizes. */
+#include "op/op.h"
+
+/* ---- cast ---- */
+
+static mc_status cast_infer(struct mc_infer *q)
+{
+    q->out[0] = q->in[0];
+    q->out[0].dtype = (mc_dtype)mc_attr_int(&q->attr[0]);
+    return MC_OK;
+}
+
+static mc_node *same_size(mc_node *n, int item, int axis)
+{
+    (void)item;
+    return mc_size_of(n->in[0], axis);
+}
+
+static mc_status copy_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    (void)n;
+    return mc_array_assign(out[0], in[0]);
+}
+
+static mc_node *cast_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    (void)wrt;
+    return mc_is_float(n->in[0]->type.dtype) && mc_is_float(n->type.dtype) && g[0] ? mc_cast_to(g[0], n->in[0]->type.dtype) : NULL;
+}
+
+/* ---- dimshuffle: order[i] is the input's axis at i, -1 a new axis of size 1 ---- */
+
+static mc_status dimshuffle_infer(struct mc_infer *q)
+{
+    const struct mc_attr *order = &q->attr[0];
+    unsigned seen = 0;
+    if (order->n > MC_MAX_RANK) {
+        return mc_fail(MC_ESHAPE, "dimshuffle: more than %d axes", MC_MAX_RANK);
+    }
+    q->out[0] = (struct mc_type){ .dtype = q->in[0].dtype, .rank = order->n };
+    for (int i = 0; i < order->n; i++) {
+        int64_t a = order->ints[i];
+        if (a < -1 || a >= q->in[0].rank || (a >= 0 && seen & 1u << a)) {
+            return mc_fail(MC_ESHAPE, "dimshuffle: %lld is not an axis of rank %d, or stands twice", (long long)a, q->in[0].rank);
+        }
+        q->out[0].dims[i] = a < 0 ? 1 : q->in[0].dims[a];
+        seen |= a < 0 ? 0 : 1u << a;
+    }
+    for (int k = 0; k < q->in[0].rank; k++) {
+        if (!(seen & 1u << k) && q->in[0].dims[k] != 1) {
+            return mc_fail(MC_ESHAPE, "dimshuffle: axis %d cannot be dropped, its size is not known to be 1", k);
+        }
+    }
+    return MC_OK;
+}
+
+static mc_node *dimshuffle_size(mc_node *n, int item, int axis)
+{
+    (void)item;
+    int64_t from = n->attr[0].ints[axis];
+    return from < 0 ? mc_node_int(n->graph, 1) : mc_size_of(n->in[0], (int)from);
+}
+
+static mc_status dimshuffle_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    int64_t strides[MC_MAX_RANK];
+    for (int i = 0; i < n->attr[0].n; i++) {
+        int64_t a = n->attr[0].ints[i];
+        strides[i] = a < 0 ? 0 : in[0]->strides[a];
+    }
+    mc_array *view = mc_array_view(in[0], out[0]->rank, out[0]->dims, strides, in[0]->data);
+    mc_status s = view ? mc_array_assign(out[0], view) : mc_last_status();
+    mc_array_unref(&view);
+    return s;
+}
+
+static mc_node *dimshuffle_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    int64_t back[MC_MAX_RANK];
+    (void)wrt;
+    int r = n->in[0]->type.rank;
+    for (int k = 0; k < r; k++) {
+        back[k] = -1;
+    }
+    for (int i = 0; i < n->attr[0].n; i++) {
+        if (n->attr[0].ints[i] >= 0) {
+            back[n->attr[0].ints[i]] = i;
+        }
+    }
+    struct mc_attr a = { .kind = ATTR_INTS, .n = r, .ints = back };
+    mc_node *x = g[0];
+    return x ? mc_apply(n->graph, mc_op_find("dimshuffle"), 1, &x, &a) : NULL;
+}
+
+/* ---- reshape(x, shape): one size may be -1; ndim when the length of shape is not known ---- */
+
+static mc_status reshape_infer(struct mc_infer *q)
+{
+    const struct mc_type *x = &q->in[0], *s = &q->in[1];
+    if (mc_is_float(s->dtype) || s->rank > 1) {
+        return mc_fail(MC_ETYPE, "reshape: the shape must be a vector of integers");
+    }
+    int64_t rank = s->rank == 0 ? 1 : s->dims[0] >= 0 ? s->dims[0] : q->attr[0].none ? -1 : mc_attr_int(&q->attr[0]);
+    if (rank < 0) {
+        return mc_fail(MC_ESHAPE, "reshape: how many axes? give ndim, the length of the shape is not known");
+    }
+    if (rank > MC_MAX_RANK) {
+        return mc_fail(MC_ESHAPE, "reshape: more than %d axes", MC_MAX_RANK);
+    }
+    q->out[0] = mc_type_make(x->dtype, (int)rank, NULL);
+    const mc_array *v = q->value[1];
+    int64_t total = mc_dims_count(x->rank, x->dims), known = 1;
+    int open = -1;
+    for (int i = 0; i < x->rank; i++) {
+        total = x->dims[i] < 0 ? -1 : total;
+    }
+    if (!v) {
+        return MC_OK;
+    }
+    for (int i = 0; i < rank; i++) {
+        int64_t d = mc_load_i64(v->dtype, v->data + (v->rank ? i * v->strides[0] : 0));
+        if (d < -1 || (d == -1 && open >= 0)) {
+            return mc_fail(MC_ESHAPE, d < -1 ? "reshape: size %lld is negative" : "reshape: only one size may be -1", (long long)d);
+        }
+        if (d == -1) {
+            open = i;
+        } else if (!mc_mul_i64(known, d, &known)) {
+            return mc_fail(MC_ESHAPE, "reshape: the sizes overflow");
+        }
+        q->out[0].dims[i] = d;
+    }
+    if (open >= 0) {
+        q->out[0].dims[open] = total >= 0 && known > 0 ? total / known : total == 0 && known == 0 ? 0 : -1;
+    }
+    if (total >= 0 && (open >= 0 ? (known ? total % known != 0 : total != 0) : total != known)) {
+        struct mc_str a = { 0 }, b = { 0 };
+        mc_dims_text(&a, x->rank, x->dims);
+        mc_dims_text(&b, q->out[0].rank, q->out[0].dims);
+        mc_status st = mc_fail(MC_ESHAPE, "reshape: %lld elements of shape %s do not fit shape %s", (long long)total, a.s ? a.s : "",
+                               b.s ? b.s : "");
+        mc_str_free(&a);
+        mc_str_free(&b);
+        return st;
+    }
+    return MC_OK;
+}
+
+static mc_node *reshape_size(mc_node *n, int item, int axis)
+{
+    (void)item;
+    mc_node *shape = n->in[1];
+    if (shape->type.rank == 1 && strcmp(shape->op->name, "stack") == 0) {
+        int64_t v;
+        int count;
+        mc_node *one = shape->in[axis];
+        return mc_const_ints(one, &v, 1, &count) && v < 0 ? NULL : mc_cast_to(one, MC_INT64);
+    }
+    return NULL;
+}
+
+static mc_status reshape_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    (void)n;
+    mc_array *c = mc_array_reshape(in[0], out[0]->rank, out[0]->dims);
+    mc_status s = c ? mc_array_assign(out[0], c) : mc_last_status();
+    mc_array_unref(&c);
+    return s;
+}
+
+static mc_node *reshape_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    if (wrt != 0 || !g[0]) {
+        return NULL;
+    }
+    mc_node *in[2] = { g[0], mc_shape_of(n->in[0]) };
+    return mc_call_op(n->graph, "reshape", 2, in, "ndim=%d", n->in[0]->type.rank);
+}
+
+/* ---- shape, size ---- */
+
+static mc_status shape_infer(struct mc_infer *q)
+{
+    int64_t n = q->in[0].rank;
+    q->out[0] = mc_type_make(MC_INT64, 1, &n);
+    return MC_OK;
+}
+
+static mc_status shape_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    (void)n;
+    memcpy(out[0]->data, in[0]->dims, (size_t)in[0]->rank * sizeof(int64_t));
+    return MC_OK;
+}
+
+static mc_status size_infer(struct mc_infer *q)
+{
+    int axis;
+    TRY(mc_axis_check("size", mc_attr_int(&q->attr[0]), q->in[0].rank, &axis));
+    q->out[0] = mc_type_make(MC_INT64, 0, NULL);
+    return MC_OK;
+}
+
+static mc_status size_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    int axis;
+    TRY(mc_axis_check("size", mc_attr_int(&n->attr[0]), in[0]->rank, &axis));
+    mc_store_i64(MC_INT64, out[0]->data, in[0]->dims[axis]);
+    return MC_OK;
+}
+
+/* ---- specify_shape(x, [600, -1]): a promise, checked while running ---- */
+
+static mc_status specify_infer(struct mc_infer *q)
+{
+    q->out[0] = q->in[0];
+    if (q->attr[0].n != q->in[0].rank) {
+        return mc_fail(MC_ESHAPE, "specify_shape: %d sizes for rank %d", q->attr[0].n, q->in[0].rank);
+    }
+    for (int i = 0; i < q->in[0].rank; i++) {
+        int64_t want = q->attr[0].ints[i], have = q->in[0].dims[i];
+        if (want >= 0 && have >= 0 && want != have) {
+            return mc_fail(MC_ESHAPE, "specify_shape: axis %d has size %lld, not %lld", i, (long long)have, (long long)want);
+        }
+        q->out[0].dims[i] = want >= 0 ? want : have;
+    }
+    return MC_OK;
+}
+
+static mc_node *first_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    (void)n;
+    return wrt == 0 ? g[0] : NULL;
+}
+
+/* ---- built of dimshuffle and reshape ---- */
+
+static mc_node *shuffle(mc_node *x, int n, const int64_t *order)
+{
+    struct mc_attr a = { .kind = ATTR_INTS, .n = n, .ints = (int64_t *)order };
+    return mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &x, &a);
+}
+
+static mc_node *build_failed(mc_graph *g)
+{
+    return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
+}
+
+static mc_node *build_transpose(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)g;
+    (void)nin;
+    int64_t order[MC_MAX_RANK];
+    int r = in[0]->type.rank;
+    if (!attr[0].none) {
+        if (attr[0].n != r) {
+            return mc_node_fail(g, MC_ESHAPE, "transpose: %d axes for rank %d", attr[0].n, r);
+        }
+        return shuffle(in[0], r, attr[0].ints);
+    }
+    for (int i = 0; i < r; i++) {
+        order[i] = r - 1 - i;
+    }
+    return r < 2 ? in[0] : shuffle(in[0], r, order);
+}
+
+static mc_node *build_swapaxes(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    int64_t order[MC_MAX_RANK];
+    int r = in[0]->type.rank, a, b;
+    if (mc_axis_check("swapaxes", mc_attr_int(&attr[0]), r, &a) < 0 || mc_axis_check("swapaxes", mc_attr_int(&attr[1]), r, &b) < 0) {
+        return build_failed(g);
+    }
+    for (int i = 0; i < r; i++) {
+        order[i] = i == a ? b : i == b ? a : i;
+    }
+    return shuffle(in[0], r, order);
+}
+
+static mc_node *build_expand_dims(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    int64_t order[MC_MAX_RANK + 1];
+    int r = in[0]->type.rank, axis;
+    if (mc_axis_check("expand_dims", mc_attr_int(&attr[0]), r + 1, &axis) < 0) {
+        return build_failed(g);
+    }
+    for (int i = 0; i <= r; i++) {
+        order[i] = i == axis ? -1 : i - (i > axis);
+    }
+    return shuffle(in[0], r + 1, order);
+}
+
+static mc_node *pad(mc_node *x, int left, int right)
+{
+    int64_t order[4 * MC_MAX_RANK];
+    int n = 0;
+    if (left < 0 || right < 0 || left + right + x->type.rank > MC_MAX_RANK) {
+        return mc_node_fail(x->graph, MC_ESHAPE, "shape_pad: the result would have more than %d axes", MC_MAX_RANK);
+    }
+    while (n < left) {
+        order[n++] = -1;
+    }
+    for (int i = 0; i < x->type.rank; i++) {
+        order[n++] = i;
+    }
+    for (int i = 0; i < right; i++) {
+        order[n++] = -1;
+    }
+    return shuffle(x, n, order);
+}
+
+static mc_node *build_padleft(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)g;
+    (void)nin;
+    return pad(in[0], (int)mc_attr_int(&attr[0]), 0);
+}
+
+static mc_node *build_padright(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)g;
+    (void)nin;
+    return pad(in[0], 0, (int)mc_attr_int(&attr[0]));
+}
+
+static mc_node *build_squeeze(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    int64_t order[MC_MAX_RANK];
+    int axis[MC_MAX_RANK], naxis = 0, n = 0, r = in[0]->type.rank;
+    struct mc_infer q = { .op = mc_op_find("squeeze"), .attr = attr };
+    if (mc_attr_axes(&q, 0, r, axis, &naxis) < 0) {
+        return build_failed(g);
+    }
+    for (int i = 0; i < r; i++) {
+        bool drop = false;
+        for (int k = 0; k < naxis; k++) {
+            drop |= axis[k] == i;
+        }
+        if (drop && !attr[0].none && in[0]->type.dims[i] != 1) {
+            return mc_node_fail(g, MC_ESHAPE, "squeeze: axis %d is not known to have size 1", i);
+        }
+        if (!drop || in[0]->type.dims[i] != 1) {
+            order[n++] = i;
+        }
+    }
+    return n == r ? in[0] : shuffle(in[0], n, order);
+}
+
+static mc_node *product_of_sizes(mc_node *x, int from, int to)
+{
+    mc_node *n = NULL;
+    int64_t known = 1;
+    for (int i = from; i < to; i++) {
+        if (x->type.dims[i] >= 0) {
+            if (!mc_mul_i64(known, x->type.dims[i], &known)) {
+                return mc_node_fail(x->graph, MC_ESHAPE, "the sizes overflow");
+            }
+        } else {
+            mc_node *pair[2] = { n, mc_size_of(x, i) };
+            n = n ? mc_call_op(x->graph, "mul", 2, pair, NULL) : pair[1];
+        }
+    }
+    if (!n || known != 1) {
+        mc_node *pair[2] = { n, mc_node_int(x->graph, known) };
+        n = n ? mc_call_op(x->graph, "mul", 2, pair, NULL) : pair[1];
+    }
+    return n;
+}
+
+static mc_node *build_flatten(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    int64_t ndim = mc_attr_int(&attr[0]);
+    int r = in[0]->type.rank;
+    mc_node *size[MC_MAX_RANK], *arg[2] = { in[0], NULL };
+    if (ndim < 1 || ndim > MC_MAX_RANK || (ndim > r && r)) {
+        return mc_node_fail(g, MC_ESHAPE, "flatten: ndim %lld for rank %d", (long long)ndim, r);
+    }
+    if (r == ndim) {
+        return in[0];
+    }
+    for (int i = 0; i < ndim; i++) {
+        size[i] = i + 1 < ndim ? mc_size_of(in[0], i) : product_of_sizes(in[0], i, r);
+    }
+    arg[1] = mc_call_op(g, "stack", (int)ndim, size, NULL);
+    return mc_call_op(g, "reshape", 2, arg, "ndim=%d", (int)ndim);
+}
+
+static mc_node *build_count(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    int axis[MC_MAX_RANK], n = 0;
+    struct mc_infer q = { .op = mc_op_find("count"), .attr = attr };
+    if (mc_attr_axes(&q, 0, in[0]->type.rank, axis, &n) < 0) {
+        return build_failed(g);
+    }
+    mc_node *r = mc_node_int(g, 1);
+    for (int i = 0; i < n; i++) {
+        mc_node *pair[2] = { r, mc_size_of(in[0], axis[i]) };
+        int64_t a, b, c;
+        int k;
+        r = mc_const_ints(pair[0], &a, 1, &k) && mc_const_ints(pair[1], &b, 1, &k) && mc_mul_i64(a, b, &c)
+                ? mc_node_int(g, c) : mc_call_op(g, "mul", 2, pair, NULL);
+    }
+    return r;
+}
+
+static mc_node *build_as_float(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)g;
+    (void)nin;
+    (void)attr;
+    return mc_is_float(in[0]->type.dtype) ? in[0] : mc_cast_to(in[0], MC_FLOAT64);
+}
+
+static mc_node *build_cast_to(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)g;
+    (void)nin;
+    return mc_cast_to(in[0], attr[0].none ? mc_dtype_floatX() : (mc_dtype)mc_attr_int(&attr[0]));
+}
+
+static mc_node *build_default(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)attr;
+    return nin < 2 ? mc_node_fail(g, MC_EARG, "default: needs two arguments") : in[0] ? in[0] : in[1];
+}
+
+/* x promises size 1 on these axes, and broadcasts along them. */
+static mc_node *build_addbroadcast(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    int64_t sizes[MC_MAX_RANK];
+    int axis[MC_MAX_RANK], n = 0, r = in[0]->type.rank;
+    struct mc_infer q = { .op = mc_op_find("addbroadcast"), .attr = attr };
+    if (mc_attr_axes(&q, 0, r, axis, &n) < 0) {
+        return build_failed(g);
+    }
+    for (int i = 0; i < r; i++) {
+        sizes[i] = -1;
+    }
+    for (int i = 0; i < n; i++) {
+        sizes[axis[i]] = 1;
+    }
+    struct mc_attr a = { .kind = ATTR_INTS, .n = r, .ints = sizes };
+    return mc_apply(g, mc_op_find("specify_shape"), 1, in, &a);
+}
+
+const struct mc_op mc_ops_shape[] = {
+    { .name = "cast", .params = "x, dtype:dtype", .nout = 1, .infer = cast_infer, .size = same_size, .eval = copy_eval,
+      .grad = cast_grad, .doc = "x in another dtype" },
+    { .name = "dimshuffle", .params = "x, order:ints", .flags = OP_VIEW, .nout = 1, .infer = dimshuffle_infer,
+      .size = dimshuffle_size, .eval = dimshuffle_eval, .grad = dimshuffle_grad,
+      .doc = "x's axes in another order; -1 makes an axis of size 1, axes of size 1 may be left out" },
+    { .name = "reshape", .params = "x, shape, ndim=None:int", .flags = OP_VIEW, .nout = 1, .infer = reshape_infer,
+      .size = reshape_size, .eval = reshape_eval, .grad = reshape_grad, .doc = "the elements of x in another shape; one size may be -1" },
+    { .name = "shape", .params = "x", .nout = 1, .infer = shape_infer, .eval = shape_eval, .disconnected = 1, .doc = "the sizes of x" },
+    { .name = "size", .params = "x, axis:int", .nout = 1, .infer = size_infer, .eval = size_eval, .disconnected = 1,
+      .doc = "the size of one axis" },
+    { .name = "specify_shape", .params = "x, sizes:ints", .flags = OP_VIEW, .nout = 1, .infer = specify_infer, .size = same_size,
+      .eval = copy_eval, .grad = first_grad, .doc = "x, whose sizes are promised; -1 promises nothing" },
+    { .name = "transpose", .params = "x, axes=None:ints", .nout = 1, .build = build_transpose, .doc = "axes reversed, or in the order given" },
+    { .name = "swapaxes", .params = "x, a:int, b:int", .nout = 1, .build = build_swapaxes, .doc = "two axes exchanged" },
+    { .name = "expand_dims", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = "a new axis of size 1" },
+    { .name = "shape_padleft", .params = "x, n=1:int", .nout = 1, .build = build_padleft, .doc = "n axes of size 1 in front" },
+    { .name = "shape_padright", .params = "x, n=1:int", .nout = 1, .build = build_padright, .doc = "n axes of size 1 behind" },
+    { .name = "shape_padaxis", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = "a new axis of size 1" },
+    { .name = "squeeze", .params = "x, axis=None:axes", .nout = 1, .build = build_squeeze, .doc = "axes of size 1 dropped" },
+    { .name = "flatten", .params = "x, ndim=1:int", .nout = 1, .build = build_flatten, .doc = "the last axes joined so that ndim remain" },
+    { .name = "count", .params = "x, axis=None:axes", .nout = 1, .build = build_count, .doc = "how many elements the axes hold" },
+    { .name = "as_float", .params = "x", .nout = 1, .build = build_as_float, .doc = "x, or its elements as float64 if they are integers" },
+    { .name = "cast_to", .params = "x, dtype=None:dtype", .nout = 1, .build = build_cast_to, .doc = "x cast to a dtype, floatX if none is given" },
+    { .name = "default", .params = "x=None, y", .nout = 1, .build = build_default, .doc = "x if it is given, else y" },
+    { .name = "addbroadcast", .params = "x, axis:axes", .nout = 1, .build = build_addbroadcast, .doc = "x, promised to have size 1 on these axes" },
+};
+const int mc_nops_shape = (int)NELEM(mc_ops_shape);

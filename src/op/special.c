@@ -1,0 +1,71 @@
+/* special.c: see special.h. */
+#include "base/base.h"
+#include "op/special.h"
+#include <math.h>
+
+double mc_ref_sigmoid(double x)
+{
+    if (x >= 0) {
+        return 1 / (1 + exp(-x));
+    }
+    double e = exp(x); /* small, so 1 + e loses nothing that shows */
+    return e / (1 + e);
+}
+
+double mc_ref_softplus(double x)
+{
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+/* psi(x) = psi(x + 1) - 1/x until x is large, then the asymptotic series; reflection below zero. */
+double mc_ref_psi(double x)
+{
+    double r = 0;
+    if (x <= 0 && x == floor(x)) {
+        return (double)NAN;
+    }
+    if (x < 0) {
+        return mc_ref_psi(1 - x) - 3.14159265358979323846 / tan(3.14159265358979323846 * x);
+    }
+    for (; x < 10; x += 1) {
+        r -= 1 / x;
+    }
+    double f = 1 / (x * x);
+    return r + log(x) - .5 / x -
+           f * (1. / 12 - f * (1. / 120 - f * (1. / 252 - f * (1. / 240 - f * (1. / 132 - f * (691. / 32760 - f / 12))))));
+}
+
+double mc_ref_tri_gamma(double x)
+{
+    double r = 0;
+    if (x <= 0 && x == floor(x)) {
+        return (double)INFINITY;
+    }
+    if (x < 0) {
+        double s = 3.14159265358979323846 / sin(3.14159265358979323846 * x);
+        return s * s - mc_ref_tri_gamma(1 - x);
+    }
+    for (; x < 10; x += 1) {
+        r += 1 / (x * x);
+    }
+    double f = 1 / (x * x);
+    return r + 1 / x + f / 2 +
+           f / x * (1. / 6 - f * (1. / 30 - f * (1. / 42 - f * (1. / 30 - f * (5. / 66 - f * (691. / 2730 - f * 7 / 6))))));
+}
+
+uint64_t mc_ref_upow(uint64_t a, uint64_t b)
+{
+    uint64_t r = 1;
+    for (; b; b >>= 1, a *= a) {
+        r *= b & 1 ? a : 1;
+    }
+    return r;
+}
+
+int64_t mc_ref_ipow(int64_t a, int64_t b)
+{
+    if (b < 0) { /* only 1 and -1 have whole reciprocals */
+        return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
+    }
+    return (int64_t)mc_ref_upow((uint64_t)a, (uint64_t)b);
+}

@@ -1,0 +1,13 @@
+/* special.h: functions libm lacks, in the reference's two precisions.  float ones compute in double:
+ * the reference is for trust, not for speed. */
+#ifndef MC_SPECIAL_H
+#define MC_SPECIAL_H
+
+double mc_ref_sigmoid(double x);
+double mc_ref_softplus(double x);
+double mc_ref_psi(double x);
+double mc_ref_tri_gamma(double x);
+int64_t mc_ref_ipow(int64_t a, int64_t b);
+uint64_t mc_ref_upow(uint64_t a, uint64_t b);
+
+#endif

@@ -1,0 +1,98 @@
+/* table.c: all ops as one list.  Made once, at first use: signatures are parsed, names indexed. */
+#include "op/op.h"
+#include <stdlib.h>
+
+#define DX(a, b, c) { a, b, c, NULL }
+static const struct mc_op scalars[] = {
+#define OP(id, n, ty, fl, src, da, db, dc, l, h, text)                                             \
+    { .name = #id, .arity = n, .typing = TYPE_##ty, .flags = fl, .nout = 1, .code = #src, .dx = DX(da, db, dc), .lo = l, \
+      .hi = h, .doc = text, .params = n == 1 ? "a" : n == 2 ? "a, b" : "a, b, c", .infer = mc_scalar_infer,              \
+      .size = mc_scalar_size, .eval = mc_scalar_eval },
+#define OPI(id, n, ty, fl, src, isrc, da, db, dc, l, h, text)                                      \
+    { .name = #id, .arity = n, .typing = TYPE_##ty, .flags = fl, .nout = 1, .code = #src, .icode = #isrc,               \
+      .dx = DX(da, db, dc), .lo = l, .hi = h, .doc = text, .params = n == 1 ? "a" : n == 2 ? "a, b" : "a, b, c",         \
+      .infer = mc_scalar_infer, .size = mc_scalar_size, .eval = mc_scalar_eval },
+#include "op/ops.def"
+#undef OP
+#undef OPI
+};
+static const struct mc_op formulas[] = {
+#define FORMULA(id, par, fl, n, text, d0, d1, says)                                                \
+    { .name = #id, .params = par, .flags = fl, .nout = n, .formula = text, .dx = DX(d0, d1, NULL), .doc = says,          \
+      .infer = mc_formula_infer, .eval = mc_formula_eval },
+#include "op/formulas.def"
+#undef FORMULA
+};
+
+enum { MOST = 512 };
+static struct mc_op table[MOST];
+static int ntable, nscalar;
+static struct mc_arena memory;
+static struct mc_dict by_name;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void add(const struct mc_op *row, int n)
+{
+    for (int i = 0; i < n && ntable < MOST; i++) {
+        struct mc_op *op = &table[ntable];
+        struct mc_signature *sig = mc_arena_alloc(&memory, sizeof *sig);
+        *op = row[i];
+        op->index = ntable;
+        if (!sig || mc_signature_parse(op->params, &memory, sig) < 0 || !mc_dict_put(&by_name, op->name, op)) {
+            abort(); /* the tables are ours: a malformed row or no memory for 50 kB at the start */
+        }
+        op->sig = sig;
+        ntable++;
+    }
+}
+
+static void make(void)
+{
+    add(scalars, (int)NELEM(scalars));
+    nscalar = ntable;
+    add(formulas, (int)NELEM(formulas));
+    const struct mc_op_family families[] = {
+        { mc_ops_shape, mc_nops_shape }, { mc_ops_reduce, mc_nops_reduce }, { mc_ops_index, mc_nops_index },
+        { mc_ops_join, mc_nops_join },   { mc_ops_make, mc_nops_make },     { mc_ops_product, mc_nops_product },
+        { mc_ops_sort, mc_nops_sort },   { mc_ops_random, mc_nops_random }, { mc_ops_effect, mc_nops_effect },
+    };
+    for (size_t i = 0; i < NELEM(families); i++) {
+        add(families[i].row, families[i].n);
+    }
+}
+
+const struct mc_op *mc_op_find(const char *name)
+{
+    pthread_once(&once, make);
+    return name ? mc_dict_get(&by_name, name) : NULL;
+}
+
+const struct mc_op *mc_op_at(int i)
+{
+    pthread_once(&once, make);
+    return i >= 0 && i < ntable ? &table[i] : NULL;
+}
+
+const struct mc_op *mc_op_scalar(const char *name)
+{
+    const struct mc_op *op = mc_op_find(name);
+    return op && op->arity ? op : NULL;
+}
+
+int mc_op_count(void)
+{
+    pthread_once(&once, make);
+    return ntable;
+}
+
+const char *mc_op_name(int i)
+{
+    const struct mc_op *op = mc_op_at(i);
+    return op ? op->name : NULL;
+}
+
+const char *mc_op_doc(int i)
+{
+    const struct mc_op *op = mc_op_at(i);
+    return op ? op->doc : NULL;
+}

@@ -126,10 +126,14 @@ MC_API mc_array *mc_npz_load(mc_npz *z, const char *name);
 MC_API void mc_npz_close(mc_npz *z);
 MC_API mc_status mc_npz_save(const char *path, int n, const char *const *names, const mc_array *const *arrays);
 
-/* DLPack, version 0 and 1, without copies either way. */
+/* DLPack, version 0 and 1, without copies either way.  The array takes t over; if it cannot (NULL), t is
+ * still the caller's. */
 struct DLManagedTensor;
+struct DLManagedTensorVersioned;
 MC_API struct DLManagedTensor *mc_array_to_dlpack(const mc_array *a);
-MC_API mc_array *mc_array_from_dlpack(struct DLManagedTensor *t);  /* takes t over */
+MC_API struct DLManagedTensorVersioned *mc_array_to_dlpack_versioned(const mc_array *a);
+MC_API mc_array *mc_array_from_dlpack(struct DLManagedTensor *t);
+MC_API mc_array *mc_array_from_dlpack_versioned(struct DLManagedTensorVersioned *t);
 
 /* -------------------------------------------------------------------------------- graph ---- */
 

@@ -68,6 +68,25 @@ bool      mc_array_same_bits(const mc_array *a, const mc_array *b);    /* dtype,
 /* Worst difference: ulp-free, |a-b| <= atol + rtol*|b|, NaN equals NaN.  Returns the first bad flat index or -1. */
 int64_t   mc_array_differs(const mc_array *a, const mc_array *b, double rtol, double atol);
 
+/* ---- npy.c: .npy from a file or from memory ---- */
+struct mc_source {
+    int fd;          /* used if mem is NULL */
+    const char *mem;
+    uint64_t size;
+    const char *name; /* for messages */
+};
+mc_status mc_source_open(struct mc_source *s, const char *path);
+void      mc_source_close(struct mc_source *s);
+mc_status mc_source_read(const struct mc_source *s, uint64_t at, void *dst, size_t n);
+mc_array *mc_npy_read(const struct mc_source *s);
+mc_status mc_npy_head(struct mc_str *out, const mc_array *a);  /* what goes before the elements in C order */
+
+/* ---- npz.c, inflate.c ---- */
+mc_npz   *mc_npz_read(struct mc_source s);                     /* takes s over, also when it fails */
+mc_status mc_inflate(void *dst, size_t n, const void *src, size_t nsrc); /* exactly n bytes come out */
+uint32_t  mc_crc32(uint32_t crc, const void *p, size_t n);     /* begin with 0 */
+
+/* ---- walking, in elements.c ---- */
 /* An odometer over the outer axes of several arrays of one shape: the reference loops stand on it. */
 struct mc_walk {
     int rank, n;

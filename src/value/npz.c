@@ -1,0 +1,511 @@
+/* npz.c: NumPy's file of several arrays, which is a zip file of .npy files.
+ *
+ * Reading trusts the central directory, checks it against the file's size, and every member against its
+ * check sum.  Writing stores members uncompressed and without a date, so equal arrays give equal files.
+ *
+ * Invariant: a member is only ever read within the bytes that the directory gives it. */
+#include "value/value.h"
+#include <stdio.h>
+
+enum {
+    LOCAL = 0x04034b50, CENTRAL = 0x02014b50, END = 0x06054b50, LOCATOR64 = 0x07064b50, END64 = 0x06064b50,
+    LOCAL_SIZE = 30, CENTRAL_SIZE = 46, END_SIZE = 22, LOCATOR64_SIZE = 20, END64_SIZE = 56,
+    LONGEST_COMMENT = 65535, ENCRYPTED = 1, UTF8 = 1 << 11, STORED = 0, DEFLATED = 8, EXTRA64 = 1
+};
+#define FULL32 UINT32_C(0xffffffff) /* "look into the zip64 part" */
+
+struct member {
+    char *name; /* without ".npy" */
+    uint64_t at, packed, size;
+    uint32_t crc;
+    int method;
+    bool encrypted;
+};
+
+struct mc_npz {
+    struct mc_source source;
+    char *path; /* what source.name points at */
+    VEC(struct member) members;
+};
+
+static uint64_t number(const unsigned char *p, int n) /* little-endian */
+{
+    uint64_t v = 0;
+    for (int i = n - 1; i >= 0; i--) {
+        v = v << 8 | p[i];
+    }
+    return v;
+}
+
+static mc_status damaged(const mc_npz *z, const char *what)
+{
+    return mc_fail(MC_EFORMAT, "'%s' is a damaged .npz file: %s", z->source.name, what);
+}
+
+/* ---- finding the directory ---- */
+
+struct directory {
+    uint64_t at, size, count;
+};
+
+/* The last place near the end where an end record with a fitting comment begins. */
+static mc_status find_end(const mc_npz *z, uint64_t *at)
+{
+    uint64_t size = z->source.size, span = MC_MIN(size, (uint64_t)END_SIZE + LONGEST_COMMENT);
+    unsigned char *tail = mc_alloc((size_t)span, "files");
+    mc_status s = tail ? mc_source_read(&z->source, size - span, tail, (size_t)span) : MC_EMEMORY;
+    if (s == MC_OK) {
+        s = mc_fail(MC_EFORMAT, "'%s' is not a .npz file, or it is cut short", z->source.name);
+        for (uint64_t i = span; s < 0 && i-- > 0;) {
+            if (span - i >= END_SIZE && number(tail + i, 4) == END && number(tail + i + 20, 2) == span - i - END_SIZE) {
+                *at = size - span + i;
+                s = MC_OK;
+            }
+        }
+    }
+    mc_free(tail);
+    return s;
+}
+
+static mc_status find_directory(const mc_npz *z, struct directory *d)
+{
+    unsigned char end[END64_SIZE];
+    uint64_t at = 0;
+    TRY(find_end(z, &at));
+    TRY(mc_source_read(&z->source, at, end, END_SIZE));
+    *d = (struct directory){ .at = number(end + 16, 4), .size = number(end + 12, 4), .count = number(end + 10, 2) };
+    if (d->at == FULL32 || d->size == FULL32 || d->count == 0xffff) {
+        if (at < LOCATOR64_SIZE) {
+            return damaged(z, "no zip64 record");
+        }
+        TRY(mc_source_read(&z->source, at - LOCATOR64_SIZE, end, LOCATOR64_SIZE));
+        if (number(end, 4) == LOCATOR64) {
+            TRY(mc_source_read(&z->source, number(end + 8, 8), end, END64_SIZE));
+            if (number(end, 4) != END64) {
+                return damaged(z, "no zip64 record");
+            }
+            *d = (struct directory){ .at = number(end + 48, 8), .size = number(end + 40, 8), .count = number(end + 32, 8) };
+        }
+    }
+    if (d->at > at || d->size > at - d->at || d->count > d->size / CENTRAL_SIZE) {
+        return damaged(z, "its directory lies outside");
+    }
+    return MC_OK;
+}
+
+/* ---- reading the directory ---- */
+
+/* Sizes that do not fit into 32 bits stand in an extra field, those that are needed, in this order. */
+static bool read_extra64(struct member *m, const unsigned char *p, uint64_t n)
+{
+    uint64_t *want[] = { &m->size, &m->packed, &m->at };
+    while (n >= 4) {
+        uint64_t id = number(p, 2), len = number(p + 2, 2);
+        p += 4;
+        n -= 4;
+        if (len > n) {
+            return false;
+        }
+        for (size_t i = 0; id == EXTRA64 && i < NELEM(want); i++) {
+            if (*want[i] == FULL32) {
+                if (len < 8) {
+                    return false;
+                }
+                *want[i] = number(p, 8);
+                p += 8;
+                n -= 8;
+                len -= 8;
+            }
+        }
+        p += len;
+        n -= len;
+    }
+    return true;
+}
+
+/* One entry from p, which has n bytes; *used says how many it took. */
+static mc_status read_member(mc_npz *z, const unsigned char *p, uint64_t n, uint64_t *used)
+{
+    if (n < CENTRAL_SIZE || number(p, 4) != CENTRAL) {
+        return damaged(z, "its directory");
+    }
+    uint64_t name = number(p + 28, 2), extra = number(p + 30, 2), comment = number(p + 32, 2);
+    struct member m = { .at = number(p + 42, 4), .packed = number(p + 20, 4), .size = number(p + 24, 4),
+                        .crc = (uint32_t)number(p + 16, 4), .method = (int)number(p + 10, 2),
+                        .encrypted = number(p + 8, 2) & ENCRYPTED };
+    *used = CENTRAL_SIZE + name + extra + comment;
+    if (*used > n || memchr(p + CENTRAL_SIZE, 0, (size_t)name) ||
+        !read_extra64(&m, p + CENTRAL_SIZE + name, extra)) {
+        return damaged(z, "its directory");
+    }
+    if (m.at > z->source.size || m.packed > z->source.size - m.at) {
+        return damaged(z, "a member lies outside");
+    }
+    if (name >= 4 && memcmp(p + CENTRAL_SIZE + name - 4, ".npy", 4) == 0) {
+        name -= 4;
+    }
+    m.name = mc_alloc((size_t)name + 1, "files");
+    if (!m.name) {
+        return MC_EMEMORY;
+    }
+    memcpy(m.name, p + CENTRAL_SIZE, (size_t)name);
+    m.name[name] = '\0';
+    if (!VEC_PUSH(z->members, m)) {
+        mc_free(m.name);
+        return MC_EMEMORY;
+    }
+    return MC_OK;
+}
+
+static mc_status read_directory(mc_npz *z)
+{
+    struct directory d;
+    uint64_t used = 0, at = 0;
+    TRY(find_directory(z, &d));
+    unsigned char *text = mc_alloc((size_t)d.size, "files");
+    mc_status s = text ? mc_source_read(&z->source, d.at, text, (size_t)d.size) : MC_EMEMORY;
+    for (uint64_t i = 0; s == MC_OK && i < d.count; i++, at += used) {
+        s = read_member(z, text + at, d.size - at, &used);
+    }
+    mc_free(text);
+    return s;
+}
+
+/* ---- members ---- */
+
+/* The packed bytes lie behind a second header, whose name and extra field may differ in length. */
+static mc_status read_packed(const mc_npz *z, const struct member *m, void *dst)
+{
+    unsigned char local[LOCAL_SIZE];
+    TRY(mc_source_read(&z->source, m->at, local, LOCAL_SIZE));
+    if (number(local, 4) != LOCAL) {
+        return damaged(z, "a member without its header");
+    }
+    uint64_t at = m->at + LOCAL_SIZE + number(local + 26, 2) + number(local + 28, 2);
+    return mc_source_read(&z->source, at, dst, (size_t)m->packed);
+}
+
+/* The .npy file itself, size bytes.  Compression gains at most a factor of 1032, so a size beyond that
+ * is a lie and is not allocated. */
+static mc_status unpack(const mc_npz *z, const struct member *m, char **out)
+{
+    *out = NULL;
+    if (m->encrypted || (m->method != STORED && m->method != DEFLATED)) {
+        return mc_fail(MC_EUNSUPPORTED, "'%s' of '%s' is %s, which is not supported", m->name, z->source.name,
+                       m->encrypted ? "encrypted" : "compressed in another way than deflate");
+    }
+    if (m->method == STORED ? m->size != m->packed : m->size / 1032 > m->packed) {
+        return damaged(z, "a size");
+    }
+    char *packed = mc_alloc_pages((size_t)m->packed, "files"), *text = packed;
+    mc_status s = packed ? read_packed(z, m, packed) : MC_EMEMORY;
+    if (s == MC_OK && m->method == DEFLATED) {
+        text = mc_alloc_pages((size_t)m->size, "files");
+        s = text ? mc_inflate(text, (size_t)m->size, packed, (size_t)m->packed) : MC_EMEMORY;
+        mc_free_pages(packed);
+    }
+    if (s == MC_OK && mc_crc32(0, text, (size_t)m->size) != m->crc) {
+        s = damaged(z, "a check sum");
+    }
+    if (s < 0) {
+        mc_free_pages(text);
+        return s;
+    }
+    *out = text;
+    return MC_OK;
+}
+
+mc_npz *mc_npz_read(struct mc_source s)
+{
+    mc_npz *z = mc_calloc(1, sizeof *z, "files");
+    if (!z) {
+        mc_source_close(&s);
+        return NULL;
+    }
+    z->source = s;
+    z->path = mc_strdup(s.name);
+    z->source.name = z->path;
+    if (!z->path || read_directory(z) < 0) {
+        mc_npz_close(z);
+        return NULL;
+    }
+    return z;
+}
+
+mc_npz *mc_npz_open(const char *path)
+{
+    struct mc_source s;
+    if (!path) {
+        mc_fail(MC_EARG, "mc_npz_open: no path");
+        return NULL;
+    }
+    return mc_source_open(&s, path) < 0 ? NULL : mc_npz_read(s);
+}
+
+void mc_npz_close(mc_npz *z)
+{
+    if (!z) {
+        return;
+    }
+    for (size_t i = 0; i < z->members.n; i++) {
+        mc_free(z->members.at[i].name);
+    }
+    VEC_FREE(z->members);
+    mc_source_close(&z->source);
+    mc_free(z->path);
+    mc_free(z);
+}
+
+int mc_npz_count(const mc_npz *z)
+{
+    return (int)MC_MIN(z->members.n, (size_t)INT32_MAX);
+}
+
+const char *mc_npz_name(const mc_npz *z, int i)
+{
+    return i >= 0 && i < mc_npz_count(z) ? z->members.at[i].name : NULL;
+}
+
+/* Of equal names the last counts, as in any zip file that something was appended to. */
+static const struct member *find(const mc_npz *z, const char *name)
+{
+    for (size_t i = z->members.n; i-- > 0;) {
+        if (strcmp(z->members.at[i].name, name) == 0) {
+            return &z->members.at[i];
+        }
+    }
+    return NULL;
+}
+
+static void fail_missing(const mc_npz *z, const char *name)
+{
+    const char *list[64], *near;
+    size_t n = MC_MIN(z->members.n, NELEM(list));
+    for (size_t i = 0; i < n; i++) {
+        list[i] = z->members.at[i].name;
+    }
+    near = mc_near_miss(name, list, n);
+    mc_fail(MC_EARG, "'%s' has no array '%s'", z->source.name, name);
+    if (near) {
+        mc_fail(MC_EARG, "%s; did you mean '%s'?", mc_last_error(), near);
+    }
+}
+
+mc_array *mc_npz_load(mc_npz *z, const char *name)
+{
+    char *text;
+    if (!z || !name) {
+        mc_fail(MC_EARG, "mc_npz_load: no %s", z ? "name" : "file");
+        return NULL;
+    }
+    const struct member *m = find(z, name);
+    if (!m) {
+        fail_missing(z, name);
+        return NULL;
+    }
+    if (unpack(z, m, &text) < 0) {
+        return NULL;
+    }
+    mc_array *a = mc_npy_read(&(struct mc_source){ .fd = -1, .mem = text, .size = m->size, .name = name });
+    mc_free_pages(text);
+    return a;
+}
+
+/* ---- writing ---- */
+
+static void add_number(struct mc_str *b, uint64_t v, int n)
+{
+    for (int i = 0; i < n; i++) {
+        mc_str_addn(b, (char[]){ (char)(v >> 8 * i & 0xff) }, 1);
+    }
+}
+
+/* One member while it is being written. */
+struct draft {
+    mc_array *flat;
+    struct mc_str front; /* local header and head of the .npy file */
+    const char *name;
+    uint64_t at, size;
+    uint32_t crc;
+};
+
+static bool is_big(uint64_t v)
+{
+    return v >= FULL32;
+}
+
+static uint64_t low(uint64_t v)
+{
+    return is_big(v) ? FULL32 : v;
+}
+
+/* What both headers of a member share, from "version needed" on. */
+static void add_shared(struct mc_str *b, const struct draft *d, size_t extra)
+{
+    bool ascii = true;
+    for (const char *c = d->name; *c; c++) {
+        ascii &= (unsigned char)*c < 0x80;
+    }
+    add_number(b, 45, 2); /* zip64 is version 4.5 */
+    add_number(b, ascii ? 0 : UTF8, 2);
+    add_number(b, STORED, 2);
+    add_number(b, 0, 2);    /* midnight */
+    add_number(b, 0x21, 2); /* the first day that a zip file knows: 1 January 1980 */
+    add_number(b, d->crc, 4);
+    add_number(b, low(d->size), 4);
+    add_number(b, low(d->size), 4);
+    add_number(b, strlen(d->name) + strlen(".npy"), 2);
+    add_number(b, extra, 2);
+}
+
+static void add_local(struct mc_str *b, const struct draft *d)
+{
+    size_t extra = is_big(d->size) ? 20 : 0;
+    add_number(b, LOCAL, 4);
+    add_shared(b, d, extra);
+    mc_str_addf(b, "%s.npy", d->name);
+    if (extra) {
+        add_number(b, EXTRA64, 2);
+        add_number(b, 16, 2);
+        add_number(b, d->size, 8);
+        add_number(b, d->size, 8);
+    }
+}
+
+static void add_central(struct mc_str *b, const struct draft *d)
+{
+    size_t sizes = is_big(d->size) ? 16 : 0, offset = is_big(d->at) ? 8 : 0;
+    size_t extra = sizes + offset ? 4 + sizes + offset : 0;
+    add_number(b, CENTRAL, 4);
+    add_number(b, 45, 2);
+    add_shared(b, d, extra);
+    add_number(b, 0, 2); /* comment */
+    add_number(b, 0, 2); /* disk */
+    add_number(b, 0, 2); /* kind of text */
+    add_number(b, 0, 4); /* permissions */
+    add_number(b, low(d->at), 4);
+    mc_str_addf(b, "%s.npy", d->name);
+    if (extra) {
+        add_number(b, EXTRA64, 2);
+        add_number(b, extra - 4, 2);
+        add_number(b, d->size, sizes ? 8 : 0);
+        add_number(b, d->size, sizes ? 8 : 0);
+        add_number(b, d->at, offset ? 8 : 0);
+    }
+}
+
+static void add_end(struct mc_str *b, uint64_t count, uint64_t at, uint64_t size)
+{
+    if (is_big(at) || is_big(size) || count >= 0xffff) {
+        add_number(b, END64, 4);
+        add_number(b, END64_SIZE - 12, 8);
+        add_number(b, 45, 2);
+        add_number(b, 45, 2);
+        add_number(b, 0, 8); /* disks */
+        add_number(b, count, 8);
+        add_number(b, count, 8);
+        add_number(b, size, 8);
+        add_number(b, at, 8);
+        add_number(b, LOCATOR64, 4);
+        add_number(b, 0, 4);
+        add_number(b, at + size, 8);
+        add_number(b, 1, 4);
+    }
+    add_number(b, END, 4);
+    add_number(b, 0, 4); /* disks */
+    add_number(b, MC_MIN(count, (uint64_t)0xffff), 2);
+    add_number(b, MC_MIN(count, (uint64_t)0xffff), 2);
+    add_number(b, low(size), 4);
+    add_number(b, low(at), 4);
+    add_number(b, 0, 2); /* comment */
+}
+
+static size_t data_bytes(const struct draft *d)
+{
+    return (size_t)mc_array_size(d->flat) * mc_dtypes[d->flat->dtype].size;
+}
+
+static mc_status make_draft(struct draft *d, const char *name, const mc_array *a, uint64_t at)
+{
+    struct mc_str head = { 0 };
+    d->name = name;
+    d->at = at;
+    d->flat = mc_array_is_contiguous(a) ? mc_array_ref(a) : mc_array_copy(a);
+    if (!d->flat || mc_npy_head(&head, d->flat) < 0) {
+        mc_str_free(&head);
+        return MC_EMEMORY;
+    }
+    d->size = head.n + data_bytes(d);
+    d->crc = mc_crc32(mc_crc32(0, head.s, head.n), d->flat->data, data_bytes(d));
+    add_local(&d->front, d);
+    mc_str_addn(&d->front, head.s, head.n);
+    mc_str_free(&head);
+    return d->front.bad ? MC_EMEMORY : MC_OK;
+}
+
+static mc_status check_names(int n, const char *const *names, const mc_array *const *arrays)
+{
+    struct mc_dict seen = { 0 };
+    mc_status s = MC_OK;
+    for (int i = 0; i < n && s == MC_OK; i++) {
+        if (!names[i] || !arrays[i] || strlen(names[i]) > 65000) {
+            s = mc_fail(MC_EARG, "mc_npz_save: item %d has no name, no array, or a name too long", i);
+        } else if (mc_dict_get(&seen, names[i])) {
+            s = mc_fail(MC_EARG, "mc_npz_save: the name '%s' is there twice", names[i]);
+        } else if (!mc_dict_put(&seen, names[i], &seen)) {
+            s = MC_EMEMORY;
+        }
+    }
+    mc_dict_free(&seen);
+    return s;
+}
+
+static mc_status write_drafts(const char *path, struct draft *draft, size_t n, uint64_t at)
+{
+    struct mc_str directory = { 0 };
+    size_t bytes;
+    if (!mc_mul_size(2 * n + 1, sizeof(struct mc_piece), &bytes)) {
+        return mc_fail_memory(SIZE_MAX, "files");
+    }
+    struct mc_piece *piece = mc_alloc(bytes, "files");
+    for (size_t i = 0; i < n; i++) {
+        add_central(&directory, &draft[i]);
+    }
+    add_end(&directory, n, at, directory.n);
+    mc_status s = piece && !directory.bad ? MC_OK : MC_EMEMORY;
+    for (size_t i = 0; i < n && s == MC_OK; i++) {
+        piece[2 * i] = (struct mc_piece){ draft[i].front.s, draft[i].front.n };
+        piece[2 * i + 1] = (struct mc_piece){ draft[i].flat->data, data_bytes(&draft[i]) };
+    }
+    if (s == MC_OK) {
+        piece[2 * n] = (struct mc_piece){ directory.s, directory.n };
+        s = mc_file_write_pieces(path, piece, 2 * n + 1);
+    }
+    mc_str_free(&directory);
+    mc_free(piece);
+    return s;
+}
+
+mc_status mc_npz_save(const char *path, int n, const char *const *names, const mc_array *const *arrays)
+{
+    uint64_t at = 0;
+    if (!path || n < 0 || (n > 0 && (!names || !arrays))) {
+        return mc_fail(MC_EARG, "mc_npz_save: no %s", path ? "arrays" : "path");
+    }
+    TRY(check_names(n, names, arrays));
+    struct draft *draft = mc_calloc((size_t)n, sizeof *draft, "files");
+    mc_status s = draft ? MC_OK : MC_EMEMORY;
+    for (int i = 0; i < n && s == MC_OK; i++) {
+        s = make_draft(&draft[i], names[i], arrays[i], at);
+        at += s == MC_OK ? draft[i].front.n + data_bytes(&draft[i]) : 0;
+    }
+    if (s == MC_OK) {
+        s = write_drafts(path, draft, (size_t)n, at);
+    }
+    for (int i = 0; draft && i < n; i++) {
+        mc_array_unref(&draft[i].flat);
+        mc_str_free(&draft[i].front);
+    }
+    mc_free(draft);
+    return s;
+}

@@ -1,0 +1,10 @@
+/* grad.h: gradients.  A gradient adds nodes to the graph; nothing is special about them afterwards. */
+#ifndef MC_GRAD_H
+#define MC_GRAD_H
+
+#include "op/op.h"
+
+/* mc_grads of the public header is the whole service; formulas reach it through mc_grad_hook. */
+void mc_grad_install(void); /* sets mc_grad_hook; called by mc_graph_new's first user above (compile, constructor) */
+
+#endif

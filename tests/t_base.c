@@ -1,0 +1,632 @@
+/* t_base.c: allocation, arena, vectors, strings, hashing, errors, log, flags, files. */
+#include "check.h"
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A folder of this test's own; removed with what is in it by `drop`. */
+static char folder[64];
+
+static const char *in_folder(const char *name)
+{
+    static char path[4][128];
+    static int turn;
+    if (!*folder) {
+        snprintf(folder, sizeof folder, "/tmp/mc-base-XXXXXX");
+        if (!mkdtemp(folder)) {
+            *folder = '\0';
+        }
+    }
+    turn = (turn + 1) % 4;
+    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
+    return path[turn];
+}
+
+static void drop_folder(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    CHECK(!*folder || system(command) == 0, "could not remove %s", folder);
+}
+
+/* ---- memory ---- */
+
+TEST(products_of_sizes_are_checked)
+{
+    size_t s = 0;
+    int64_t i = 0;
+    CHECK(mc_mul_size(1 << 20, 1 << 20, &s) && s == (size_t)1 << 40, "gave %zu", s);
+    CHECK(!mc_mul_size(SIZE_MAX / 2, 3, &s), "no overflow seen");
+    CHECK(mc_mul_i64(-3, 5, &i) && i == -15, "gave %lld", (long long)i);
+    CHECK(!mc_mul_i64(INT64_MIN, -1, &i), "no overflow seen");
+    CHECK(mc_add_i64(INT64_MAX - 1, 1, &i) && i == INT64_MAX, "gave %lld", (long long)i);
+    CHECK(!mc_add_i64(INT64_MAX, 1, &i), "no overflow seen");
+    CHECK(!mc_calloc(SIZE_MAX / 2, 3, "tests") && mc_last_status() == MC_EMEMORY, "%s", mc_last_error());
+    CHECK(!mc_alloc_pages(SIZE_MAX - 10, "tests") && mc_last_status() == MC_EMEMORY, "%s", mc_last_error());
+}
+
+TEST(pages_are_aligned_and_cleared)
+{
+    static const size_t sizes[] = { 0, 1, 63, 64, 4096, 100000, (2 << 20) - 1, 2 << 20, 5 << 20 };
+    for (size_t i = 0; i < NELEM(sizes); i++) {
+        size_t align = sizes[i] >= 2 << 20 ? 2 << 20 : 64, set = 0;
+        char *p = mc_alloc_pages(sizes[i], "tests"), *q = mc_calloc_pages(sizes[i], "tests");
+        REQUIRE(p && q, "%s", mc_last_error());
+        CHECK((uintptr_t)p % align == 0 && (uintptr_t)q % align == 0, "%zu bytes at %p, %p", sizes[i], (void *)p, (void *)q);
+        memset(p, 1, sizes[i]);
+        for (size_t k = 0; k < sizes[i]; k++) {
+            set += q[k] != 0;
+        }
+        CHECK(set == 0, "%zu of %zu bytes are not zero", set, sizes[i]);
+        mc_free_pages(p);
+        mc_free_pages(q);
+    }
+    mc_free_pages(NULL);
+    mc_free(NULL);
+}
+
+static long hooked;
+
+static void *counting(void *arg, void *p, size_t n)
+{
+    hooked += *(int *)arg;
+    if (n == 0) {
+        free(p);
+        return NULL;
+    }
+    return realloc(p, n);
+}
+
+TEST(the_hook_sees_every_allocation)
+{
+    int one = 1;
+    mc_set_allocator(&(mc_allocator){ counting, &one });
+    void *p = mc_alloc(10, "tests"), *q = mc_calloc(3, 5, "tests"), *r = mc_alloc_pages(100, "tests"),
+         *s = mc_calloc_pages(100, "tests");
+    char *t = mc_strdup("text");
+    CHECK(hooked == 5, "%ld calls", hooked);
+    p = mc_realloc(p, 1000, "tests");
+    mc_free(p);
+    mc_free(q);
+    mc_free_pages(r);
+    mc_free_pages(s);
+    mc_text_free(t);
+    CHECK(hooked == 11, "%ld calls", hooked);
+    mc_set_allocator(NULL);
+    mc_free(mc_alloc(1, "tests"));
+    CHECK(hooked == 11, "the C library's allocator was not put back");
+}
+
+TEST(the_arena_gives_cleared_aligned_pieces)
+{
+    struct mc_arena a = { 0 };
+    char *piece[500];
+    size_t size[500];
+    for (int i = 0; i < 500; i++) {
+        size[i] = i % 50 == 49 ? 3 << 20 : (size_t)(test_random() % 300);
+        piece[i] = mc_arena_alloc(&a, size[i]);
+        REQUIRE(piece[i], "%s", mc_last_error());
+        bool clear = true;
+        for (size_t k = 0; k < size[i]; k++) {
+            clear &= piece[i][k] == 0;
+        }
+        CHECK(clear && (uintptr_t)piece[i] % 16 == 0, "piece %d of %zu bytes at %p", i, size[i], (void *)piece[i]);
+        memset(piece[i], i, size[i]);
+    }
+    for (int i = 0; i < 500; i++) {
+        size_t wrong = 0;
+        for (size_t k = 0; k < size[i]; k++) {
+            wrong += piece[i][k] != (char)i;
+        }
+        CHECK(wrong == 0, "piece %d was written over", i);
+    }
+    CHECK(strcmp(mc_arena_str(&a, "hello", 4), "hell") == 0, "not the text");
+    CHECK(memcmp(mc_arena_copy(&a, "ab", 2), "ab", 2) == 0, "not the copy");
+    mc_arena_free(&a);
+    CHECK(!a.block && a.total == 0, "%zu bytes left", a.total);
+}
+
+TEST(the_arena_goes_back_to_a_mark)
+{
+    struct mc_arena a = { 0 };
+    char *keep = mc_arena_str(&a, "keep", 4);
+    struct mc_arena_mark m = mc_arena_mark(&a);
+    size_t total = a.total;
+    char *first = mc_arena_alloc(&a, 100);
+    memset(first, 7, 100);
+    for (int i = 0; i < 100; i++) {
+        mc_arena_alloc(&a, 1000);
+    }
+    CHECK(a.total > total, "nothing more was taken");
+    mc_arena_release(&a, m);
+    CHECK(a.total == total, "%zu bytes, before %zu", a.total, total);
+    char *again = mc_arena_alloc(&a, 100);
+    CHECK(again == first && again[0] == 0 && again[99] == 0, "not the same place, or not cleared");
+    CHECK(strcmp(keep, "keep") == 0, "what was older was lost");
+    mc_arena_free(&a);
+}
+
+TEST(vectors_grow)
+{
+    VEC(int) v = { 0 };
+    for (int i = 0; i < 10000; i++) {
+        REQUIRE(VEC_PUSH(v, i * i), "%s", mc_last_error());
+    }
+    CHECK(v.n == 10000 && v.cap < 20000, "%zu of %zu", v.n, v.cap);
+    CHECK(v.at[0] == 0 && v.at[9999] == 9999 * 9999, "not what was pushed");
+    CHECK(!VEC_RESERVE(v, SIZE_MAX / 3), "too much was granted");
+    CHECK(v.n == 10000 && v.at[100] == 10000, "a refusal changed the vector");
+    VEC_FREE(v);
+    CHECK(!v.at && v.n == 0 && v.cap == 0, "not empty");
+}
+
+/* ---- text ---- */
+
+TEST(text_grows_and_formats)
+{
+    struct mc_str b = { 0 };
+    for (int i = 0; i < 1000; i++) {
+        mc_str_addf(&b, "%d,", i);
+    }
+    CHECK(b.n == 10 * 2 + 90 * 3 + 900 * 4 && strlen(b.s) == b.n, "%zu characters", b.n);
+    mc_str_addf(&b, "%s", "");
+    mc_str_addn(&b, "a\0b", 3);
+    CHECK(memcmp(b.s + b.n - 7, "999,a\0b", 8) == 0, "not the end");
+    mc_str_free(&b);
+    char *empty = mc_str_take(&b);
+    CHECK(empty && *empty == '\0', "empty text is NULL");
+    mc_text_free(empty);
+}
+
+TEST(text_is_escaped)
+{
+    struct mc_str b = { 0 };
+    mc_str_json(&b, "a\"b\\c\nd\t</x>");
+    CHECK(strcmp(b.s, "\"a\\\"b\\\\c\\nd\\u0009\\u003c/x>\"") == 0, "%s", b.s);
+    mc_str_free(&b);
+    mc_str_html(&b, "a<b>&\"c'");
+    CHECK(strcmp(b.s, "a&lt;b&gt;&amp;&quot;c&#39;") == 0, "%s", b.s);
+    mc_str_free(&b);
+}
+
+/* ---- tables ---- */
+
+TEST(maps_hold_any_key_and_value)
+{
+    struct mc_map m = { 0 };
+    int x, y;
+    CHECK(mc_map_get(&m, 0, &x) == &x, "something in an empty map");
+    for (uint64_t k = 0; k < 5000; k++) {
+        REQUIRE(mc_map_put(&m, k << 40, k % 3 ? (void *)(uintptr_t)k : NULL), "%s", mc_last_error());
+    }
+    CHECK(m.n == 5000, "%zu keys", m.n);
+    size_t wrong = 0;
+    for (uint64_t k = 0; k < 5000; k++) {
+        wrong += mc_map_get(&m, k << 40, &x) != (k % 3 ? (void *)(uintptr_t)k : NULL);
+    }
+    CHECK(wrong == 0, "%zu keys lost", wrong);
+    CHECK(mc_map_get(&m, 77, &x) == &x, "a key that was never put");
+    CHECK(mc_map_put(&m, 0, &y) && m.n == 5000 && mc_map_get(&m, 0, &x) == &y, "not replaced");
+    mc_map_free(&m);
+}
+
+TEST(dictionaries_copy_their_keys)
+{
+    struct mc_dict d = { 0 };
+    char key[16];
+    int at[1000];
+    CHECK(!mc_dict_get(&d, "x"), "something in an empty dictionary");
+    for (int i = 0; i < 1000; i++) {
+        snprintf(key, sizeof key, "key%d", i);
+        REQUIRE(mc_dict_put(&d, key, &at[i]), "%s", mc_last_error());
+    }
+    size_t wrong = 0;
+    for (int i = 0; i < 1000; i++) {
+        snprintf(key, sizeof key, "key%d", i);
+        wrong += mc_dict_get(&d, key) != &at[i];
+    }
+    CHECK(wrong == 0 && d.n == 1000, "%zu keys lost of %zu", wrong, d.n);
+    CHECK(mc_dict_put(&d, "key7", &wrong) && mc_dict_get(&d, "key7") == &wrong && d.n == 1000, "not replaced");
+    CHECK(!mc_dict_get(&d, "key1000") && !mc_dict_get(&d, ""), "a key that was never put");
+    mc_dict_free(&d);
+}
+
+/* Each bit of the input changes each bit of the hash about half of the time; the place does not matter. */
+TEST(hashes_mix_every_bit)
+{
+    unsigned char text[40], other[41];
+    for (size_t n = 1; n <= sizeof text; n++) {
+        for (size_t i = 0; i < n; i++) {
+            text[i] = (unsigned char)test_random();
+        }
+        memcpy(other + 1, text, n);
+        uint64_t h = mc_hash(text, n, 3);
+        CHECK(mc_hash(other + 1, n, 3) == h, "depends on where the %zu bytes lie", n);
+        CHECK(mc_hash(text, n, 4) != h && mc_hash(text, n - 1, 3) != h, "seed or length does not count");
+        int flips = 0, least = 64;
+        for (size_t b = 0; b < 8 * n; b++) {
+            other[1 + b / 8] ^= (unsigned char)(1 << b % 8);
+            int diff = __builtin_popcountll(mc_hash(other + 1, n, 3) ^ h);
+            flips += diff;
+            least = MC_MIN(least, diff);
+            other[1 + b / 8] ^= (unsigned char)(1 << b % 8);
+        }
+        double mean = flips / (8.0 * (double)n);
+        CHECK(mean > 26 && mean < 38 && least >= 8, "%zu bytes: %g bits flip, at least %d", n, mean, least);
+    }
+}
+
+/* ---- errors ---- */
+
+TEST(an_error_has_a_code_and_a_text)
+{
+    mc_clear_error();
+    CHECK(*mc_last_error() == '\0' && mc_last_status() == MC_OK, "%s", mc_last_error());
+    CHECK(mc_fail(MC_ESHAPE, "axis %d", 3) == MC_ESHAPE, "not the code");
+    CHECK(mc_last_status() == MC_ESHAPE && strcmp(mc_last_error(), "axis 3") == 0, "%s", mc_last_error());
+    CHECK(mc_fail_again("%s: ", "dot") == MC_ESHAPE && strcmp(mc_last_error(), "dot: axis 3") == 0, "%s", mc_last_error());
+    mc_fail(MC_EARG, "<%s>", mc_last_error());
+    CHECK(strcmp(mc_last_error(), "<dot: axis 3>") == 0, "a text cannot quote itself: %s", mc_last_error());
+    mc_fail_memory(12, "nodes");
+    CHECK(strcmp(mc_last_error(), "out of memory: 12 bytes for nodes") == 0, "%s", mc_last_error());
+    char longer[5000];
+    memset(longer, 'x', sizeof longer);
+    longer[sizeof longer - 1] = '\0';
+    mc_fail(MC_EARG, "%s", longer);
+    size_t n = strlen(mc_last_error());
+    CHECK(n > 1000 && n < 5000 && strcmp(mc_last_error() + n - 4, "x...") == 0, "%zu characters", n);
+}
+
+TEST(every_status_has_a_name_of_its_own)
+{
+    for (int s = 0; s >= MC_EUNSUPPORTED; s--) {
+        for (int t = 0; t > s; t--) {
+            CHECK(strcmp(mc_status_name((mc_status)s), mc_status_name((mc_status)t)) != 0, "%d and %d", s, t);
+        }
+    }
+    CHECK(strcmp(mc_status_name(MC_ESHAPE), "shape") == 0, "%s", mc_status_name(MC_ESHAPE));
+    CHECK(strcmp(mc_status_name((mc_status)-99), "unknown") == 0, "%s", mc_status_name((mc_status)-99));
+    CHECK(strcmp(mc_version(), MC_VERSION) == 0, "%s", mc_version());
+}
+
+static void *fail_elsewhere(void *arg)
+{
+    bool *fresh = arg;
+    *fresh = *mc_last_error() == '\0';
+    mc_fail(MC_EARG, "elsewhere");
+    return NULL;
+}
+
+TEST(threads_have_their_own_errors)
+{
+    pthread_t thread;
+    bool fresh = false;
+    mc_fail(MC_EARG, "here");
+    REQUIRE(pthread_create(&thread, NULL, fail_elsewhere, &fresh) == 0, "no thread");
+    pthread_join(thread, NULL);
+    CHECK(fresh && strcmp(mc_last_error(), "here") == 0, "%s", mc_last_error());
+}
+
+TEST(near_misses)
+{
+    static const char *const words[] = { "device", "floatX", "float32", "threads", "exp", "sum", "softmax" };
+    static const struct {
+        const char *word, *want;
+    } rows[] = {
+        { "devcie", "device" }, { "Device", "device" },     { "floatx", "floatX" },   { "flaot32", "float32" },
+        { "thread", "threads" }, { "sofmtax", "softmax" },  { "exp1", "exp" },        { "smu", "sum" },
+        { "zebra", NULL },       { "", NULL },              { "x", NULL },            { "softmaximum", NULL },
+        { "a word that is much too long to be one of these here", NULL },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        const char *have = mc_near_miss(rows[i].word, words, NELEM(words));
+        bool same = rows[i].want ? have && strcmp(have, rows[i].want) == 0 : !have;
+        CHECK(same, "'%s' gave '%s'", rows[i].word, have ? have : "nothing");
+    }
+}
+
+/* ---- log ---- */
+
+TEST(a_channel_prints_when_it_is_open)
+{
+    char *text = NULL;
+    size_t n;
+    const char *path = in_folder("log");
+    int old = dup(2), fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    REQUIRE(old >= 0 && fd >= 0 && dup2(fd, 2) == 2, "no file");
+    mc_flag_set("debug", "plan");
+    LOG(LOG_PLAN, "chose %s", "winograd");
+    LOG(LOG_REWRITE, "not to be seen");
+    mc_flag_set("debug", "");
+    LOG(LOG_PLAN, "nor this");
+    dup2(old, 2);
+    close(old);
+    close(fd);
+    REQUIRE(mc_file_read(path, &text, &n) == MC_OK, "%s", mc_last_error());
+    CHECK(strcmp(text, "plan: chose winograd\n") == 0, "%s", text);
+    mc_free(text);
+    drop_folder();
+}
+
+/* ---- flags ---- */
+
+TEST(settings_are_checked)
+{
+    static const struct {
+        const char *name, *value, *want; /* what it is then, or the message */
+        int64_t number;
+    } good[] = {
+        { "floatX", "float32", "float32", 1 },
+        { "floatX", "float64", "float64", 0 },
+        { "threads", "4", "4", 4 },
+        { "profile", "1", "True", 1 },
+        { "profile", "no", "False", 0 },
+        { "workspace", "64k", "64k", 64 << 10 },
+        { "workspace", "3M", "3M", 3 << 20 },
+        { "workspace", "17", "17", 17 },
+        { "debug", "plan:kernel", "plan:kernel", 6 },
+        { "debug", "", "", 0 },
+        { "cc", "", "", 0 },
+        { "seed", "9223372036854775807", "9223372036854775807", INT64_MAX },
+        { "rewrite.excluding", "a:b", "a:b", 0 },
+    }, wrong[] = {
+        { "devcie", "cpu", "unknown flag 'devcie'; did you mean 'device'?", 0 },
+        { "zebra", "1", "unknown flag 'zebra'", 0 },
+        { "floatX", "flaot32", "flag 'floatX' cannot be 'flaot32': it takes one of float64|float32|float16|bfloat16; "
+                               "did you mean 'float32'?", 0 },
+        { "floatX", "", "flag 'floatX' cannot be '': it takes one of float64|float32|float16|bfloat16", 0 },
+        { "threads", "1025", "flag 'threads' cannot be '1025': it takes a number in 0..1024", 0 },
+        { "threads", "-1", "flag 'threads' cannot be '-1': it takes a number in 0..1024", 0 },
+        { "threads", "4x", "flag 'threads' cannot be '4x': it takes a number in 0..1024", 0 },
+        { "threads", "", "flag 'threads' cannot be '': it takes a number in 0..1024", 0 },
+        { "profile", "maybe", "flag 'profile' cannot be 'maybe': it takes True or False", 0 },
+        { "workspace", "3Q", "flag 'workspace' cannot be '3Q': it takes a size such as 64k, 2M or 1G", 0 },
+        { "workspace", "-3M", "flag 'workspace' cannot be '-3M': it takes a size such as 64k, 2M or 1G", 0 },
+        { "workspace", "99999999999T", "flag 'workspace' cannot be '99999999999T': it takes a size such as 64k, 2M or 1G", 0 },
+        { "debug", "plan:kernal", "flag 'debug' cannot be 'kernal': it takes words joined by ':' of "
+                                  "rewrite|plan|kernel|mem|time; did you mean 'kernel'?", 0 },
+        { "seed", "9223372036854775808", "flag 'seed' cannot be '9223372036854775808': it takes a number in "
+                                         "0..9223372036854775807", 0 },
+    };
+    for (size_t i = 0; i < NELEM(good); i++) {
+        CHECK(mc_flag_set(good[i].name, good[i].value) == MC_OK, "%s", mc_last_error());
+        CHECK(strcmp(mc_flag_get(good[i].name), good[i].want) == 0, "%s is %s", good[i].name, mc_flag_get(good[i].name));
+    }
+    for (size_t i = 0; i < NELEM(wrong); i++) {
+        const char *before = mc_flag_get(wrong[i].name);
+        CHECK(mc_flag_set(wrong[i].name, wrong[i].value) == MC_EARG, "%s=%s passed", wrong[i].name, wrong[i].value);
+        CHECK(strcmp(mc_last_error(), wrong[i].want) == 0, "%s", mc_last_error());
+        CHECK(mc_flag_get(wrong[i].name) == before, "%s changed", wrong[i].name);
+    }
+    CHECK(mc_flag_set(NULL, "x") == MC_EARG && mc_flag_set("cc", NULL) == MC_EARG && !mc_flag_get(NULL), "NULL passed");
+}
+
+TEST(flags_read_as_numbers)
+{
+    mc_flag_set("floatX", "bfloat16");
+    mc_flag_set("workspace", "2G");
+    mc_flag_set("debug", "rewrite:time");
+    CHECK(mc_flag_int(FLAG_floatX) == 3, "%lld", (long long)mc_flag_int(FLAG_floatX));
+    CHECK(mc_flag_int(FLAG_workspace) == INT64_C(2) << 30, "%lld", (long long)mc_flag_int(FLAG_workspace));
+    CHECK(mc_flag_real(FLAG_workspace) == 0x1p31, "%g", mc_flag_real(FLAG_workspace));
+    CHECK(mc_flag_int(FLAG_debug) == (1 << LOG_REWRITE | 1 << LOG_TIME), "%lld", (long long)mc_flag_int(FLAG_debug));
+    CHECK(mc_log_mask == (1u << LOG_REWRITE | 1u << LOG_TIME), "%u", mc_log_mask);
+    mc_flag_set("debug", "");
+    const char *old = mc_flag_text(FLAG_cc);
+    for (int i = 0; i < 1000; i++) { /* a text that was read stays readable, and is kept once */
+        mc_flag_set("cc", i % 2 ? "gcc" : "clang");
+    }
+    CHECK(*old && mc_flag_text(FLAG_cc) == mc_flag_get("cc"), "not the same text");
+}
+
+TEST(a_list_of_flags_counts_whole_or_not_at_all)
+{
+    CHECK(mc_flags_parse(" threads = 2 , ,plan=measure,") == MC_OK, "%s", mc_last_error());
+    CHECK(mc_flag_int(FLAG_threads) == 2 && mc_flag_int(FLAG_plan) == 1, "not set");
+    CHECK(mc_flags_parse("threads=3,plna=estimate") == MC_EARG, "passed");
+    CHECK(strcmp(mc_last_error(), "unknown flag 'plna'; did you mean 'plan'?") == 0, "%s", mc_last_error());
+    CHECK(mc_flag_int(FLAG_threads) == 2, "threads is %s", mc_flag_get("threads"));
+    CHECK(mc_flags_parse("profile") == MC_EARG, "passed");
+    CHECK(strcmp(mc_last_error(), "flag 'profile' has no value: expected name=value") == 0, "%s", mc_last_error());
+    CHECK(mc_flags_parse("") == MC_OK && mc_flags_parse(NULL) == MC_EARG, "empty or NULL");
+}
+
+static const char ini[] = "# a comment\n; another\n\nthreads = 3\n[global]\nfloatX = float32\n"
+                          "[rewrite]\nexcluding = fusion:inplace\n[gemm]\nalgo=blas";
+
+TEST(the_file_and_the_environment_set_flags)
+{
+    const char *path = in_folder("rc");
+    REQUIRE(mc_file_write(path, ini, strlen(ini)) == MC_OK, "%s", mc_last_error());
+    setenv("MONOCHORDRC", path, 1);
+    setenv("MONOCHORD_FLAGS", "threads=5,check=2", 1);
+    mc_fail(MC_EGRAD, "an older error");
+    CHECK(mc_flag_int(FLAG_threads) == 5, "the environment comes last: %s", mc_flag_get("threads"));
+    CHECK(mc_last_status() == MC_EGRAD && strcmp(mc_last_error(), "an older error") == 0, "%s", mc_last_error());
+    CHECK(mc_flags_status() == MC_OK, "%s", mc_last_error());
+    CHECK(mc_flag_int(FLAG_check) == 2 && mc_flag_int(FLAG_floatX) == 1, "not set");
+    CHECK(strcmp(mc_flag_get("rewrite.excluding"), "fusion:inplace") == 0, "%s", mc_flag_get("rewrite.excluding"));
+    CHECK(strcmp(mc_flag_get("gemm.algo"), "blas") == 0, "%s", mc_flag_get("gemm.algo"));
+    drop_folder();
+}
+
+TEST(mistakes_in_the_environment_are_remembered)
+{
+    setenv("MONOCHORDRC", "", 1);
+    setenv("HOME", "/nowhere", 1);
+    setenv("MONOCHORD_FLAGS", "devcie=cuda,check=3,threads=many", 1);
+    CHECK(mc_flag_int(FLAG_check) == 3, "the rest does not count");
+    for (int i = 0; i < 2; i++) {
+        CHECK(mc_flags_status() == MC_EARG, "no mistake");
+        CHECK(strcmp(mc_last_error(), "MONOCHORD_FLAGS: unknown flag 'devcie'; did you mean 'device'?") == 0, "%s",
+              mc_last_error());
+        mc_clear_error();
+    }
+}
+
+TEST(mistakes_in_the_file_have_a_line)
+{
+    char want[256];
+    const char *path = in_folder("rc");
+    REQUIRE(mc_file_write(path, "threads=1\n[rewrite\n", 19) == MC_OK, "%s", mc_last_error());
+    setenv("MONOCHORDRC", path, 1);
+    snprintf(want, sizeof want, "%s:2: '[rewrite' is neither [section] nor name = value", path);
+    CHECK(mc_flags_status() == MC_EARG && strcmp(mc_last_error(), want) == 0, "%s", mc_last_error());
+    CHECK(mc_flag_int(FLAG_threads) == 1, "what was right does not count");
+    drop_folder();
+}
+
+TEST(a_file_that_was_named_must_be_there)
+{
+    setenv("MONOCHORDRC", "/nowhere/rc", 1);
+    CHECK(mc_flags_status() == MC_EFILE && strstr(mc_last_error(), "/nowhere/rc"), "%s", mc_last_error());
+}
+
+TEST(flags_print_themselves)
+{
+    static const char *const names[] = {
+#define FLAG(id, name, kind, dflt, values, doc) name,
+#include "base/flags.def"
+#undef FLAG
+    };
+    char *text = NULL;
+    size_t n = 0;
+    mc_flag_set("threads", "7");
+    FILE *to = open_memstream(&text, &n);
+    REQUIRE(to && mc_flags_print(to) == MC_OK, "%s", mc_last_error());
+    fclose(to);
+    for (size_t i = 0; i < NELEM(names); i++) {
+        char line[64];
+        snprintf(line, sizeof line, "%s = ", names[i]);
+        CHECK(strstr(text, line), "%s is missing", names[i]);
+    }
+    CHECK(strstr(text, "threads = 7  (default: 0)\n    threads a function"), "%s", text);
+    size_t longest = 0;
+    for (char *line = text; *line; line += strcspn(line, "\n") + 1) {
+        longest = MC_MAX(longest, strcspn(line, "\n"));
+    }
+    CHECK(longest <= 80, "a line of %zu characters", longest);
+    free(text);
+}
+
+static void *set_and_read(void *arg)
+{
+    long *wrong = arg;
+    for (int i = 0; i < 2000; i++) {
+        mc_flag_set("cflags", i % 2 ? "-O1" : "-O2");
+        const char *now = mc_flag_text(FLAG_cflags);
+        *wrong += strcmp(now, "-O1") != 0 && strcmp(now, "-O2") != 0;
+    }
+    return NULL;
+}
+
+TEST(threads_set_and_read_flags_at_once)
+{
+    pthread_t thread[4];
+    long wrong[4] = { 0 };
+    mc_flag_set("cflags", "-O1");
+    for (int i = 0; i < 4; i++) {
+        REQUIRE(pthread_create(&thread[i], NULL, set_and_read, &wrong[i]) == 0, "no thread");
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(thread[i], NULL);
+        CHECK(wrong[i] == 0, "thread %d read %ld wrong values", i, wrong[i]);
+    }
+}
+
+/* ---- files ---- */
+
+TEST(files_appear_whole)
+{
+    char *data = NULL;
+    size_t n = 9;
+    const char *path = in_folder("a");
+    CHECK(mc_file_read(path, &data, &n) == MC_EFILE && !data && n == 0, "read what is not there");
+    CHECK(strstr(mc_last_error(), path) && strstr(mc_last_error(), "No such file"), "%s", mc_last_error());
+    CHECK(mc_file_write(path, "one", 3) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_file_write_pieces(path, (struct mc_piece[]){ { "a\0", 2 }, { NULL, 0 }, { "b", 1 } }, 3) == MC_OK, "%s",
+          mc_last_error());
+    CHECK(mc_file_read(path, &data, &n) == MC_OK && n == 3 && memcmp(data, "a\0b", 4) == 0, "%zu bytes", n);
+    mc_free(data);
+    CHECK(mc_file_write(path, "", 0) == MC_OK && mc_file_read(path, &data, &n) == MC_OK && n == 0 && *data == '\0',
+          "empty file");
+    mc_free(data);
+    CHECK(mc_file_read("/proc/self/status", &data, &n) == MC_OK && n > 100 && strlen(data) == n, "a file of unknown size");
+    mc_free(data);
+    CHECK(mc_file_write("/nowhere/a", "x", 1) == MC_EFILE, "wrote into no folder");
+    CHECK(strcmp(mc_last_error(), "cannot create '/nowhere/a': No such file or directory") == 0, "%s", mc_last_error());
+    CHECK(mc_file_read(folder, &data, &n) == MC_EFILE, "read a folder");
+    drop_folder();
+}
+
+TEST(a_write_that_fails_leaves_nothing)
+{
+    const char *path = in_folder("taken");
+    REQUIRE(mc_dir_make(in_folder("taken/inside")) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_file_write(path, "x", 1) == MC_EFILE, "a file in place of a folder");
+    char command[200];
+    snprintf(command, sizeof command, "test \"$(ls -A %s)\" = taken", folder);
+    CHECK(system(command) == 0, "something was left behind");
+    drop_folder();
+}
+
+TEST(folders_are_made_with_their_parents)
+{
+    struct stat st;
+    const char *path = in_folder("a/b//c/");
+    CHECK(mc_dir_make(path) == MC_OK && stat(path, &st) == 0 && S_ISDIR(st.st_mode), "%s", mc_last_error());
+    CHECK(mc_dir_make(path) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_file_write(in_folder("f"), "x", 1) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_dir_make(in_folder("f")) == MC_EFILE && mc_dir_make(in_folder("f/g")) == MC_EFILE, "a file is a folder");
+    drop_folder();
+}
+
+TEST(the_clock_goes_forward)
+{
+    double a = mc_now(), b = mc_now();
+    CHECK(b >= a && b - a < 60, "from %g to %g", a, b);
+}
+
+/* ---- every allocation may fail ---- */
+
+TEST(base_survives_every_failed_allocation)
+{
+    const char *path = in_folder("x");
+    ALLOC_FAIL_LOOP {
+        struct mc_arena arena = { 0 };
+        struct mc_map map = { 0 };
+        struct mc_dict dict = { 0 };
+        struct mc_str str = { 0 };
+        VEC(int) vec = { 0 };
+        char *data = NULL, key[16];
+        size_t n;
+        bool good = true;
+        mc_clear_error();
+        for (int i = 0; i < 100; i++) {
+            snprintf(key, sizeof key, "%d", i);
+            good &= mc_arena_alloc(&arena, 300) != NULL;
+            good &= mc_map_put(&map, (uint64_t)i, key);
+            good &= mc_dict_put(&dict, key, key);
+            good &= VEC_PUSH(vec, i);
+            mc_str_addf(&str, "%d ", i);
+        }
+        char *text = mc_str_take(&str);
+        good &= text != NULL;
+        good &= mc_file_write(path, "abc", 3) == MC_OK && mc_file_read(path, &data, &n) == MC_OK;
+        good &= mc_dir_make(folder) == MC_OK && mc_flags_parse("threads=2,cc=gcc") == MC_OK;
+        CHECK(good == !ALLOC_FAILED, "good is %d: %s", good, mc_last_error());
+        CHECK(good || mc_last_status() == MC_EMEMORY, "%s", mc_last_error());
+        mc_arena_free(&arena);
+        mc_map_free(&map);
+        mc_dict_free(&dict);
+        VEC_FREE(vec);
+        mc_free(data);
+        mc_free(text);
+    }
+    drop_folder();
+}

@@ -292,7 +292,7 @@ static mc_array *read_elements(const struct mc_source *s, const struct head *h, 
 mc_array *mc_npy_read(const struct mc_source *s)
 {
     struct head h;
-    uint64_t at;
+    uint64_t at = 0;
     return read_head(s, &h, &at) < 0 ? NULL : read_elements(s, &h, at);
 }
 

@@ -1,0 +1,562 @@
+/* t_npy.c: .npy, .npz and DLPack: what NumPy writes is read, what is written NumPy reads, and no damage
+ * to a file does harm. */
+#include "check.h"
+#include "value/value.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- bytes ---- */
+
+static const char *scratch(void) /* a file of this test's own */
+{
+    static char path[64];
+    snprintf(path, sizeof path, "/tmp/mc-npy-%ld", (long)getpid());
+    return path;
+}
+
+static struct mc_str unhex(const char *hex)
+{
+    struct mc_str b = { 0 };
+    for (; *hex; hex += 2) {
+        char byte[3] = { hex[0], hex[1], 0 };
+        mc_str_addn(&b, (char[]){ (char)strtol(byte, NULL, 16) }, 1);
+    }
+    return b;
+}
+
+static struct mc_source memory(const char *p, size_t n)
+{
+    return (struct mc_source){ .fd = -1, .mem = p, .size = n, .name = "mem" };
+}
+
+/* A .npy file by hand; version 0 means 1 with a damaged magic word. */
+static struct mc_str npy(int version, const char *dictionary, const char *data, size_t n)
+{
+    struct mc_str b = { 0 };
+    size_t len = strlen(dictionary);
+    mc_str_addn(&b, version ? "\x93NUMPY" : "\x93NUMPX", 6);
+    mc_str_addn(&b, (char[]){ (char)(version ? version : 1), 0, (char)(len & 255), (char)(len >> 8), 0, 0 },
+                version == 1 || version == 0 ? 4 : 6);
+    mc_str_add(&b, dictionary);
+    mc_str_addn(&b, data, n);
+    return b;
+}
+
+static void check_text(const mc_array *a, const char *want)
+{
+    char *have = a ? mc_array_text(a) : NULL;
+    CHECK(have && strcmp(have, want) == 0, "%s\n    and not\n%s", have ? have : mc_last_error(), want);
+    mc_text_free(have);
+}
+
+/* Written by NumPy: {x: int16 [[1 2 3] [-4 500 6]], yy: 2.5}, deflated; and the letters of `letters` below,
+ * deflated in three ways. */
+static const char packed_npz[] =
+    "504b03042d000000080000002100fbfa8940ffffffffffffffff05001400782e6e7079010010008c0000000000000053"
+    "000000000000009bec17ea1b10c9c850c650ad9e925a9c5ca46ea5a06e9369a4aea3a09e965f54529498179f5f94920a"
+    "12774bcc294e058a17672416a402f91a463a0ac69a3a0ab50a64032e4606260666863fffbf30b2310000504b03042d00"
+    "000008000000210035b43a93ffffffffffffffff0600140079792e6e7079010010008800000000000000470000000000"
+    "00009bec17ea1b10c9c850c650ad9e925a9c5ca46ea5a06e9366a1aea3a09e965f54529498179f5f94920a12774bcc29"
+    "4e058a17672416a402f91a9a3a0ab50a14012e063060710000504b01022d032d000000080000002100fbfa8940530000"
+    "008c000000050000000000000000000000800100000000782e6e7079504b01022d032d00000008000000210035b43a93"
+    "470000008800000006000000000000000000000080018a00000079792e6e7079504b0506000000000200020067000000"
+    "090100000000";
+static const char stored_text[] =
+    "013c00c3ff63636161616161616263626462626164616461636361646464636461616162616163616161626161626262"
+    "6464636261616161616261616363646161";
+static const char fixed_text[] =
+    "4b4e4e0483a4e4a494a4a4c414204c4e4e4c4949494e018926262643a8a4a424a05812442d5014240d52950c92026949"
+    "4a06ca2625a780cd4b0129824098f1294036c42eb02949202a196800500a6c04d07ab0680a58770ad44e1009b42b19a2"
+    "0c6c520a844e81da02a440d6405c02b504845252929293a00aa0ce003a02e809b0a340ca92602e02fb076a30540fd8b0"
+    "24901793215e49013b6434ac880d2b00";
+static const char dynamic_text[] =
+    "ed50c111c030089a5560ff190a68ff1da0492ee61401434e170801236f722451c9ce700300e7b05867530e8a29a50574"
+    "1554f914d0ee975e7eaf5659904013b8540acb37ab76eb34735b8b0b2b9336ea541c22b34e4e2447027180b361131ea2"
+    "a602c3eba8f31cf1f5940c19913b8a6ae4ffabaf7ff500";
+
+/* ---- .npy ---- */
+
+#define DICT(descr, order, shape) "{'descr': '" descr "', 'fortran_order': " order ", 'shape': " shape ", }\n"
+
+static const char six_le[] = "\1\0\2\0\3\0\4\0\5\0\6", six_be[] = "\0\1\0\2\0\3\0\4\0\5\0\6"; /* int16; 12 bytes */
+
+TEST(what_numpy_writes_is_read)
+{
+    static const struct {
+        int version;
+        const char *dictionary, *data;
+        size_t n;
+        const char *want;
+    } rows[] = {
+        { 1, DICT("<i2", "False", "(2, 3)"), six_le, 12, "[[1 2 3]\n [4 5 6]]" },
+        { 2, DICT("<i2", "False", "(2, 3)"), six_le, 12, "[[1 2 3]\n [4 5 6]]" },
+        { 3, DICT("<i2", "False", "(2, 3)"), six_le, 12, "[[1 2 3]\n [4 5 6]]" },
+        { 1, DICT(">i2", "False", "(6,)"), six_be, 12, "[1 2 3 4 5 6]" },
+        { 1, DICT("<i2", "True", "(2, 3)"), six_le, 12, "[[1 3 5]\n [2 4 6]]" },
+        { 1, DICT(">u2", "True", "(3, 2)"), six_be, 12, "[[1 4]\n [2 5]\n [3 6]]" },
+        { 1, DICT("|u1", "False", "(3,)"), "\1\2\377", 3, "[  1   2 255]" },
+        { 1, DICT("|b1", "False", "(3,)"), "\0\1\7", 3, "[False  True  True]" },
+        { 1, DICT(">f4", "False", "()"), "\x3f\xc0\0\0", 4, "1.5" },
+        { 1, DICT("<f8", "False", "()"), "\0\0\0\0\0\0\xf8\x3f", 8, "1.5" },
+        { 1, DICT(">f8", "False", "(1,)"), "\x3f\xf8\0\0\0\0\0\0", 8, "[1.5]" },
+        { 1, DICT("<f2", "False", "(1,)"), "\0\x3e", 2, "[1.5]" },
+        { 1, DICT("<V2", "False", "(1,)"), "\xc0\x3f", 2, "[1.5]" },
+        { 1, DICT("bfloat16", "False", "(1,)"), "\xc0\x3f", 2, "[1.5]" },
+        { 1, DICT("<i4", "False", "(0, 3)"), "", 0, "[]" },
+        { 1, DICT("<i2", "False", "(2L, 3L)"), six_le, 12, "[[1 2 3]\n [4 5 6]]" },
+        { 1, "{\"shape\":(2,),\"descr\":\"<i2\",\"fortran_order\":False}", six_le, 12, "[1 2]" },
+        { 1, "{ 'shape' : ( 2 , ) , 'descr' : '<i2' , 'fortran_order' : False , }  \n", six_le, 12, "[1 2]" },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        struct mc_str b = npy(rows[i].version, rows[i].dictionary, rows[i].data, rows[i].n);
+        struct mc_source s = memory(b.s, b.n);
+        mc_array *a = mc_npy_read(&s);
+        check_text(a, rows[i].want);
+        CHECK(!a || mc_array_is_contiguous(a), "row %zu is not in C order", i);
+        mc_array_unref(&a);
+        mc_str_free(&b);
+    }
+}
+
+TEST(damaged_files_are_refused)
+{
+    static const struct {
+        int version;
+        const char *dictionary;
+        mc_status status;
+        const char *want;
+    } rows[] = {
+        { 0, DICT("<i2", "False", "(6,)"), MC_EFORMAT, "'mem' is not a .npy file" },
+        { 4, DICT("<i2", "False", "(6,)"), MC_EUNSUPPORTED, "'mem' has .npy version 4.0; 1.0, 2.0 and 3.0 are known" },
+        { 1, DICT("<i2", "False", "(7,)"), MC_EFORMAT, "'mem' is cut short: it has 80 bytes" },
+        { 1, DICT("<c8", "False", "(6,)"), MC_EUNSUPPORTED, "'mem' holds elements of type '<c8', for which there is no dtype" },
+        { 1, DICT("", "False", "(6,)"), MC_EUNSUPPORTED, "'mem' holds elements of type '', for which there is no dtype" },
+        { 1, DICT("<", "False", "(6,)"), MC_EUNSUPPORTED, "'mem' holds elements of type '<', for which there is no dtype" },
+        { 1, DICT("<i2", "Maybe", "(6,)"), MC_EFORMAT,
+          "'mem' has a damaged .npy header: neither True nor False at 'Maybe, 'shape': (6,)'" },
+        { 1, DICT("<i2", "False", "(-6,)"), MC_EFORMAT, "'mem' has a damaged .npy header: no number at '-6,), }\n'" },
+        { 1, DICT("<i2", "False", "(2 3)"), MC_EFORMAT, "'mem' has a damaged .npy header: no comma at '3), }\n'" },
+        { 1, DICT("<i2", "False", "6"), MC_EFORMAT, "'mem' has a damaged .npy header: no shape at '6, }\n'" },
+        { 1, DICT("<i2", "False", "(6,"), MC_EFORMAT, "'mem' has a damaged .npy header: no number at ', }\n'" },
+        { 1, DICT("<i2", "False", "(99999999999999999999,)"), MC_EFORMAT,
+          "'mem' has a damaged .npy header: a number too large at '99999999999999999999'" },
+        { 1, DICT("<i2", "False", "(4611686018427387904,2)"), MC_EFORMAT, "'mem' is cut short: it has 99 bytes" },
+        { 1, DICT("<i2", "False", "(4611686018427387904,4611686018427387904,0)"), MC_ESHAPE,
+          "too large to count: the shape (4611686018427387904, 4611686018427387904, 0)" },
+        { 1, DICT("<i2", "False", "(1,1,1,1,1,1,1,1,6)"), MC_EUNSUPPORTED, "'mem' holds an array with more than 8 axes" },
+        { 1, "{'descr': [('a', '<i2')], 'fortran_order': False, 'shape': (6,), }", MC_EUNSUPPORTED,
+          "'mem' holds records, not numbers" },
+        { 1, "{'descr': '<i2', 'shape': (6,), }", MC_EFORMAT, "'mem' has a damaged .npy header: a key missing at ''" },
+        { 1, "{'descr': '<i2', 'descr': '<i2', }", MC_EFORMAT,
+          "'mem' has a damaged .npy header: a key that is unknown, or there twice, at ' '<i2', }'" },
+        { 1, "{'colour': 3}", MC_EFORMAT,
+          "'mem' has a damaged .npy header: a key that is unknown, or there twice, at ' 3}'" },
+        { 1, "{'descr", MC_EFORMAT, "'mem' has a damaged .npy header: no word at 'descr'" },
+        { 1, "{'descr' '<i2'}", MC_EFORMAT, "'mem' has a damaged .npy header: no colon at ''<i2'}'" },
+        { 1, "", MC_EFORMAT, "'mem' has a damaged .npy header: no dictionary at ''" },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        struct mc_str b = npy(rows[i].version, rows[i].dictionary, six_le, 12);
+        struct mc_source s = memory(b.s, b.n);
+        mc_array *a = mc_npy_read(&s);
+        CHECK(!a && mc_last_status() == rows[i].status, "row %zu: %s", i, mc_status_name(mc_last_status()));
+        CHECK(strcmp(mc_last_error(), rows[i].want) == 0, "row %zu:\n%s\n    and not\n%s", i, mc_last_error(), rows[i].want);
+        mc_array_unref(&a);
+        mc_str_free(&b);
+    }
+    struct mc_str b = npy(2, DICT("<i2", "False", "(6,)"), six_le, 12);
+    b.s[11] = 1; /* a header of 16 MiB and more */
+    struct mc_source s = memory(b.s, b.n);
+    CHECK(!mc_npy_read(&s) && strstr(mc_last_error(), "16777274 bytes long"), "%s", mc_last_error());
+    mc_str_free(&b);
+}
+
+/* Each beginning is copied to memory of just its size, so that a sanitizer sees a read beyond it. */
+TEST(a_npy_file_cut_anywhere_is_refused)
+{
+    for (int version = 1; version <= 3; version++) {
+        struct mc_str b = npy(version, DICT("<i2", "True", "(2, 3)"), six_le, 12);
+        for (size_t n = 0; n < b.n; n++) {
+            char *part = mc_alloc(n, "tests");
+            memcpy(part, b.s, n);
+            struct mc_source s = memory(part, n);
+            mc_clear_error();
+            mc_array *a = mc_npy_read(&s);
+            CHECK(!a && mc_last_status() == MC_EFORMAT, "%zu of %zu bytes: %s", n, b.n, mc_last_error());
+            mc_array_unref(&a);
+            mc_free(part);
+        }
+        mc_str_free(&b);
+    }
+}
+
+TEST(arrays_survive_a_file)
+{
+    for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
+        mc_array *all[] = { mc_array_new(d, MC_SHAPE(3, 4, 5)), NULL, mc_array_scalar(d, 1), mc_array_new(d, MC_SHAPE(0)), NULL };
+        for (int64_t i = 0; i < 60; i++) {
+            mc_store_i64(d, all[0]->data + i * mc_dtypes[d].size, i);
+        }
+        all[1] = mc_array_transpose(all[0], NULL);
+        all[4] = mc_array_slice(all[0], 1, 3, 2, -2);
+        for (size_t i = 0; i < NELEM(all); i++) {
+            CHECK(mc_npy_save(scratch(), all[i]) == MC_OK, "%s", mc_last_error());
+            mc_array *b = mc_npy_load(scratch());
+            CHECK(b && mc_array_same_bits(all[i], b), "%s, array %zu: %s", mc_dtype_name(d), i, mc_last_error());
+            mc_array_unref(&b);
+            mc_array_unref(&all[i]);
+        }
+    }
+    struct mc_str head = { 0 };
+    mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(600));
+    CHECK(mc_npy_head(&head, a) == MC_OK && head.n % 64 == 0 && head.s[head.n - 1] == '\n', "%zu bytes", head.n);
+    CHECK(memcmp(head.s, "\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (600,), } ", 70) == 0, "%s", head.s + 10);
+    mc_str_free(&head);
+    mc_array_unref(&a);
+    unlink(scratch());
+}
+
+TEST(files_that_are_not_there_are_told)
+{
+    mc_array *a = mc_array_scalar(MC_INT8, 1);
+    CHECK(!mc_npy_load("/nowhere/x.npy") && mc_last_status() == MC_EFILE, "%s", mc_last_error());
+    CHECK(strcmp(mc_last_error(), "cannot open '/nowhere/x.npy': No such file or directory") == 0, "%s", mc_last_error());
+    CHECK(!mc_npz_open("/nowhere/x.npz") && mc_last_status() == MC_EFILE, "%s", mc_last_error());
+    CHECK(!mc_npy_load("/tmp") && strcmp(mc_last_error(), "cannot read '/tmp': not a regular file") == 0, "%s", mc_last_error());
+    CHECK(mc_npy_save("/nowhere/x.npy", a) == MC_EFILE, "saved into no folder");
+    CHECK(!mc_npy_load(NULL) && !mc_npz_open(NULL) && mc_npy_save(NULL, a) == MC_EARG &&
+              mc_npy_save("/nowhere/x", NULL) == MC_EARG && !mc_npz_load(NULL, "x"), "NULL passed");
+    mc_npz_close(NULL);
+    mc_array_unref(&a);
+}
+
+/* ---- .npz ---- */
+
+static struct mc_str saved_npz(void) /* {x: int16 [[1 2 3] [-4 500 6]], yy: 2.5}, stored */
+{
+    struct mc_str b = { 0 };
+    mc_array *x = mc_array_from(MC_INT16, MC_SHAPE(2, 3), (int16_t[]){ 1, 2, 3, -4, 500, 6 }), *y = mc_array_scalar(MC_FLOAT64, 2.5);
+    CHECK(mc_npz_save(scratch(), 2, (const char *[]){ "x", "yy" }, (const mc_array *[]){ x, y }) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_file_read(scratch(), &b.s, &b.n) == MC_OK, "%s", mc_last_error());
+    unlink(scratch());
+    mc_array_unref(&x);
+    mc_array_unref(&y);
+    return b;
+}
+
+static void check_npz(const char *p, size_t n)
+{
+    mc_npz *z = mc_npz_read(memory(p, n));
+    REQUIRE(z, "%s", mc_last_error());
+    CHECK(mc_npz_count(z) == 2 && strcmp(mc_npz_name(z, 0), "x") == 0 && strcmp(mc_npz_name(z, 1), "yy") == 0, "not the names");
+    CHECK(!mc_npz_name(z, 2) && !mc_npz_name(z, -1), "a name too many");
+    mc_array *x = mc_npz_load(z, "x"), *y = mc_npz_load(z, "yy");
+    check_text(x, "[[  1   2   3]\n [ -4 500   6]]");
+    check_text(y, "2.5");
+    CHECK(!mc_npz_load(z, "yx") && mc_last_status() == MC_EARG, "%s", mc_last_error());
+    CHECK(strcmp(mc_last_error(), "'mem' has no array 'yx'; did you mean 'yy'?") == 0, "%s", mc_last_error());
+    mc_array_unref(&x);
+    mc_array_unref(&y);
+    mc_npz_close(z);
+}
+
+/* The directory of a file of ours, told again with all its numbers in 64 bits. */
+static struct mc_str as_zip64(struct mc_str b)
+{
+    struct mc_str out = { 0 };
+    size_t end = b.n - 22, first, at = 0;
+    uint32_t start;
+    memcpy(&start, b.s + end + 16, 4);
+    mc_str_addn(&out, b.s, start);
+    for (size_t p = first = start; p < end; p += at) {
+        uint32_t size, where;
+        memcpy(&size, b.s + p + 24, 4);
+        memcpy(&where, b.s + p + 42, 4);
+        size_t name = (unsigned char)b.s[p + 28];
+        uint64_t numbers[] = { size, size, where };
+        mc_str_addn(&out, b.s + p, 20);
+        mc_str_addn(&out, "\377\377\377\377\377\377\377\377", 8);
+        mc_str_addn(&out, (char[]){ (char)name, 0, 33, 0 }, 4); /* 5 bytes of another extra field go first */
+        mc_str_addn(&out, b.s + p + 32, 10);
+        mc_str_addn(&out, "\377\377\377\377", 4);
+        mc_str_addn(&out, b.s + p + 46, name);
+        mc_str_addn(&out, "\7\0\1\0x\1\0\30\0", 9);
+        mc_str_addn(&out, (char *)numbers, 24);
+        at = 46 + name;
+    }
+    uint64_t size = out.n - first, where = first, record = out.n, two = 2;
+    mc_str_addn(&out, "PK\6\6\54\0\0\0\0\0\0\0\55\0\55\0\0\0\0\0\0\0\0\0", 24);
+    mc_str_addn(&out, (char *)&two, 8);
+    mc_str_addn(&out, (char *)&two, 8);
+    mc_str_addn(&out, (char *)&size, 8);
+    mc_str_addn(&out, (char *)&where, 8);
+    mc_str_addn(&out, "PK\6\7\0\0\0\0", 8);
+    mc_str_addn(&out, (char *)&record, 8);
+    mc_str_addn(&out, "\1\0\0\0", 4);
+    mc_str_addn(&out, "PK\5\6\0\0\0\0\377\377\377\377\377\377\377\377\377\377\377\377\0\0", 22);
+    return out;
+}
+
+TEST(npz_files_are_read)
+{
+    struct mc_str stored = saved_npz(), packed = unhex(packed_npz), big = as_zip64(stored);
+    check_npz(stored.s, stored.n);
+    check_npz(packed.s, packed.n);
+    check_npz(big.s, big.n);
+    stored.s[stored.n - 2] = 3; /* a comment */
+    mc_str_addn(&stored, "hey", 3);
+    stored.cap = 0;
+    check_npz(stored.s, stored.n);
+    mc_str_free(&stored);
+    mc_str_free(&packed);
+    mc_str_free(&big);
+}
+
+TEST(wrong_npz_files_are_not_written)
+{
+    mc_array *a = mc_array_scalar(MC_INT8, 1);
+    const mc_array *two[] = { a, a }, *none[] = { a, NULL };
+    CHECK(mc_npz_save(scratch(), 2, (const char *[]){ "a", "a" }, two) == MC_EARG, "saved");
+    CHECK(strcmp(mc_last_error(), "mc_npz_save: the name 'a' is there twice") == 0, "%s", mc_last_error());
+    CHECK(mc_npz_save(scratch(), 2, (const char *[]){ "a", "b" }, none) == MC_EARG, "saved");
+    CHECK(mc_npz_save(scratch(), 1, NULL, two) == MC_EARG && mc_npz_save(NULL, 0, NULL, NULL) == MC_EARG, "saved");
+    CHECK(access(scratch(), F_OK) != 0, "a file is there");
+    CHECK(mc_npz_save(scratch(), 0, NULL, NULL) == MC_OK, "%s", mc_last_error());
+    mc_npz *z = mc_npz_open(scratch());
+    CHECK(z && mc_npz_count(z) == 0, "%s", mc_last_error());
+    mc_npz_close(z);
+    unlink(scratch());
+    mc_array_unref(&a);
+}
+
+/* Opens, and loads x; true if that gave x as it was.  Anything but that and an error is a failed check. */
+static bool still_x(const char *p, size_t n, const mc_array *x, const char *what, size_t where)
+{
+    char *copy = mc_alloc(n, "tests");
+    memcpy(copy, p, n);
+    mc_clear_error();
+    mc_npz *z = mc_npz_read(memory(copy, n));
+    mc_array *a = z ? mc_npz_load(z, "x") : NULL;
+    bool same = a && mc_array_same_bits(a, x);
+    CHECK(a ? same : *mc_last_error() != '\0', "%s %zu: another array, or no message", what, where);
+    mc_array_unref(&a);
+    mc_npz_close(z);
+    mc_free(copy);
+    return same;
+}
+
+static void damage(struct mc_str b, long most)
+{
+    mc_array *x = mc_array_from(MC_INT16, MC_SHAPE(2, 3), (int16_t[]){ 1, 2, 3, -4, 500, 6 });
+    long survived = 0;
+    for (size_t n = 0; n < b.n; n++) {
+        CHECK(!still_x(b.s, n, x, "cut to", n), "a file cut to %zu of %zu bytes was read", n, b.n);
+    }
+    for (size_t bit = 0; bit < 8 * b.n; bit++) { /* dates, permissions and the like may change */
+        b.s[bit / 8] ^= (char)(1 << bit % 8);
+        survived += still_x(b.s, b.n, x, "changed bit", bit);
+        b.s[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    CHECK(survived < most, "%ld of %zu changes were not noticed", survived, 8 * b.n);
+    mc_array_unref(&x);
+}
+
+TEST(damage_to_a_npz_file_is_noticed)
+{
+    struct mc_str stored = saved_npz(), packed = unhex(packed_npz), big = as_zip64(stored);
+    damage(stored, (long)stored.n * 5);
+    damage(packed, (long)packed.n * 6);
+    damage(big, (long)big.n * 6);
+    stored.cap = 0;
+    mc_str_free(&stored);
+    mc_str_free(&packed);
+    mc_str_free(&big);
+}
+
+/* ---- inflate ---- */
+
+static const struct {
+    const char *name, *hex;
+    size_t n;
+} packed_texts[] = { { "stored", stored_text, 60 }, { "fixed", fixed_text, 600 }, { "dynamic", dynamic_text, 600 } };
+
+static void letters(char text[600]) /* 300 of them, twice */
+{
+    uint32_t x = 1;
+    for (int i = 0; i < 300; i++) {
+        x = (x * 1103515245u + 12345u) & 0x7fffffffu;
+        text[i] = text[i + 300] = "aaaabbcd"[x >> 16 & 7];
+    }
+}
+
+TEST(every_kind_of_block_is_inflated)
+{
+    char want[600], have[601];
+    letters(want);
+    for (size_t i = 0; i < NELEM(packed_texts); i++) {
+        size_t n = packed_texts[i].n;
+        struct mc_str b = unhex(packed_texts[i].hex);
+        have[n] = 77;
+        CHECK((b.s[0] >> 1 & 3) == (int)i, "%s is of kind %d", packed_texts[i].name, b.s[0] >> 1 & 3);
+        CHECK(mc_inflate(have, n, b.s, b.n) == MC_OK && memcmp(have, want, n) == 0 && have[n] == 77, "%s: %s",
+              packed_texts[i].name, mc_last_error());
+        CHECK(mc_inflate(have, n - 1, b.s, b.n) == MC_EFORMAT && strstr(mc_last_error(), "more than was announced"),
+              "%s: %s", packed_texts[i].name, mc_last_error());
+        CHECK(mc_inflate(have, n + 1, b.s, b.n) == MC_EFORMAT && strstr(mc_last_error(), "less than was announced"), "%s: %s",
+              packed_texts[i].name, mc_last_error());
+        for (size_t k = 0; k < b.n; k++) {
+            char *part = mc_alloc(k, "tests");
+            memcpy(part, b.s, k);
+            CHECK(mc_inflate(have, n, part, k) == MC_EFORMAT, "%s cut to %zu of %zu bytes", packed_texts[i].name, k, b.n);
+            mc_free(part);
+        }
+        mc_str_free(&b);
+    }
+}
+
+TEST(impossible_streams_are_refused)
+{
+    static const struct {
+        const char *hex, *want;
+    } rows[] = {
+        { "", "damaged compressed data: a block of no kind" },
+        { "07", "damaged compressed data: a block of no kind" },
+        { "010500faff", "damaged compressed data: a plain block's length" },
+        { "0105000000", "damaged compressed data: a plain block's length" },
+        { "034202", "damaged compressed data: a distance" },        /* back to before the beginning */
+        { "fdffff", "damaged compressed data: the sizes of codes" }, /* more symbols than there are */
+        { "0500000000", "damaged compressed data: the lengths of words" },
+        { "05c0ffffffffffffffff", "damaged compressed data: the code of codes" },
+    };
+    char out[16];
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        struct mc_str b = unhex(rows[i].hex);
+        CHECK(mc_inflate(out, sizeof out, b.s, b.n) == MC_EFORMAT, "%s was inflated", rows[i].hex);
+        CHECK(strcmp(mc_last_error(), rows[i].want) == 0, "%s: %s", rows[i].hex, mc_last_error());
+        mc_str_free(&b);
+    }
+}
+
+TEST(check_sums)
+{
+    CHECK(mc_crc32(0, "123456789", 9) == 0xcbf43926u, "%x", mc_crc32(0, "123456789", 9));
+    char text[600];
+    letters(text);
+    for (size_t i = 0; i < sizeof text; i += 37) {
+        CHECK(mc_crc32(mc_crc32(0, text, i), text + i, sizeof text - i) == mc_crc32(0, text, sizeof text), "parted at %zu", i);
+    }
+}
+
+/* ---- DLPack ---- */
+
+/* As another library declares it. */
+struct DLManagedTensor {
+    struct {
+        void *data;
+        int32_t device[2];
+        int32_t ndim;
+        uint8_t code, bits;
+        uint16_t lanes;
+        int64_t *shape, *strides;
+        uint64_t byte_offset;
+    } t;
+    void *ctx;
+    void (*deleter)(struct DLManagedTensor *);
+};
+
+TEST(dlpack_shares_memory_both_ways)
+{
+    for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
+        mc_array *a = mc_array_new(d, MC_SHAPE(2, 3)), *t = mc_array_transpose(a, NULL);
+        struct DLManagedTensor *m = mc_array_to_dlpack(t);
+        REQUIRE(m, "%s", mc_last_error());
+        CHECK(m->t.data == a->data && m->t.ndim == 2 && m->t.shape[0] == 3 && m->t.strides[0] == 1 && m->t.strides[1] == 3 &&
+                  m->t.bits == 8 * mc_dtypes[d].size && m->t.lanes == 1 && m->t.device[0] == 1, "%s", mc_dtype_name(d));
+        mc_array *b = mc_array_from_dlpack(m);
+        REQUIRE(b, "%s", mc_last_error());
+        CHECK(b->dtype == d && b->data == a->data && b->strides[0] == t->strides[0], "%s", mc_dtype_name(d));
+        mc_array *v = mc_array_from_dlpack_versioned(mc_array_to_dlpack_versioned(b));
+        CHECK(v && v->data == a->data && v->dtype == d, "%s", mc_last_error());
+        mc_array_unref(&a);
+        mc_array_unref(&t);
+        mc_array_unref(&b);
+        CHECK(mc_array_get(v, (int64_t[]){ 2, 1 }) == 0, "%s is gone", mc_dtype_name(d)); /* a sanitizer would know */
+        mc_array_unref(&v);
+    }
+}
+
+static void count_delete(struct DLManagedTensor *m)
+{
+    ++*(int *)m->ctx;
+}
+
+TEST(foreign_tensors_are_checked)
+{
+    int deleted = 0;
+    float data[4] = { 0, 1, 2, 3 };
+    int64_t shape[2] = { 1, 3 };
+    struct DLManagedTensor m = { { data, { 1, 0 }, 2, 2, 32, 1, shape, NULL, 4 }, &deleted, count_delete };
+    mc_array *a = mc_array_from_dlpack(&m);
+    check_text(a, "[[1. 2. 3.]]");
+    CHECK(deleted == 0, "deleted too early");
+    mc_array_unref(&a);
+    CHECK(deleted == 1, "deleted %d times", deleted);
+    struct DLManagedTensor gpu = m, lanes = m, complex = m, many = m;
+    gpu.t.device[0] = 2;
+    lanes.t.lanes = 4;
+    complex.t.code = 5;
+    many.t.ndim = 9;
+    CHECK(!mc_array_from_dlpack(&gpu) && mc_last_status() == MC_EDEVICE, "%s", mc_last_error());
+    CHECK(!mc_array_from_dlpack(&lanes) && mc_last_status() == MC_EUNSUPPORTED, "%s", mc_last_error());
+    CHECK(strcmp(mc_last_error(), "mc_array_from_dlpack: no dtype has code 2, 32 bits and 4 lanes") == 0, "%s", mc_last_error());
+    CHECK(!mc_array_from_dlpack(&complex) && !mc_array_from_dlpack(&many) && !mc_array_from_dlpack(NULL), "passed");
+    CHECK(deleted == 1, "what was refused was deleted");
+    mc_array *odd = mc_array_wrap(MC_FLOAT32, MC_SHAPE(2), (int64_t[]){ 6 }, data, NULL, NULL);
+    CHECK(!mc_array_to_dlpack(odd) && strstr(mc_last_error(), "6 bytes, which is not a whole float32"), "%s", mc_last_error());
+    CHECK(!mc_array_to_dlpack(NULL), "NULL passed");
+    mc_array_unref(&odd);
+}
+
+/* ---- every allocation may fail ---- */
+
+TEST(files_survive_every_failed_allocation)
+{
+    struct mc_str packed = unhex(packed_npz), fortran = npy(1, DICT(">i2", "True", "(2, 3)"), six_be, 12);
+    int16_t numbers[6] = { 1, 2, 3, 4, 5, 6 };
+    ALLOC_FAIL_LOOP {
+        mc_clear_error();
+        struct mc_source s = memory(fortran.s, fortran.n);
+        mc_array *a = mc_npy_read(&s), *t = a ? mc_array_transpose(a, NULL) : NULL, *b = NULL, *c = NULL, *d = NULL;
+        mc_npz *z = NULL, *p = NULL;
+        if (t && mc_npy_save(scratch(), t) == MC_OK && (b = mc_npy_load(scratch())) &&
+            mc_npz_save(scratch(), 2, (const char *[]){ "t", "b" }, (const mc_array *[]){ t, b }) == MC_OK &&
+            (z = mc_npz_open(scratch())) && (c = mc_npz_load(z, "t")) && (p = mc_npz_read(memory(packed.s, packed.n)))) {
+            d = mc_npz_load(p, "x");
+        }
+        CHECK((d != NULL) == !ALLOC_FAILED, "%s", mc_last_error());
+        CHECK(d || mc_last_status() == MC_EMEMORY, "%s", mc_last_error());
+        mc_npz_close(z);
+        mc_npz_close(p);
+        mc_array *all[] = { a, t, b, c, d };
+        for (size_t i = 0; i < NELEM(all); i++) {
+            mc_array_unref(&all[i]);
+        }
+    }
+    ALLOC_FAIL_LOOP {
+        mc_array *a = mc_array_from(MC_INT16, MC_SHAPE(6), numbers);
+        struct DLManagedTensor *m = a ? mc_array_to_dlpack(a) : NULL;
+        mc_array *b = m ? mc_array_from_dlpack(m) : NULL;
+        CHECK((b != NULL) == !ALLOC_FAILED, "%s", mc_last_error());
+        if (m && !b) {
+            m->deleter(m);
+        }
+        mc_array_unref(&a);
+        mc_array_unref(&b);
+    }
+    unlink(scratch());
+    mc_str_free(&packed);
+    mc_str_free(&fortran);
+}

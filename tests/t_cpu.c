@@ -159,11 +159,21 @@ TEST(team_serves_many_callers)
     }
 }
 
-/* The exit code of body(), run in a child process that ends with exit(). */
-static int in_child(int (*body)(void))
+/* A child that does not outlive the test by much, should it hang. */
+static pid_t fork_child(void)
 {
     fflush(NULL);
     pid_t pid = fork();
+    if (pid == 0) {
+        alarm(30);
+    }
+    return pid;
+}
+
+/* The exit code of body(), run in a child process that ends with exit(). */
+static int in_child(int (*body)(void))
+{
+    pid_t pid = fork_child();
     if (pid == 0) {
         exit(body());
     }
@@ -528,7 +538,7 @@ TEST(code_processes_race)
     int gate[2];
     REQUIRE(pipe(gate) == 0, "no pipe");
     for (int i = 0; i < PROCESSES; i++) {
-        pid[i] = fork();
+        pid[i] = fork_child();
         if (pid[i] == 0) {
             char c;
             close(gate[1]);
@@ -563,7 +573,7 @@ TEST(code_fork_while_compiling)
     pthread_t thread;
     REQUIRE(pthread_create(&thread, NULL, compile_slowly, NULL) == 0, "no thread");
     usleep(50000);
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (pid == 0) {
         _exit(answer("int answer(void) { return 8; }\n") == 8 ? 0 : 1); /* the parent is at the same text */
     }

@@ -4,38 +4,14 @@
  * ~/.monochordrc), where [rewrite] and excluding make rewrite.excluding; the list in the environment
  * variable MONOCHORD_FLAGS; mc_flag_set.  The first use of any flag reads the first three.
  *
- * Invariant: a cell holds only what `check` accepted, and its texts are never freed, so a reader needs
+ * Invariant: a cell holds only what mc_flag_check accepted, and its texts are never freed, so a reader needs
  * no lock and may keep what it read. */
-#include "base/base.h"
+#include "base/flag.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-enum kind { BOOL, INT, REAL, BYTES, WORD, WORDS, TEXT };
-
-static const struct row {
-    const char *name;
-    enum kind kind;
-    const char *dflt, *values, *doc;
-} rows[MC_NFLAG] = {
-#define FLAG(id, name, kind, dflt, values, doc) [FLAG_##id] = { name, kind, dflt, values, doc },
-#include "base/flags.def"
-#undef FLAG
-};
-
-static const struct {
-    const char *word;
-    bool value;
-} bools[] = { { "True", true }, { "False", false }, { "true", true },  { "false", false }, { "1", true },
-              { "0", false },   { "yes", true },    { "no", false },   { "on", true },     { "off", false } };
-
-struct value { /* one setting, checked */
-    int64_t i;
-    double r;
-    const char *text;
-};
 
 static struct cell {
     _Atomic int64_t i;
@@ -75,162 +51,7 @@ static const char *keep(const char *text) /* under the lock; NULL: no memory */
     return k->text;
 }
 
-/* ---- values ---- */
-
-static mc_status bad(const struct row *r, const char *text)
-{
-    static const char *const what[] = { [BOOL] = "True or False", [INT] = "a number in ",
-                                        [REAL] = "a number",      [BYTES] = "a size such as 64k, 2M or 1G",
-                                        [WORD] = "one of ",       [WORDS] = "words joined by ':' of " };
-    return mc_fail(MC_EARG, "flag '%s' cannot be '%s': it takes %s%s", r->name, text, what[r->kind], r->values);
-}
-
-/* The i-th word of "a|b|c" as text[n], or NULL. */
-static const char *word_at(const char *values, int i, size_t *n)
-{
-    for (; i > 0; i--) {
-        values = strchr(values, '|');
-        if (!values) {
-            return NULL;
-        }
-        values++;
-    }
-    *n = strcspn(values, "|");
-    return values;
-}
-
-static int word_index(const char *values, const char *text, size_t n)
-{
-    size_t m;
-    const char *w;
-    for (int i = 0; (w = word_at(values, i, &m)); i++) {
-        if (m == n && memcmp(w, text, n) == 0) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-static mc_status unknown_word(const struct row *r, const char *text, size_t n)
-{
-    char copy[256], word[64];
-    const char *list[16], *w;
-    size_t used = 0, m, count = 0;
-    if (n >= sizeof word) {
-        return bad(r, text);
-    }
-    memcpy(word, text, n);
-    word[n] = '\0';
-    for (int i = 0; (w = word_at(r->values, i, &m)) && used + m < sizeof copy && count < NELEM(list); i++) {
-        list[count++] = memcpy(copy + used, w, m);
-        copy[used + m] = '\0';
-        used += m + 1;
-    }
-    bad(r, text);
-    const char *near = mc_near_miss(word, list, count);
-    return near ? mc_fail(MC_EARG, "%s; did you mean '%s'?", mc_last_error(), near) : MC_EARG;
-}
-
-static mc_status parse_bool(const struct row *r, const char *text, struct value *v)
-{
-    for (size_t i = 0; i < NELEM(bools); i++) {
-        if (strcmp(text, bools[i].word) == 0) {
-            v->i = bools[i].value;
-            v->text = v->i ? "True" : "False";
-            return MC_OK;
-        }
-    }
-    return bad(r, text);
-}
-
-static bool parse_i64(const char *text, char **end, int64_t *out)
-{
-    errno = 0;
-    *out = strtoll(text, end, 10);
-    return errno == 0 && *end > text && !isspace((unsigned char)*text);
-}
-
-static mc_status parse_int(const struct row *r, const char *text, struct value *v)
-{
-    char *end;
-    int64_t least = INT64_MIN, most = INT64_MAX;
-    if (*r->values) {
-        parse_i64(r->values, &end, &least);
-        parse_i64(end + strlen(".."), &end, &most);
-    }
-    if (!parse_i64(text, &end, &v->i) || *end || v->i < least || v->i > most) {
-        return bad(r, text);
-    }
-    return MC_OK;
-}
-
-static mc_status parse_bytes(const struct row *r, const char *text, struct value *v)
-{
-    static const char units[] = "kMGT";
-    char *end;
-    if (!parse_i64(text, &end, &v->i) || v->i < 0) {
-        return bad(r, text);
-    }
-    const char *unit = *end ? strchr(units, *end == 'K' ? 'k' : *end) : NULL;
-    if (unit) {
-        int shift = 10 * (int)(unit - units + 1);
-        if (v->i > INT64_MAX >> shift) {
-            return bad(r, text);
-        }
-        v->i <<= shift;
-        end++;
-    }
-    return *end ? bad(r, text) : MC_OK;
-}
-
-static mc_status parse_real(const struct row *r, const char *text, struct value *v)
-{
-    char *end;
-    v->r = strtod(text, &end);
-    return end == text || *end || v->r != v->r ? bad(r, text) : MC_OK;
-}
-
-static mc_status parse_word(const struct row *r, const char *text, struct value *v)
-{
-    v->i = word_index(r->values, text, strlen(text));
-    return v->i < 0 ? unknown_word(r, text, strlen(text)) : MC_OK;
-}
-
-static mc_status parse_words(const struct row *r, const char *text, struct value *v)
-{
-    for (const char *p = text; *p;) {
-        size_t n = strcspn(p, ":");
-        int i = word_index(r->values, p, n);
-        if (i < 0) {
-            return unknown_word(r, p, n);
-        }
-        v->i |= INT64_C(1) << i;
-        p += n + (p[n] == ':');
-    }
-    return MC_OK;
-}
-
-static mc_status parse_text(const struct row *r, const char *text, struct value *v)
-{
-    (void)r, (void)text, (void)v;
-    return MC_OK;
-}
-
-static mc_status check(enum mc_flag f, const char *text, struct value *v)
-{
-    static mc_status (*const parse[])(const struct row *, const char *, struct value *) = {
-        [BOOL] = parse_bool, [INT] = parse_int,     [REAL] = parse_real, [BYTES] = parse_bytes,
-        [WORD] = parse_word, [WORDS] = parse_words, [TEXT] = parse_text,
-    };
-    *v = (struct value){ .text = text };
-    TRY(parse[rows[f].kind](&rows[f], text, v));
-    if (rows[f].kind != REAL) {
-        v->r = (double)v->i;
-    }
-    return MC_OK;
-}
-
-static void store(enum mc_flag f, struct value v) /* under the lock; v.text lives for ever */
+static void store(enum mc_flag f, struct mc_flag_value v) /* under the lock; v.text lives for ever */
 {
     atomic_store(&cells[f].i, v.i);
     atomic_store(&cells[f].r, v.r);
@@ -245,13 +66,13 @@ static void store(enum mc_flag f, struct value v) /* under the lock; v.text live
 static int find(const char *name)
 {
     for (int f = 0; f < MC_NFLAG; f++) {
-        if (strcmp(rows[f].name, name) == 0) {
+        if (strcmp(mc_flag_rows[f].name, name) == 0) {
             return f;
         }
     }
     const char *names[MC_NFLAG];
     for (int f = 0; f < MC_NFLAG; f++) {
-        names[f] = rows[f].name;
+        names[f] = mc_flag_rows[f].name;
     }
     const char *near = mc_near_miss(name, names, MC_NFLAG);
     mc_fail(MC_EARG, "unknown flag '%s'", name);
@@ -263,12 +84,12 @@ static int find(const char *name)
 
 static mc_status set(const char *name, const char *value, bool apply)
 {
-    struct value v;
+    struct mc_flag_value v;
     int f = find(name);
     if (f < 0) {
         return MC_EARG;
     }
-    TRY(check((enum mc_flag)f, value, &v));
+    TRY(mc_flag_check((enum mc_flag)f, value, &v));
     if (apply) {
         v.text = keep(v.text);
         if (!v.text) {
@@ -389,8 +210,8 @@ static void start(void)
     memcpy(before, mc_last_error(), strlen(mc_last_error()) + 1);
     pthread_mutex_lock(&lock);
     for (int f = 0; f < MC_NFLAG; f++) {
-        struct value v;
-        if (check((enum mc_flag)f, rows[f].dflt, &v) < 0) {
+        struct mc_flag_value v;
+        if (mc_flag_check((enum mc_flag)f, mc_flag_rows[f].dflt, &v) < 0) {
             remember("flags.def");
         }
         store((enum mc_flag)f, v);
@@ -499,7 +320,7 @@ static void print_wrapped(FILE *to, const char *text, size_t width)
 mc_status mc_flags_print(FILE *to)
 {
     for (int f = 0; f < MC_NFLAG; f++) {
-        const struct row *r = &rows[f];
+        const struct mc_flag_row *r = &mc_flag_rows[f];
         const char *now = mc_flag_text((enum mc_flag)f);
         fprintf(to, "%s = %s", r->name, now);
         if (strcmp(now, r->dflt) != 0) {

@@ -1,0 +1,173 @@
+/* flag_value.c: the table of flags, and the meaning of the texts they are set to.
+ *
+ * Invariant: what mc_flag_check accepts needs no further look; what it refuses has an error that says
+ * which texts would have done. */
+#include "base/flag.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+
+const struct mc_flag_row mc_flag_rows[MC_NFLAG] = {
+#define FLAG(id, name, kind, dflt, values, doc) [FLAG_##id] = { name, kind, dflt, values, doc },
+#include "base/flags.def"
+#undef FLAG
+};
+
+static const struct {
+    const char *word;
+    bool value;
+} bools[] = { { "True", true }, { "False", false }, { "true", true },  { "false", false }, { "1", true },
+              { "0", false },   { "yes", true },    { "no", false },   { "on", true },     { "off", false } };
+
+static mc_status bad(const struct mc_flag_row *r, const char *text)
+{
+    static const char *const what[] = { [BOOL] = "True or False", [INT] = "a number in ",
+                                        [REAL] = "a number",      [BYTES] = "a size such as 64k, 2M or 1G",
+                                        [WORD] = "one of ",       [WORDS] = "words joined by ':' of " };
+    return mc_fail(MC_EARG, "flag '%s' cannot be '%s': it takes %s%s", r->name, text, what[r->kind], r->values);
+}
+
+/* The i-th word of "a|b|c" as text[n], or NULL. */
+static const char *word_at(const char *values, int i, size_t *n)
+{
+    for (; i > 0; i--) {
+        values = strchr(values, '|');
+        if (!values) {
+            return NULL;
+        }
+        values++;
+    }
+    *n = strcspn(values, "|");
+    return values;
+}
+
+static int word_index(const char *values, const char *text, size_t n)
+{
+    size_t m;
+    const char *w;
+    for (int i = 0; (w = word_at(values, i, &m)); i++) {
+        if (m == n && memcmp(w, text, n) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static mc_status unknown_word(const struct mc_flag_row *r, const char *text, size_t n)
+{
+    char copy[256], word[64];
+    const char *list[16], *w;
+    size_t used = 0, m, count = 0;
+    if (n >= sizeof word) {
+        return bad(r, text);
+    }
+    memcpy(word, text, n);
+    word[n] = '\0';
+    for (int i = 0; (w = word_at(r->values, i, &m)) && used + m < sizeof copy && count < NELEM(list); i++) {
+        list[count++] = memcpy(copy + used, w, m);
+        copy[used + m] = '\0';
+        used += m + 1;
+    }
+    bad(r, text);
+    const char *near = mc_near_miss(word, list, count);
+    return near ? mc_fail(MC_EARG, "%s; did you mean '%s'?", mc_last_error(), near) : MC_EARG;
+}
+
+static mc_status parse_bool(const struct mc_flag_row *r, const char *text, struct mc_flag_value *v)
+{
+    for (size_t i = 0; i < NELEM(bools); i++) {
+        if (strcmp(text, bools[i].word) == 0) {
+            v->i = bools[i].value;
+            v->text = v->i ? "True" : "False";
+            return MC_OK;
+        }
+    }
+    return bad(r, text);
+}
+
+static bool parse_i64(const char *text, char **end, int64_t *out)
+{
+    errno = 0;
+    *out = strtoll(text, end, 10);
+    return errno == 0 && *end > text && !isspace((unsigned char)*text);
+}
+
+static mc_status parse_int(const struct mc_flag_row *r, const char *text, struct mc_flag_value *v)
+{
+    char *end;
+    int64_t least = INT64_MIN, most = INT64_MAX;
+    if (*r->values) {
+        parse_i64(r->values, &end, &least);
+        parse_i64(end + strlen(".."), &end, &most);
+    }
+    if (!parse_i64(text, &end, &v->i) || *end || v->i < least || v->i > most) {
+        return bad(r, text);
+    }
+    return MC_OK;
+}
+
+static mc_status parse_bytes(const struct mc_flag_row *r, const char *text, struct mc_flag_value *v)
+{
+    static const char units[] = "kMGT";
+    char *end;
+    if (!parse_i64(text, &end, &v->i) || v->i < 0) {
+        return bad(r, text);
+    }
+    const char *unit = *end ? strchr(units, *end == 'K' ? 'k' : *end) : NULL;
+    if (unit) {
+        int shift = 10 * (int)(unit - units + 1);
+        if (v->i > INT64_MAX >> shift) {
+            return bad(r, text);
+        }
+        v->i <<= shift;
+        end++;
+    }
+    return *end ? bad(r, text) : MC_OK;
+}
+
+static mc_status parse_real(const struct mc_flag_row *r, const char *text, struct mc_flag_value *v)
+{
+    char *end;
+    v->r = strtod(text, &end);
+    return end == text || *end || v->r != v->r ? bad(r, text) : MC_OK;
+}
+
+static mc_status parse_word(const struct mc_flag_row *r, const char *text, struct mc_flag_value *v)
+{
+    v->i = word_index(r->values, text, strlen(text));
+    return v->i < 0 ? unknown_word(r, text, strlen(text)) : MC_OK;
+}
+
+static mc_status parse_words(const struct mc_flag_row *r, const char *text, struct mc_flag_value *v)
+{
+    for (const char *p = text; *p;) {
+        size_t n = strcspn(p, ":");
+        int i = word_index(r->values, p, n);
+        if (i < 0) {
+            return unknown_word(r, p, n);
+        }
+        v->i |= INT64_C(1) << i;
+        p += n + (p[n] == ':');
+    }
+    return MC_OK;
+}
+
+static mc_status parse_text(const struct mc_flag_row *r, const char *text, struct mc_flag_value *v)
+{
+    (void)r, (void)text, (void)v;
+    return MC_OK;
+}
+
+mc_status mc_flag_check(enum mc_flag f, const char *text, struct mc_flag_value *v)
+{
+    static mc_status (*const parse[])(const struct mc_flag_row *, const char *, struct mc_flag_value *) = {
+        [BOOL] = parse_bool, [INT] = parse_int,     [REAL] = parse_real, [BYTES] = parse_bytes,
+        [WORD] = parse_word, [WORDS] = parse_words, [TEXT] = parse_text,
+    };
+    *v = (struct mc_flag_value){ .text = text };
+    TRY(parse[mc_flag_rows[f].kind](&mc_flag_rows[f], text, v));
+    if (mc_flag_rows[f].kind != REAL) {
+        v->r = (double)v->i;
+    }
+    return MC_OK;
+}

@@ -5,6 +5,6 @@
 #include "op/op.h"
 
 /* mc_grads of the public header is the whole service; formulas reach it through mc_grad_hook. */
-void mc_grad_install(void); /* sets mc_grad_hook; called by mc_graph_new's first user above (compile, constructor) */
+void mc_grad_install(void); /* sets mc_grad_hook; runs by itself when the library is loaded */
 
 #endif

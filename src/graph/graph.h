@@ -174,6 +174,7 @@ mc_node *mc_node_int(mc_graph *g, int64_t v);                         /* int64 s
 mc_node *mc_node_ints(mc_graph *g, int n, const int64_t *v);          /* int64 vector */
 mc_node *mc_node_like(mc_node *like, double v);                       /* scalar constant of like's dtype */
 mc_node *mc_shared_leaf(mc_graph *g, struct mc_shared *s);
+mc_node *mc_node_blank(mc_graph *g, const struct mc_type *t);         /* an input without a name, to be replaced later */
 mc_node *mc_node_fail(mc_graph *g, mc_status code, const char *fmt, ...) MC_PRINTF(3, 4); /* the error node */
 static inline bool mc_is_error(const mc_node *n) { return !n || n == n->graph->error; }
 static inline bool mc_is_const(const mc_node *n) { return n->op == &mc_op_constant; }

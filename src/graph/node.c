@@ -391,6 +391,12 @@ mc_node *mc_shared_leaf(mc_graph *g, struct mc_shared *s)
     return leaf(g, n);
 }
 
+mc_node *mc_node_blank(mc_graph *g, const struct mc_type *t)
+{
+    struct mc_node n = { .op = &mc_op_input, .type = *t };
+    return leaf(g, n);
+}
+
 mc_node *mc_name(mc_node *n, const char *name)
 {
     if (!n || mc_is_error(n)) {

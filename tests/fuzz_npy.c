@@ -76,9 +76,10 @@ static struct mc_str npz_file(void)
 /* Three kinds of blocks: plain, with the fixed codes, with codes of its own. */
 static const unsigned char plain[] = { 1, 5, 0, 0xfa, 0xff, 'h', 'e', 'l', 'l', 'o' },
                            fixed[] = { 0x4b, 0x4c, 0x4c, 0x4a, 0x4e, 0x49, 0x4d, 0x4b, 0x4c, 0x44, 0xa2, 0x00 },
-                           dynamic[] = { 0x4d, 0x8a, 0x81, 0x0d, 0x00, 0x20, 0x0c, 0xc2, 0x6e, 0xa5, 0xfd, 0xff, 0x07, 0xa3,
-                                      0x46, 0x19, 0x61, 0xa4, 0x64, 0x24, 0x09, 0xd7, 0x6c, 0x94, 0xd7, 0xcd, 0x17, 0x3d,
-                                      0x8b, 0x9c, 0x97, 0x32, 0x87, 0x14, 0x70, 0xc6, 0x02 };
+                           dynamic[] = { 0x4d, 0x8a, 0x81, 0x0d, 0x00, 0x20, 0x0c, 0xc2, 0x6e, 0xa5, 0xfd, 0xff,
+                                         0x07, 0xa3, 0x46, 0x19, 0x61, 0xa4, 0x64, 0x24, 0x09, 0xd7, 0x6c, 0x94,
+                                         0xd7, 0xcd, 0x17, 0x3d, 0x8b, 0x9c, 0x97, 0x32, 0x87, 0x14, 0x70, 0xc6,
+                                         0x02 };
 
 /* Copies one of the seeds to exactly as much memory as it needs, changed in a few places. */
 static void one(const struct mc_piece *seed, size_t nseed)
@@ -107,8 +108,11 @@ int main(int argc, char **argv)
 {
     double seconds = argc > 1 ? atof(argv[1]) : 5, end = mc_now() + seconds;
     struct mc_str npy = npy_file(), npz = npz_file();
-    const struct mc_piece seed[] = { { npy.s, npy.n }, { npz.s, npz.n }, { plain, sizeof plain },
-                                     { fixed, sizeof fixed }, { dynamic, sizeof dynamic } };
+    const struct mc_piece seed[] = { { npy.s, npy.n },
+                                     { npz.s, npz.n },
+                                     { plain, sizeof plain },
+                                     { fixed, sizeof fixed },
+                                     { dynamic, sizeof dynamic } };
     long runs = 0;
     while (mc_now() < end) {
         for (int i = 0; i < 1000; i++, runs++) {

@@ -57,7 +57,8 @@ TEST(pages_are_aligned_and_cleared)
         size_t align = sizes[i] >= 2 << 20 ? 2 << 20 : 64, set = 0;
         char *p = mc_alloc_pages(sizes[i], "tests"), *q = mc_calloc_pages(sizes[i], "tests");
         REQUIRE(p && q, "%s", mc_last_error());
-        CHECK((uintptr_t)p % align == 0 && (uintptr_t)q % align == 0, "%zu bytes at %p, %p", sizes[i], (void *)p, (void *)q);
+        CHECK((uintptr_t)p % align == 0 && (uintptr_t)q % align == 0, "%zu bytes at %p, %p", sizes[i], (void *)p,
+              (void *)q);
         memset(p, 1, sizes[i]);
         for (size_t k = 0; k < sizes[i]; k++) {
             set += q[k] != 0;
@@ -269,7 +270,8 @@ TEST(an_error_has_a_code_and_a_text)
     CHECK(*mc_last_error() == '\0' && mc_last_status() == MC_OK, "%s", mc_last_error());
     CHECK(mc_fail(MC_ESHAPE, "axis %d", 3) == MC_ESHAPE, "not the code");
     CHECK(mc_last_status() == MC_ESHAPE && strcmp(mc_last_error(), "axis 3") == 0, "%s", mc_last_error());
-    CHECK(mc_fail_again("%s: ", "dot") == MC_ESHAPE && strcmp(mc_last_error(), "dot: axis 3") == 0, "%s", mc_last_error());
+    CHECK(mc_fail_again("%s: ", "dot") == MC_ESHAPE && strcmp(mc_last_error(), "dot: axis 3") == 0, "%s",
+          mc_last_error());
     mc_fail(MC_EARG, "<%s>", mc_last_error());
     CHECK(strcmp(mc_last_error(), "<dot: axis 3>") == 0, "a text cannot quote itself: %s", mc_last_error());
     mc_fail_memory(12, "nodes");
@@ -318,9 +320,18 @@ TEST(near_misses)
     static const struct {
         const char *word, *want;
     } rows[] = {
-        { "devcie", "device" }, { "Device", "device" },     { "floatx", "floatX" },   { "flaot32", "float32" },
-        { "thread", "threads" }, { "sofmtax", "softmax" },  { "exp1", "exp" },        { "smu", "sum" },
-        { "zebra", NULL },       { "", NULL },              { "x", NULL },            { "softmaximum", NULL },
+        { "devcie", "device" },
+        { "Device", "device" },
+        { "floatx", "floatX" },
+        { "flaot32", "float32" },
+        { "thread", "threads" },
+        { "sofmtax", "softmax" },
+        { "exp1", "exp" },
+        { "smu", "sum" },
+        { "zebra", NULL },
+        { "", NULL },
+        { "x", NULL },
+        { "softmaximum", NULL },
         { "a word that is much too long to be one of these here", NULL },
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
@@ -387,7 +398,8 @@ TEST(settings_are_checked)
         { "profile", "maybe", "flag 'profile' cannot be 'maybe': it takes True or False", 0 },
         { "workspace", "3Q", "flag 'workspace' cannot be '3Q': it takes a size such as 64k, 2M or 1G", 0 },
         { "workspace", "-3M", "flag 'workspace' cannot be '-3M': it takes a size such as 64k, 2M or 1G", 0 },
-        { "workspace", "99999999999T", "flag 'workspace' cannot be '99999999999T': it takes a size such as 64k, 2M or 1G", 0 },
+        { "workspace", "99999999999T",
+          "flag 'workspace' cannot be '99999999999T': it takes a size such as 64k, 2M or 1G", 0 },
         { "debug", "plan:kernal", "flag 'debug' cannot be 'kernal': it takes words joined by ':' of "
                                   "rewrite|plan|kernel|mem|time; did you mean 'kernel'?", 0 },
         { "seed", "9223372036854775808", "flag 'seed' cannot be '9223372036854775808': it takes a number in "
@@ -395,7 +407,8 @@ TEST(settings_are_checked)
     };
     for (size_t i = 0; i < NELEM(good); i++) {
         CHECK(mc_flag_set(good[i].name, good[i].value) == MC_OK, "%s", mc_last_error());
-        CHECK(strcmp(mc_flag_get(good[i].name), good[i].want) == 0, "%s is %s", good[i].name, mc_flag_get(good[i].name));
+        CHECK(strcmp(mc_flag_get(good[i].name), good[i].want) == 0, "%s is %s", good[i].name,
+              mc_flag_get(good[i].name));
     }
     for (size_t i = 0; i < NELEM(wrong); i++) {
         const char *before = mc_flag_get(wrong[i].name);
@@ -403,7 +416,8 @@ TEST(settings_are_checked)
         CHECK(strcmp(mc_last_error(), wrong[i].want) == 0, "%s", mc_last_error());
         CHECK(mc_flag_get(wrong[i].name) == before, "%s changed", wrong[i].name);
     }
-    CHECK(mc_flag_set(NULL, "x") == MC_EARG && mc_flag_set("cc", NULL) == MC_EARG && !mc_flag_get(NULL), "NULL passed");
+    CHECK(mc_flag_set(NULL, "x") == MC_EARG && mc_flag_set("cc", NULL) == MC_EARG && !mc_flag_get(NULL),
+          "NULL passed");
 }
 
 TEST(flags_read_as_numbers)
@@ -556,10 +570,12 @@ TEST(files_appear_whole)
     CHECK(mc_file_write(path, "", 0) == MC_OK && mc_file_read(path, &data, &n) == MC_OK && n == 0 && *data == '\0',
           "empty file");
     mc_free(data);
-    CHECK(mc_file_read("/proc/self/status", &data, &n) == MC_OK && n > 100 && strlen(data) == n, "a file of unknown size");
+    CHECK(mc_file_read("/proc/self/status", &data, &n) == MC_OK && n > 100 && strlen(data) == n,
+          "a file of unknown size");
     mc_free(data);
     CHECK(mc_file_write("/nowhere/a", "x", 1) == MC_EFILE, "wrote into no folder");
-    CHECK(strcmp(mc_last_error(), "cannot create '/nowhere/a': No such file or directory") == 0, "%s", mc_last_error());
+    CHECK(strcmp(mc_last_error(), "cannot create '/nowhere/a': No such file or directory") == 0, "%s",
+          mc_last_error());
     CHECK(mc_file_read(folder, &data, &n) == MC_EFILE, "read a folder");
     drop_folder();
 }

@@ -130,11 +130,15 @@ TEST(damaged_files_are_refused)
         const char *want;
     } rows[] = {
         { 0, DICT("<i2", "False", "(6,)"), MC_EFORMAT, "'mem' is not a .npy file" },
-        { 4, DICT("<i2", "False", "(6,)"), MC_EUNSUPPORTED, "'mem' has .npy version 4.0; 1.0, 2.0 and 3.0 are known" },
+        { 4, DICT("<i2", "False", "(6,)"), MC_EUNSUPPORTED,
+          "'mem' has .npy version 4.0; 1.0, 2.0 and 3.0 are known" },
         { 1, DICT("<i2", "False", "(7,)"), MC_EFORMAT, "'mem' is cut short: it has 80 bytes" },
-        { 1, DICT("<c8", "False", "(6,)"), MC_EUNSUPPORTED, "'mem' holds elements of type '<c8', for which there is no dtype" },
-        { 1, DICT("", "False", "(6,)"), MC_EUNSUPPORTED, "'mem' holds elements of type '', for which there is no dtype" },
-        { 1, DICT("<", "False", "(6,)"), MC_EUNSUPPORTED, "'mem' holds elements of type '<', for which there is no dtype" },
+        { 1, DICT("<c8", "False", "(6,)"), MC_EUNSUPPORTED,
+          "'mem' holds elements of type '<c8', for which there is no dtype" },
+        { 1, DICT("", "False", "(6,)"), MC_EUNSUPPORTED,
+          "'mem' holds elements of type '', for which there is no dtype" },
+        { 1, DICT("<", "False", "(6,)"), MC_EUNSUPPORTED,
+          "'mem' holds elements of type '<', for which there is no dtype" },
         { 1, DICT("<i2", "Maybe", "(6,)"), MC_EFORMAT,
           "'mem' has a damaged .npy header: neither True nor False at 'Maybe, 'shape': (6,)'" },
         { 1, DICT("<i2", "False", "(-6,)"), MC_EFORMAT, "'mem' has a damaged .npy header: no number at '-6,), }\n'" },
@@ -146,10 +150,12 @@ TEST(damaged_files_are_refused)
         { 1, DICT("<i2", "False", "(4611686018427387904,2)"), MC_EFORMAT, "'mem' is cut short: it has 99 bytes" },
         { 1, DICT("<i2", "False", "(4611686018427387904,4611686018427387904,0)"), MC_ESHAPE,
           "too large to count: the shape (4611686018427387904, 4611686018427387904, 0)" },
-        { 1, DICT("<i2", "False", "(1,1,1,1,1,1,1,1,6)"), MC_EUNSUPPORTED, "'mem' holds an array with more than 8 axes" },
+        { 1, DICT("<i2", "False", "(1,1,1,1,1,1,1,1,6)"), MC_EUNSUPPORTED,
+          "'mem' holds an array with more than 8 axes" },
         { 1, "{'descr': [('a', '<i2')], 'fortran_order': False, 'shape': (6,), }", MC_EUNSUPPORTED,
           "'mem' holds records, not numbers" },
-        { 1, "{'descr': '<i2', 'shape': (6,), }", MC_EFORMAT, "'mem' has a damaged .npy header: a key missing at ''" },
+        { 1, "{'descr': '<i2', 'shape': (6,), }", MC_EFORMAT,
+          "'mem' has a damaged .npy header: a key missing at ''" },
         { 1, "{'descr': '<i2', 'descr': '<i2', }", MC_EFORMAT,
           "'mem' has a damaged .npy header: a key that is unknown, or there twice, at ' '<i2', }'" },
         { 1, "{'colour': 3}", MC_EFORMAT,
@@ -163,7 +169,8 @@ TEST(damaged_files_are_refused)
         struct mc_source s = memory(b.s, b.n);
         mc_array *a = mc_npy_read(&s);
         CHECK(!a && mc_last_status() == rows[i].status, "row %zu: %s", i, mc_status_name(mc_last_status()));
-        CHECK(strcmp(mc_last_error(), rows[i].want) == 0, "row %zu:\n%s\n    and not\n%s", i, mc_last_error(), rows[i].want);
+        CHECK(strcmp(mc_last_error(), rows[i].want) == 0, "row %zu:\n%s\n    and not\n%s", i, mc_last_error(),
+              rows[i].want);
         mc_array_unref(&a);
         mc_str_free(&b);
     }
@@ -196,7 +203,8 @@ TEST(a_npy_file_cut_anywhere_is_refused)
 TEST(arrays_survive_a_file)
 {
     for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
-        mc_array *all[] = { mc_array_new(d, MC_SHAPE(3, 4, 5)), NULL, mc_array_scalar(d, 1), mc_array_new(d, MC_SHAPE(0)), NULL };
+        mc_array *all[] = { mc_array_new(d, MC_SHAPE(3, 4, 5)), NULL, mc_array_scalar(d, 1),
+                            mc_array_new(d, MC_SHAPE(0)), NULL };
         for (int64_t i = 0; i < 60; i++) {
             mc_store_i64(d, all[0]->data + i * mc_dtypes[d].size, i);
         }
@@ -213,7 +221,8 @@ TEST(arrays_survive_a_file)
     struct mc_str head = { 0 };
     mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(600));
     CHECK(mc_npy_head(&head, a) == MC_OK && head.n % 64 == 0 && head.s[head.n - 1] == '\n', "%zu bytes", head.n);
-    CHECK(memcmp(head.s, "\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (600,), } ", 70) == 0, "%s", head.s + 10);
+    CHECK(memcmp(head.s, "\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (600,), } ", 70) == 0,
+          "%s", head.s + 10);
     mc_str_free(&head);
     mc_array_unref(&a);
     unlink(scratch());
@@ -223,12 +232,15 @@ TEST(files_that_are_not_there_are_told)
 {
     mc_array *a = mc_array_scalar(MC_INT8, 1);
     CHECK(!mc_npy_load("/nowhere/x.npy") && mc_last_status() == MC_EFILE, "%s", mc_last_error());
-    CHECK(strcmp(mc_last_error(), "cannot open '/nowhere/x.npy': No such file or directory") == 0, "%s", mc_last_error());
+    CHECK(strcmp(mc_last_error(), "cannot open '/nowhere/x.npy': No such file or directory") == 0, "%s",
+          mc_last_error());
     CHECK(!mc_npz_open("/nowhere/x.npz") && mc_last_status() == MC_EFILE, "%s", mc_last_error());
-    CHECK(!mc_npy_load("/tmp") && strcmp(mc_last_error(), "cannot read '/tmp': not a regular file") == 0, "%s", mc_last_error());
+    CHECK(!mc_npy_load("/tmp") && strcmp(mc_last_error(), "cannot read '/tmp': not a regular file") == 0, "%s",
+          mc_last_error());
     CHECK(mc_npy_save("/nowhere/x.npy", a) == MC_EFILE, "saved into no folder");
     CHECK(!mc_npy_load(NULL) && !mc_npz_open(NULL) && mc_npy_save(NULL, a) == MC_EARG &&
-              mc_npy_save("/nowhere/x", NULL) == MC_EARG && !mc_npz_load(NULL, "x"), "NULL passed");
+              mc_npy_save("/nowhere/x", NULL) == MC_EARG && !mc_npz_load(NULL, "x"),
+          "NULL passed");
     mc_npz_close(NULL);
     mc_array_unref(&a);
 }
@@ -238,8 +250,10 @@ TEST(files_that_are_not_there_are_told)
 static struct mc_str saved_npz(void) /* {x: int16 [[1 2 3] [-4 500 6]], yy: 2.5}, stored */
 {
     struct mc_str b = { 0 };
-    mc_array *x = mc_array_from(MC_INT16, MC_SHAPE(2, 3), (int16_t[]){ 1, 2, 3, -4, 500, 6 }), *y = mc_array_scalar(MC_FLOAT64, 2.5);
-    CHECK(mc_npz_save(scratch(), 2, (const char *[]){ "x", "yy" }, (const mc_array *[]){ x, y }) == MC_OK, "%s", mc_last_error());
+    mc_array *x = mc_array_from(MC_INT16, MC_SHAPE(2, 3), (int16_t[]){ 1, 2, 3, -4, 500, 6 }),
+             *y = mc_array_scalar(MC_FLOAT64, 2.5);
+    CHECK(mc_npz_save(scratch(), 2, (const char *[]){ "x", "yy" }, (const mc_array *[]){ x, y }) == MC_OK, "%s",
+          mc_last_error());
     CHECK(mc_file_read(scratch(), &b.s, &b.n) == MC_OK, "%s", mc_last_error());
     unlink(scratch());
     mc_array_unref(&x);
@@ -251,7 +265,8 @@ static void check_npz(const char *p, size_t n)
 {
     mc_npz *z = mc_npz_read(memory(p, n));
     REQUIRE(z, "%s", mc_last_error());
-    CHECK(mc_npz_count(z) == 2 && strcmp(mc_npz_name(z, 0), "x") == 0 && strcmp(mc_npz_name(z, 1), "yy") == 0, "not the names");
+    CHECK(mc_npz_count(z) == 2 && strcmp(mc_npz_name(z, 0), "x") == 0 && strcmp(mc_npz_name(z, 1), "yy") == 0,
+          "not the names");
     CHECK(!mc_npz_name(z, 2) && !mc_npz_name(z, -1), "a name too many");
     mc_array *x = mc_npz_load(z, "x"), *y = mc_npz_load(z, "yy");
     check_text(x, "[[  1   2   3]\n [ -4 500   6]]");
@@ -405,12 +420,13 @@ TEST(every_kind_of_block_is_inflated)
               packed_texts[i].name, mc_last_error());
         CHECK(mc_inflate(have, n - 1, b.s, b.n) == MC_EFORMAT && strstr(mc_last_error(), "more than was announced"),
               "%s: %s", packed_texts[i].name, mc_last_error());
-        CHECK(mc_inflate(have, n + 1, b.s, b.n) == MC_EFORMAT && strstr(mc_last_error(), "less than was announced"), "%s: %s",
-              packed_texts[i].name, mc_last_error());
+        CHECK(mc_inflate(have, n + 1, b.s, b.n) == MC_EFORMAT && strstr(mc_last_error(), "less than was announced"),
+              "%s: %s", packed_texts[i].name, mc_last_error());
         for (size_t k = 0; k < b.n; k++) {
             char *part = mc_alloc(k, "tests");
             memcpy(part, b.s, k);
-            CHECK(mc_inflate(have, n, part, k) == MC_EFORMAT, "%s cut to %zu of %zu bytes", packed_texts[i].name, k, b.n);
+            CHECK(mc_inflate(have, n, part, k) == MC_EFORMAT, "%s cut to %zu of %zu bytes", packed_texts[i].name, k,
+                  b.n);
             mc_free(part);
         }
         mc_str_free(&b);
@@ -426,7 +442,7 @@ TEST(impossible_streams_are_refused)
         { "07", "damaged compressed data: a block of no kind" },
         { "010500faff", "damaged compressed data: a plain block's length" },
         { "0105000000", "damaged compressed data: a plain block's length" },
-        { "034202", "damaged compressed data: a distance" },        /* back to before the beginning */
+        { "034202", "damaged compressed data: a distance" },         /* back to before the beginning */
         { "fdffff", "damaged compressed data: the sizes of codes" }, /* more symbols than there are */
         { "0500000000", "damaged compressed data: the lengths of words" },
         { "05c0ffffffffffffffff", "damaged compressed data: the code of codes" },
@@ -446,7 +462,8 @@ TEST(check_sums)
     char text[600];
     letters(text);
     for (size_t i = 0; i < sizeof text; i += 37) {
-        CHECK(mc_crc32(mc_crc32(0, text, i), text + i, sizeof text - i) == mc_crc32(0, text, sizeof text), "parted at %zu", i);
+        CHECK(mc_crc32(mc_crc32(0, text, i), text + i, sizeof text - i) == mc_crc32(0, text, sizeof text),
+              "parted at %zu", i);
     }
 }
 
@@ -473,8 +490,10 @@ TEST(dlpack_shares_memory_both_ways)
         mc_array *a = mc_array_new(d, MC_SHAPE(2, 3)), *t = mc_array_transpose(a, NULL);
         struct DLManagedTensor *m = mc_array_to_dlpack(t);
         REQUIRE(m, "%s", mc_last_error());
-        CHECK(m->t.data == a->data && m->t.ndim == 2 && m->t.shape[0] == 3 && m->t.strides[0] == 1 && m->t.strides[1] == 3 &&
-                  m->t.bits == 8 * mc_dtypes[d].size && m->t.lanes == 1 && m->t.device[0] == 1, "%s", mc_dtype_name(d));
+        CHECK(m->t.data == a->data && m->t.ndim == 2 && m->t.shape[0] == 3 && m->t.strides[0] == 1 &&
+                  m->t.strides[1] == 3 && m->t.bits == 8 * mc_dtypes[d].size && m->t.lanes == 1 &&
+                  m->t.device[0] == 1,
+              "%s", mc_dtype_name(d));
         mc_array *b = mc_array_from_dlpack(m);
         REQUIRE(b, "%s", mc_last_error());
         CHECK(b->dtype == d && b->data == a->data && b->strides[0] == t->strides[0], "%s", mc_dtype_name(d));
@@ -511,11 +530,13 @@ TEST(foreign_tensors_are_checked)
     many.t.ndim = 9;
     CHECK(!mc_array_from_dlpack(&gpu) && mc_last_status() == MC_EDEVICE, "%s", mc_last_error());
     CHECK(!mc_array_from_dlpack(&lanes) && mc_last_status() == MC_EUNSUPPORTED, "%s", mc_last_error());
-    CHECK(strcmp(mc_last_error(), "mc_array_from_dlpack: no dtype has code 2, 32 bits and 4 lanes") == 0, "%s", mc_last_error());
+    CHECK(strcmp(mc_last_error(), "mc_array_from_dlpack: no dtype has code 2, 32 bits and 4 lanes") == 0, "%s",
+          mc_last_error());
     CHECK(!mc_array_from_dlpack(&complex) && !mc_array_from_dlpack(&many) && !mc_array_from_dlpack(NULL), "passed");
     CHECK(deleted == 1, "what was refused was deleted");
     mc_array *odd = mc_array_wrap(MC_FLOAT32, MC_SHAPE(2), (int64_t[]){ 6 }, data, NULL, NULL);
-    CHECK(!mc_array_to_dlpack(odd) && strstr(mc_last_error(), "6 bytes, which is not a whole float32"), "%s", mc_last_error());
+    CHECK(!mc_array_to_dlpack(odd) && strstr(mc_last_error(), "6 bytes, which is not a whole float32"), "%s",
+          mc_last_error());
     CHECK(!mc_array_to_dlpack(NULL), "NULL passed");
     mc_array_unref(&odd);
 }
@@ -533,7 +554,8 @@ TEST(files_survive_every_failed_allocation)
         mc_npz *z = NULL, *p = NULL;
         if (t && mc_npy_save(scratch(), t) == MC_OK && (b = mc_npy_load(scratch())) &&
             mc_npz_save(scratch(), 2, (const char *[]){ "t", "b" }, (const mc_array *[]){ t, b }) == MC_OK &&
-            (z = mc_npz_open(scratch())) && (c = mc_npz_load(z, "t")) && (p = mc_npz_read(memory(packed.s, packed.n)))) {
+            (z = mc_npz_open(scratch())) && (c = mc_npz_load(z, "t")) &&
+            (p = mc_npz_read(memory(packed.s, packed.n)))) {
             d = mc_npz_load(p, "x");
         }
         CHECK((d != NULL) == !ALLOC_FAILED, "%s", mc_last_error());

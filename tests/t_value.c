@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define EACH_DTYPE(d) for (mc_dtype d = 0; d < MC_NDTYPE; d++)
-
 static mc_array *iota(mc_dtype d, int rank, const int64_t *dims) /* 0, 1, 2, ... in C order */
 {
     mc_array *a = mc_array_new(d, rank, dims);
@@ -32,12 +30,13 @@ static void check_text(const mc_array *a, const char *want)
 TEST(the_table_of_dtypes_agrees_with_itself)
 {
     mc_dtype found;
-    EACH_DTYPE(d) {
+    for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
         const struct mc_dtype_row *r = &mc_dtypes[d];
         CHECK(mc_dtype_parse(r->name, &found) == MC_OK && found == d, "%s", r->name);
         CHECK(strcmp(mc_dtype_name(d), r->name) == 0 && mc_dtype_size(d) == r->size, "%s", r->name);
         CHECK(r->npy[1] - '0' == r->size, "%s in a .npy file is %s", r->name, r->npy);
-        CHECK(mc_is_float(d) == (r->eps > 0) && mc_is_float(d) == (r->cls == CLASS_F32 || r->cls == CLASS_F64), "%s", r->name);
+        CHECK(mc_is_float(d) == (r->eps > 0) && mc_is_float(d) == (r->cls == CLASS_F32 || r->cls == CLASS_F64), "%s",
+              r->name);
         if (mc_is_float(d)) { /* the next number after one */
             unsigned char one[8], next[8];
             mc_store_f64(d, one, 1);
@@ -51,7 +50,8 @@ TEST(the_table_of_dtypes_agrees_with_itself)
     CHECK(mc_dtype_parse("flaot32", &found) == MC_ETYPE, "parsed");
     CHECK(strcmp(mc_last_error(), "unknown dtype 'flaot32'; did you mean 'float32'?") == 0, "%s", mc_last_error());
     mc_flag_set("floatX", "float16");
-    CHECK(mc_dtype_parse("floatX", &found) == MC_OK && found == MC_FLOAT16 && mc_dtype_floatX() == MC_FLOAT16, "%d", found);
+    CHECK(mc_dtype_parse("floatX", &found) == MC_OK && found == MC_FLOAT16 && mc_dtype_floatX() == MC_FLOAT16, "%d",
+          found);
     CHECK(mc_dtype_to_float(MC_INT8) == MC_FLOAT32 && mc_dtype_to_float(MC_INT64) == MC_FLOAT64, "not the float");
     CHECK(mc_dtype_to_float(MC_FLOAT16) == MC_FLOAT16 && mc_dtype_to_float(MC_BOOL) == MC_FLOAT32, "not the float");
 }
@@ -60,11 +60,12 @@ TEST(the_table_of_dtypes_agrees_with_itself)
 TEST(promotion)
 {
     struct mc_str table = { 0 };
-    EACH_DTYPE(a) {
-        EACH_DTYPE(b) {
+    for (mc_dtype a = 0; a < MC_NDTYPE; a++) {
+        for (mc_dtype b = 0; b < MC_NDTYPE; b++) {
             mc_dtype c = mc_dtype_promote(a, b);
             CHECK(c == mc_dtype_promote(b, a), "%s and %s in two ways", mc_dtype_name(a), mc_dtype_name(b));
-            CHECK(mc_dtype_promote(c, a) == c && mc_dtype_promote(c, b) == c, "%s does not hold both", mc_dtype_name(c));
+            CHECK(mc_dtype_promote(c, a) == c && mc_dtype_promote(c, b) == c, "%s does not hold both",
+                  mc_dtype_name(c));
             mc_str_addf(&table, "%-8s + %-8s = %s\n", mc_dtype_name(a), mc_dtype_name(b), mc_dtype_name(c));
         }
         CHECK(mc_dtype_promote(a, a) == a, "%s", mc_dtype_name(a));
@@ -78,7 +79,8 @@ static void check_half(mc_dtype d, uint16_t (*to)(float), float (*from)(uint16_t
 {
     long wrong = 0;
     for (uint16_t h = 0; h < inf; h++) {
-        double x = (double)from(h), y = h + 1 == inf ? 2 * x - (double)from((uint16_t)(h - 1)) : (double)from((uint16_t)(h + 1));
+        double x = (double)from(h),
+               y = h + 1 == inf ? 2 * x - (double)from((uint16_t)(h - 1)) : (double)from((uint16_t)(h + 1));
         double middle = (x + y) / 2;
         uint16_t even = (uint16_t)(h & 1 ? h + 1 : h), up, down, tie;
         wrong += to((float)x) != h || to((float)-x) != (h | 0x8000) || (h && !(y > x));
@@ -129,28 +131,31 @@ TEST(every_pair_of_dtypes_converts_in_every_layout)
 {
     enum { N = 1100 };
     static char src[N * 24], dst[N * 24], one[8];
-    EACH_DTYPE(s) EACH_DTYPE(d) {
-        bool whole = !mc_is_float(s), negative = mc_dtypes[s].kind != KIND_UINT && mc_dtypes[d].kind != KIND_UINT;
-        for (int layout = 0; layout < 4; layout++) {
-            int64_t ss = mc_dtypes[s].size * (layout & 1 ? 3 : 1), ds = mc_dtypes[d].size * (layout & 2 ? 2 : 1);
-            long wrong = 0, touched = 0;
-            memset(dst, 0x55, sizeof dst);
-            for (int64_t i = 0; i < N; i++) {
-                double v = (double)(i % 127) / (whole ? 1 : 4) * (negative && i % 2 ? -1 : 1);
-                mc_store_f64(s, src + i * ss, v);
-            }
-            mc_convert(d, dst, ds, s, src, ss, N);
-            for (int64_t i = 0; i < N; i++) {
-                double v = mc_load_f64(s, src + i * ss), have = mc_load_f64(d, dst + i * ds);
-                wrong += have != expected(d, v);
-                mc_convert(d, one, 0, s, src + i * ss, 0, 1);
-                wrong += memcmp(one, dst + i * ds, mc_dtypes[d].size) != 0;
-                for (int64_t k = mc_dtypes[d].size; k < ds; k++) {
-                    touched += dst[i * ds + k] != 0x55;
+    for (mc_dtype s = 0; s < MC_NDTYPE; s++) {
+        for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
+            bool whole = !mc_is_float(s), negative = mc_dtypes[s].kind != KIND_UINT && mc_dtypes[d].kind != KIND_UINT;
+            for (int layout = 0; layout < 4; layout++) {
+                int64_t ss = mc_dtypes[s].size * (layout & 1 ? 3 : 1), ds = mc_dtypes[d].size * (layout & 2 ? 2 : 1);
+                long wrong = 0, touched = 0;
+                memset(dst, 0x55, sizeof dst);
+                for (int64_t i = 0; i < N; i++) {
+                    double v = (double)(i % 127) / (whole ? 1 : 4) * (negative && i % 2 ? -1 : 1);
+                    mc_store_f64(s, src + i * ss, v);
                 }
+                mc_convert(d, dst, ds, s, src, ss, N);
+                for (int64_t i = 0; i < N; i++) {
+                    double v = mc_load_f64(s, src + i * ss), have = mc_load_f64(d, dst + i * ds);
+                    wrong += have != expected(d, v);
+                    mc_convert(d, one, 0, s, src + i * ss, 0, 1);
+                    wrong += memcmp(one, dst + i * ds, mc_dtypes[d].size) != 0;
+                    for (int64_t k = mc_dtypes[d].size; k < ds; k++) {
+                        touched += dst[i * ds + k] != 0x55;
+                    }
+                }
+                CHECK(wrong == 0 && touched == 0 && dst[N * ds] == 0x55,
+                      "%s to %s, layout %d: %ld wrong, %ld between", mc_dtype_name(s), mc_dtype_name(d), layout,
+                      wrong, touched);
             }
-            CHECK(wrong == 0 && touched == 0 && dst[N * ds] == 0x55, "%s to %s, layout %d: %ld wrong, %ld between",
-                  mc_dtype_name(s), mc_dtype_name(d), layout, wrong, touched);
         }
     }
 }
@@ -177,14 +182,28 @@ TEST(conversions_without_an_answer_are_defined)
         mc_dtype to;
         double want;
     } rows[] = {
-        { NAN, MC_INT32, INT32_MIN },      { INFINITY, MC_INT32, INT32_MIN },  { 3e9, MC_INT32, INT32_MIN },
-        { -2147483648.9, MC_INT32, INT32_MIN }, { 2147483647.9, MC_INT32, INT32_MAX },
-        { NAN, MC_INT64, -0x1p63 },        { 1e300, MC_INT64, -0x1p63 },       { NAN, MC_INT8, 0 },
-        { 300, MC_INT8, 44 },              { -1, MC_UINT8, 255 },              { -1, MC_UINT32, 4294967295.0 },
-        { 4e9, MC_UINT32, 4e9 },           { -1, MC_UINT64, 0x1p64 },          { 0x1p63, MC_UINT64, 0x1p63 },
-        { 1e19, MC_UINT64, 1e19 },         { 0.5, MC_BOOL, 1 },                { NAN, MC_BOOL, 1 },
-        { -0.0, MC_BOOL, 0 },              { 70000, MC_FLOAT16, INFINITY },    { 1e300, MC_FLOAT32, INFINITY },
-        { -1e300, MC_BFLOAT16, -INFINITY }, { 1e-300, MC_FLOAT32, 0 },
+        { NAN, MC_INT32, INT32_MIN },
+        { INFINITY, MC_INT32, INT32_MIN },
+        { 3e9, MC_INT32, INT32_MIN },
+        { -2147483648.9, MC_INT32, INT32_MIN },
+        { 2147483647.9, MC_INT32, INT32_MAX },
+        { NAN, MC_INT64, -0x1p63 },
+        { 1e300, MC_INT64, -0x1p63 },
+        { NAN, MC_INT8, 0 },
+        { 300, MC_INT8, 44 },
+        { -1, MC_UINT8, 255 },
+        { -1, MC_UINT32, 4294967295.0 },
+        { 4e9, MC_UINT32, 4e9 },
+        { -1, MC_UINT64, 0x1p64 },
+        { 0x1p63, MC_UINT64, 0x1p63 },
+        { 1e19, MC_UINT64, 1e19 },
+        { 0.5, MC_BOOL, 1 },
+        { NAN, MC_BOOL, 1 },
+        { -0.0, MC_BOOL, 0 },
+        { 70000, MC_FLOAT16, INFINITY },
+        { 1e300, MC_FLOAT32, INFINITY },
+        { -1e300, MC_BFLOAT16, -INFINITY },
+        { 1e-300, MC_FLOAT32, 0 },
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         unsigned char p[8];
@@ -206,10 +225,11 @@ TEST(conversions_without_an_answer_are_defined)
 
 TEST(new_arrays_are_zero)
 {
-    EACH_DTYPE(d) {
+    for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
         mc_array *a = mc_array_new(d, MC_SHAPE(3, 1, 4));
         REQUIRE(a, "%s", mc_last_error());
-        CHECK(mc_array_size(a) == 12 && mc_array_rank(a) == 3 && mc_array_dtype(a) == d, "%lld", (long long)mc_array_size(a));
+        CHECK(mc_array_size(a) == 12 && mc_array_rank(a) == 3 && mc_array_dtype(a) == d, "%lld",
+              (long long)mc_array_size(a));
         CHECK(mc_array_dims(a)[2] == 4 && mc_array_strides(a)[0] == 4 * mc_dtypes[d].size, "not C order");
         CHECK(mc_array_is_contiguous(a) && mc_array_data(a) == a->data, "not contiguous");
         for (int64_t i = 0; i < 12; i++) {
@@ -250,7 +270,8 @@ TEST(impossible_arrays_are_refused)
         CHECK(!a && strcmp(mc_last_error(), rows[i].want) == 0, "%s", mc_last_error());
         mc_array_unref(&a);
     }
-    CHECK(!mc_array_new(MC_INT8, 2, NULL) && !mc_array_wrap(MC_INT8, MC_SHAPE(3), NULL, NULL, NULL, NULL), "NULL passed");
+    CHECK(!mc_array_new(MC_INT8, 2, NULL) && !mc_array_wrap(MC_INT8, MC_SHAPE(3), NULL, NULL, NULL, NULL),
+          "NULL passed");
     mc_set_allocator(&(mc_allocator){ modest, NULL });
     mc_array *huge = mc_array_new(MC_INT8, MC_SHAPE(INT64_C(1) << 61));
     CHECK(!huge && mc_last_status() == MC_EMEMORY, "%s", mc_last_error());
@@ -300,14 +321,15 @@ TEST(arrays_are_made_from_data_and_numbers)
     mc_array_unref(&a);
     mc_array_unref(&s);
     a = mc_array_new(MC_INT8, MC_SHAPE(0, 3));
-    CHECK(isnan(mc_array_get(a, NULL)) && mc_array_size(a) == 0 && mc_array_is_contiguous(a), "an element of nothing");
+    CHECK(isnan(mc_array_get(a, NULL)) && mc_array_size(a) == 0 && mc_array_is_contiguous(a),
+          "an element of nothing");
     mc_array_unref(&a);
 }
 
 #if defined(MC_POISON)
 TEST(fresh_memory_is_poisoned)
 {
-    EACH_DTYPE(d) {
+    for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
         mc_array *a = mc_array_empty(d, MC_SHAPE(4));
         CHECK(mc_is_float(d) ? isnan(mc_array_get(a, NULL)) : mc_array_get(a, NULL) != 0, "%s", mc_dtype_name(d));
         mc_array_unref(&a);
@@ -372,7 +394,8 @@ TEST(random_views_show_the_right_elements)
                 }
             }
             mc_array *copy = mc_array_copy(a);
-            CHECK(at == m && wrong == 0, "round %d, step %d: %lld of %lld wrong", round, step, (long long)wrong, (long long)m);
+            CHECK(at == m && wrong == 0, "round %d, step %d: %lld of %lld wrong", round, step, (long long)wrong,
+                  (long long)m);
             CHECK(copy && mc_array_is_contiguous(copy) && mc_array_same_bits(a, copy), "the copy differs");
             mc_array_unref(&copy);
         }
@@ -386,9 +409,10 @@ TEST(reshaping_copies_only_if_it_must)
         int rank;
         int64_t dims[4];
         bool view;
-    } of_columns[] = { /* the middle four columns of a matrix with 6 rows and 8 columns */
-        { 3, { 2, 3, 4 }, true }, { 4, { 6, 2, 1, 2 }, true }, { 3, { 6, -1, 1 }, true }, { 2, { 24, 1 }, false },
-        { 2, { 4, 6 }, false },   { 1, { 24 }, false },
+    } of_columns[] = {
+        /* the middle four columns of a matrix with 6 rows and 8 columns */
+        { 3, { 2, 3, 4 }, true }, { 4, { 6, 2, 1, 2 }, true }, { 3, { 6, -1, 1 }, true },
+        { 2, { 24, 1 }, false },  { 2, { 4, 6 }, false },      { 1, { 24 }, false },
     };
     mc_array *a = iota(MC_INT16, MC_SHAPE(6, 8)), *s = mc_array_slice(a, 1, 2, 4, 1);
     for (size_t i = 0; i < NELEM(of_columns); i++) {
@@ -397,7 +421,8 @@ TEST(reshaping_copies_only_if_it_must)
         CHECK((r->storage == a->storage) == of_columns[i].view, "row %zu: a view or a copy", i);
         mc_array *flat = mc_array_reshape(r, MC_SHAPE(24));
         for (int64_t k = 0; k < 24; k++) {
-            CHECK(mc_array_get(flat, &k) == (double)(k / 4 * 8 + 2 + k % 4), "row %zu, element %lld", i, (long long)k);
+            CHECK(mc_array_get(flat, &k) == (double)(k / 4 * 8 + 2 + k % 4), "row %zu, element %lld", i,
+                  (long long)k);
         }
         mc_array_unref(&flat);
         mc_array_unref(&r);
@@ -426,7 +451,8 @@ TEST(wrong_views_are_refused)
         { -1, 0, 1, 1, "mc_array_slice: axis -1 of an array with 2 axes" },
         { 1, 4, 3, 1, "mc_array_slice: 3 elements from 4 in steps of 1 do not lie in an axis of length 6" },
         { 1, 2, 4, -1, "mc_array_slice: 4 elements from 2 in steps of -1 do not lie in an axis of length 6" },
-        { 1, 0, 2, INT64_MAX, "mc_array_slice: 2 elements from 0 in steps of 9223372036854775807 do not lie in an axis of length 6" },
+        { 1, 0, 2, INT64_MAX,
+          "mc_array_slice: 2 elements from 0 in steps of 9223372036854775807 do not lie in an axis of length 6" },
         { 1, 0, 2, 0, "mc_array_slice: 2 elements from 0 in steps of 0 do not lie in an axis of length 6" },
         { 1, 6, 1, 1, "mc_array_slice: 1 elements from 6 in steps of 1 do not lie in an axis of length 6" },
         { 1, -1, 1, 1, "mc_array_slice: 1 elements from -1 in steps of 1 do not lie in an axis of length 6" },
@@ -452,21 +478,25 @@ TEST(wrong_views_are_refused)
         CHECK(!r && strcmp(mc_last_error(), shapes[i].want) == 0, "%s", mc_last_error());
     }
     r = mc_array_reshape(e, MC_SHAPE(-1, 0));
-    CHECK(!r && strcmp(mc_last_error(), "mc_array_reshape: cannot go from (0, 3) to (?, 0)") == 0, "%s", mc_last_error());
+    CHECK(!r && strcmp(mc_last_error(), "mc_array_reshape: cannot go from (0, 3) to (?, 0)") == 0, "%s",
+          mc_last_error());
     r = mc_array_reshape(e, MC_SHAPE(5, -1));
     CHECK(r && r->dims[1] == 0, "%s", mc_last_error());
     mc_array_unref(&r);
     CHECK(!mc_array_transpose(a, (int[]){ 0, 0 }) && !mc_array_transpose(a, (int[]){ 0, 2 }), "no permutation");
     CHECK(!mc_array_slice(NULL, 0, 0, 0, 1) && !mc_array_transpose(NULL, NULL) && !mc_array_reshape(NULL, 0, NULL) &&
-              !mc_array_copy(NULL) && !mc_array_cast(NULL, MC_INT8) && !mc_array_text(NULL), "NULL passed");
-    CHECK(!mc_array_cast(a, (mc_dtype)50) && strcmp(mc_last_error(), "50 is not a dtype") == 0, "%s", mc_last_error());
+              !mc_array_copy(NULL) && !mc_array_cast(NULL, MC_INT8) && !mc_array_text(NULL),
+          "NULL passed");
+    CHECK(!mc_array_cast(a, (mc_dtype)50) && strcmp(mc_last_error(), "50 is not a dtype") == 0, "%s",
+          mc_last_error());
     mc_array_unref(&a);
     mc_array_unref(&e);
 }
 
 TEST(assigning_casts_and_survives_overlap)
 {
-    mc_array *a = iota(MC_INT32, MC_SHAPE(10)), *from = mc_array_slice(a, 0, 0, 9, 1), *to = mc_array_slice(a, 0, 1, 9, 1);
+    mc_array *a = iota(MC_INT32, MC_SHAPE(10)), *from = mc_array_slice(a, 0, 0, 9, 1),
+             *to = mc_array_slice(a, 0, 1, 9, 1);
     CHECK(mc_array_overlaps(from, to) && mc_array_assign(to, from) == MC_OK, "%s", mc_last_error());
     check_text(a, "[0 0 1 2 3 4 5 6 7 8]");
     mc_array *back = mc_array_slice(a, 0, 9, 10, -1), *f = mc_array_new(MC_FLOAT32, MC_SHAPE(10));
@@ -476,7 +506,8 @@ TEST(assigning_casts_and_survives_overlap)
     CHECK(mc_array_assign(from, a) == MC_ESHAPE, "shapes differ");
     CHECK(strcmp(mc_last_error(), "mc_array_assign: cannot go from shape (10,) to (9,)") == 0, "%s", mc_last_error());
     CHECK(mc_array_assign(NULL, a) == MC_EARG && mc_array_assign(a, NULL) == MC_EARG, "NULL passed");
-    mc_array *left = mc_array_slice(a, 0, 0, 5, 1), *right = mc_array_slice(a, 0, 9, 5, -1), *none = mc_array_slice(a, 0, 3, 0, 1);
+    mc_array *left = mc_array_slice(a, 0, 0, 5, 1), *right = mc_array_slice(a, 0, 9, 5, -1),
+             *none = mc_array_slice(a, 0, 3, 0, 1);
     CHECK(!mc_array_overlaps(left, right) && mc_array_overlaps(right, a) && !mc_array_overlaps(none, a), "overlap");
     mc_array *all[] = { a, from, to, back, f, left, right, none };
     for (size_t i = 0; i < NELEM(all); i++) {
@@ -491,7 +522,8 @@ TEST(a_walk_visits_rows_in_order)
     mc_array *a = iota(MC_INT32, MC_SHAPE(2, 3, 4)), *t = mc_array_transpose(a, (int[]){ 1, 0, 2 });
     struct mc_walk w;
     int rows = 0;
-    REQUIRE(mc_walk_begin(&w, 3, t->dims, 1, 2, (char *[]){ t->data, t->data }, (const int64_t *[]){ t->strides, t->strides }),
+    REQUIRE(mc_walk_begin(&w, 3, t->dims, 1, 2, (char *[]){ t->data, t->data },
+                          (const int64_t *[]){ t->strides, t->strides }),
             "nothing to visit");
     do {
         int32_t *p = (int32_t *)(void *)w.p[1];
@@ -499,9 +531,12 @@ TEST(a_walk_visits_rows_in_order)
         rows++;
     } while (mc_walk_next(&w));
     CHECK(rows == 6, "%d rows", rows);
-    CHECK(mc_walk_begin(&w, 3, a->dims, 3, 1, &a->data, (const int64_t *[]){ a->strides }) && !mc_walk_next(&w), "one row");
-    CHECK(mc_walk_begin(&w, 0, NULL, 1, 1, &a->data, (const int64_t *[]){ a->strides }) && !mc_walk_next(&w), "a scalar");
-    CHECK(!mc_walk_begin(&w, 2, (int64_t[]){ 3, 0 }, 1, 1, &a->data, (const int64_t *[]){ a->strides }), "an empty row");
+    CHECK(mc_walk_begin(&w, 3, a->dims, 3, 1, &a->data, (const int64_t *[]){ a->strides }) && !mc_walk_next(&w),
+          "one row");
+    CHECK(mc_walk_begin(&w, 0, NULL, 1, 1, &a->data, (const int64_t *[]){ a->strides }) && !mc_walk_next(&w),
+          "a scalar");
+    CHECK(!mc_walk_begin(&w, 2, (int64_t[]){ 3, 0 }, 1, 1, &a->data, (const int64_t *[]){ a->strides }),
+          "an empty row");
     mc_array_unref(&t);
     mc_array_unref(&a);
 }
@@ -510,7 +545,8 @@ TEST(arrays_compare)
 {
     mc_array *a = iota(MC_FLOAT32, MC_SHAPE(3, 200)), *b = mc_array_cast(a, MC_FLOAT64), *c = mc_array_copy(a);
     mc_array *t = mc_array_transpose(a, NULL);
-    CHECK(mc_array_differs(a, b, 0, 0) == -1 && mc_array_same_bits(a, c) && !mc_array_same_bits(a, b), "equal arrays differ");
+    CHECK(mc_array_differs(a, b, 0, 0) == -1 && mc_array_same_bits(a, c) && !mc_array_same_bits(a, b),
+          "equal arrays differ");
     CHECK(mc_array_differs(a, t, 0, 0) == 0 && !mc_array_same_bits(a, t), "shapes do not count");
     mc_array_set(c, (int64_t[]){ 2, 150 }, 550.01);
     CHECK(mc_array_differs(a, c, 0, 0) == 550, "at %lld", (long long)mc_array_differs(a, c, 0, 0));
@@ -540,7 +576,9 @@ TEST(shapes_are_counted_and_printed)
     CHECK(strcmp(s.s, "(600, ?, 10)(5,)()") == 0, "%s", s.s);
     mc_str_free(&s);
     CHECK(mc_dims_count(0, NULL) == 1 && mc_dims_count(2, (int64_t[]){ 3, 4 }) == 12, "count");
-    CHECK(mc_dims_count(2, (int64_t[]){ INT64_MAX, 2 }) == -1 && mc_dims_count(3, (int64_t[]){ INT64_MAX, 2, 0 }) == 0, "count");
+    CHECK(mc_dims_count(2, (int64_t[]){ INT64_MAX, 2 }) == -1 &&
+              mc_dims_count(3, (int64_t[]){ INT64_MAX, 2, 0 }) == 0,
+          "count");
     CHECK(mc_dims_count(2, (int64_t[]){ 0, -1 }) == -1, "a negative size");
 }
 
@@ -575,7 +613,8 @@ TEST(arrays_print_as_in_numpy)
         { MC_INT16, 3, { 2, 2, 1 }, { 1, 2, 3, 4 }, "[[[1]\n  [2]]\n\n [[3]\n  [4]]]" },
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
-        mc_array *f = mc_array_from(MC_FLOAT64, rows[i].rank, rows[i].dims, rows[i].values), *a = mc_array_cast(f, rows[i].d);
+        mc_array *f = mc_array_from(MC_FLOAT64, rows[i].rank, rows[i].dims, rows[i].values),
+                 *a = mc_array_cast(f, rows[i].d);
         check_text(a, rows[i].want);
         mc_array_unref(&f);
         mc_array_unref(&a);
@@ -588,7 +627,8 @@ TEST(arrays_print_as_in_numpy)
 TEST(long_arrays_wrap_and_are_shortened)
 {
     struct mc_str all = { 0 };
-    mc_array *arrays[] = { iota(MC_INT32, MC_SHAPE(40)), iota(MC_FLOAT32, MC_SHAPE(1001)), iota(MC_INT64, MC_SHAPE(30, 50)),
+    mc_array *arrays[] = { iota(MC_INT32, MC_SHAPE(40)), iota(MC_FLOAT32, MC_SHAPE(1001)),
+                           iota(MC_INT64, MC_SHAPE(30, 50)),
                            iota(MC_INT8, MC_SHAPE(2, 600, 2)), iota(MC_INT32, MC_SHAPE(2, 8, 2, 40)),
                            iota(MC_FLOAT64, MC_SHAPE(3, 12)) };
     for (size_t i = 0; i < NELEM(arrays); i++) {

@@ -128,11 +128,11 @@ const char *mc_near_miss(const char *word, const char *const *list, size_t n); /
 /* ---- log.c: debug=rewrite:plan:kernel:mem:time ---- */
 enum mc_channel { LOG_REWRITE, LOG_PLAN, LOG_KERNEL, LOG_MEM, LOG_TIME, MC_NCHANNEL };
 extern _Atomic unsigned mc_log_mask;
-void mc_log(enum mc_channel ch, const char *fmt, ...) MC_PRINTF(2, 3);
+void mc_log_line(enum mc_channel ch, const char *fmt, ...) MC_PRINTF(2, 3);
 #define LOG(ch, ...)                                                                               \
     do {                                                                                           \
         if (atomic_load_explicit(&mc_log_mask, memory_order_relaxed) & (1u << (ch))) {             \
-            mc_log(ch, __VA_ARGS__);                                                               \
+            mc_log_line(ch, __VA_ARGS__);                                                               \
         }                                                                                          \
     } while (0)
 

@@ -19,8 +19,7 @@ static mc_status fail_at(const char *what, const char *path)
 static mc_status read_all(int fd, const char *path, struct mc_str *out)
 {
     for (;;) {
-        if (out->cap - out->n < 4096 &&
-            !mc_vec_grow((void **)&out->s, &out->cap, out->n + 65536, 1)) {
+        if (out->cap - out->n < 4096 && !mc_vec_grow((void **)&out->s, &out->cap, out->n + 65536, 1)) {
             return MC_EMEMORY;
         }
         ssize_t got = read(fd, out->s + out->n, out->cap - out->n - 1);

@@ -14,7 +14,7 @@ static const char *const names[MC_NCHANNEL] = {
     [LOG_TIME]    = "time",
 };
 
-void mc_log(enum mc_channel ch, const char *fmt, ...)
+void mc_log_line(enum mc_channel ch, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);

@@ -324,7 +324,8 @@ mc_array *mc_array_slice(const mc_array *a, int axis, int64_t start, int64_t cou
                last < n;
     }
     if (!fits) {
-        mc_fail(MC_EINDEX, "mc_array_slice: %lld elements from %lld in steps of %lld do not lie in an axis of length %lld",
+        mc_fail(MC_EINDEX,
+                "mc_array_slice: %lld elements from %lld in steps of %lld do not lie in an axis of length %lld",
                 (long long)count, (long long)start, (long long)step, (long long)n);
         return NULL;
     }

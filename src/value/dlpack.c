@@ -82,8 +82,13 @@ static struct export *export_new(const mc_array *a, struct tensor *t)
         e->strides[i] = a->strides[i] / row->size;
     }
     e->array = mc_array_ref(a);
-    *t = (struct tensor){ .data = a->data, .device = DEVICE_CPU, .rank = a->rank, .code = row->dl_code,
-                          .bits = (uint8_t)(row->size * 8), .lanes = 1, .dims = e->array->dims,
+    *t = (struct tensor){ .data = a->data,
+                          .device = DEVICE_CPU,
+                          .rank = a->rank,
+                          .code = row->dl_code,
+                          .bits = (uint8_t)(row->size * 8),
+                          .lanes = 1,
+                          .dims = e->array->dims,
                           .strides = e->strides };
     return e;
 }
@@ -106,8 +111,9 @@ struct DLManagedTensorVersioned *mc_array_to_dlpack_versioned(const mc_array *a)
     if (!e) {
         return NULL;
     }
-    e->u.v1 = (struct DLManagedTensorVersioned){ .major = MAJOR, .minor = MINOR, .owner = e, .deleter = delete_v1,
-                                                 .t = t };
+    e->u.v1 = (struct DLManagedTensorVersioned){
+        .major = MAJOR, .minor = MINOR, .owner = e, .deleter = delete_v1, .t = t
+    };
     return &e->u.v1;
 }
 
@@ -137,8 +143,8 @@ static mc_status find_dtype(const struct tensor *t, mc_dtype *out)
             return MC_OK;
         }
     }
-    return mc_fail(MC_EUNSUPPORTED, "mc_array_from_dlpack: no dtype has code %d, %d bits and %d lanes", t->code, t->bits,
-                   t->lanes);
+    return mc_fail(MC_EUNSUPPORTED, "mc_array_from_dlpack: no dtype has code %d, %d bits and %d lanes", t->code,
+                   t->bits, t->lanes);
 }
 
 static mc_array *import(const struct tensor *t, void (*release)(void *), void *arg)

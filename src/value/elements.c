@@ -196,8 +196,7 @@ bool mc_array_same_bits(const mc_array *a, const mc_array *b)
     bool flat = t.sa[in] == (int64_t)size && t.sb[in] == (int64_t)size;
     int64_t steps = flat ? 1 : t.dims[in];
     size_t bytes = flat ? size * (size_t)t.dims[in] : size;
-    if (!mc_walk_begin(&w, t.rank, t.dims, 1, 2, (char *[]){ a->data, b->data },
-                       (const int64_t *[]){ t.sa, t.sb })) {
+    if (!mc_walk_begin(&w, t.rank, t.dims, 1, 2, (char *[]){ a->data, b->data }, (const int64_t *[]){ t.sa, t.sb })) {
         return true;
     }
     do {
@@ -231,8 +230,7 @@ int64_t mc_array_differs(const mc_array *a, const mc_array *b, double rtol, doub
     struct two t = merge_axes(a, b);
     int in = t.rank - 1;
     bool exact = !mc_is_float(a->dtype) && !mc_is_float(b->dtype) && rtol == 0 && atol == 0;
-    if (!mc_walk_begin(&w, t.rank, t.dims, 1, 2, (char *[]){ a->data, b->data },
-                       (const int64_t *[]){ t.sa, t.sb })) {
+    if (!mc_walk_begin(&w, t.rank, t.dims, 1, 2, (char *[]){ a->data, b->data }, (const int64_t *[]){ t.sa, t.sb })) {
         return -1;
     }
     do {

@@ -236,7 +236,9 @@ static mc_status read_codes(struct in *in, struct code *lit, struct code *dist)
     for (int i = 0; i < nlit + ndist;) {
         int symbol = decode(in, lit), times = 1, value = symbol;
         if (symbol >= 16) {
-            static const struct { uint8_t base, extra; } repeat[3] = { { 3, 2 }, { 3, 3 }, { 11, 7 } };
+            static const struct {
+                uint8_t base, extra;
+            } repeat[3] = { { 3, 2 }, { 3, 3 }, { 11, 7 } };
             int more = bits(in, repeat[symbol - 16].extra);
             times = more < 0 ? -1 : repeat[symbol - 16].base + more;
             value = symbol > 16 ? 0 : i > 0 ? length[i - 1] : -1;
@@ -308,8 +310,8 @@ uint32_t mc_crc32(uint32_t crc, const void *data, size_t n)
     crc = ~crc;
     for (; n >= 8; n -= 8, p += 8) {
         crc ^= (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-        crc = tables[7][crc & 0xff] ^ tables[6][crc >> 8 & 0xff] ^ tables[5][crc >> 16 & 0xff] ^ tables[4][crc >> 24] ^
-              tables[3][p[4]] ^ tables[2][p[5]] ^ tables[1][p[6]] ^ tables[0][p[7]];
+        crc = tables[7][crc & 0xff] ^ tables[6][crc >> 8 & 0xff] ^ tables[5][crc >> 16 & 0xff] ^
+              tables[4][crc >> 24] ^ tables[3][p[4]] ^ tables[2][p[5]] ^ tables[1][p[6]] ^ tables[0][p[7]];
     }
     for (; n > 0; n--, p++) {
         crc = crc >> 8 ^ tables[0][(crc ^ *p) & 0xff];

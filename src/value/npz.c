@@ -46,16 +46,17 @@ static mc_status find_end(const mc_npz *z, uint64_t *at)
     uint64_t size = z->source.size, span = MC_MIN(size, (uint64_t)END_SIZE + LONGEST_COMMENT);
     unsigned char *tail = mc_alloc((size_t)span, "files");
     mc_status s = tail ? mc_source_read(&z->source, size - span, tail, (size_t)span) : MC_EMEMORY;
-    if (s == MC_OK) {
-        s = mc_fail(MC_EFORMAT, "'%s' is not a .npz file, or it is cut short", z->source.name);
-        for (uint64_t i = span; s < 0 && i-- > 0;) {
-            if (span - i >= END_SIZE && number(tail + i, 4) == END && number(tail + i + 20, 2) == span - i - END_SIZE) {
-                *at = size - span + i;
-                s = MC_OK;
-            }
-        }
+    uint64_t i = s == MC_OK ? span : 0;
+    bool found = false;
+    while (!found && i > 0) {
+        i--;
+        found = span - i >= END_SIZE && number(tail + i, 4) == END && number(tail + i + 20, 2) == span - i - END_SIZE;
     }
+    *at = size - span + i;
     mc_free(tail);
+    if (s == MC_OK && !found) {
+        s = mc_fail(MC_EFORMAT, "'%s' is not a .npz file, or it is cut short", z->source.name);
+    }
     return s;
 }
 
@@ -76,7 +77,9 @@ static mc_status find_directory(const mc_npz *z, struct directory *d)
             if (number(end, 4) != END64) {
                 return damaged(z, "no zip64 record");
             }
-            *d = (struct directory){ .at = number(end + 48, 8), .size = number(end + 40, 8), .count = number(end + 32, 8) };
+            *d = (struct directory){ .at = number(end + 48, 8),
+                                     .size = number(end + 40, 8),
+                                     .count = number(end + 32, 8) };
         }
     }
     if (d->at > at || d->size > at - d->at || d->count > d->size / CENTRAL_SIZE) {
@@ -126,8 +129,7 @@ static mc_status read_member(mc_npz *z, const unsigned char *p, uint64_t n, uint
                         .crc = (uint32_t)number(p + 16, 4), .method = (int)number(p + 10, 2),
                         .encrypted = number(p + 8, 2) & ENCRYPTED };
     *used = CENTRAL_SIZE + name + extra + comment;
-    if (*used > n || memchr(p + CENTRAL_SIZE, 0, (size_t)name) ||
-        !read_extra64(&m, p + CENTRAL_SIZE + name, extra)) {
+    if (*used > n || memchr(p + CENTRAL_SIZE, 0, (size_t)name) || !read_extra64(&m, p + CENTRAL_SIZE + name, extra)) {
         return damaged(z, "its directory");
     }
     if (m.at > z->source.size || m.packed > z->source.size - m.at) {

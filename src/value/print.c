@@ -166,8 +166,9 @@ static void see_width(struct printer *p, const char *at)
     p->exp = MC_MAX(p->exp, abs(g.exp) >= 100 ? 3 : 2);
 }
 
-/* From here on whole numbers would show digits that the dtype does not keep: 1e3 for
- * float16, 1e6 for float32; float64's is said by the caller.  NumPy has no bfloat16; float32's limit leaves it the more readable. */
+/* From here on whole numbers would show digits that the dtype does not keep: 1e3 for float16, 1e6 for
+ * float32; float64's is said by the caller.  NumPy has no bfloat16; float32's limit leaves it the more
+ * readable. */
 static double plain_limit(mc_dtype d, double cap)
 {
     double digits = floor(-log10(mc_dtypes[d == MC_BFLOAT16 ? MC_FLOAT32 : d].eps));

@@ -22,7 +22,7 @@ mc_node *mc_cast_to(mc_node *x, mc_dtype d)
 
 /* The dtype in which the operands meet.  A weak literal follows the others: a real one any float
  * among them, a whole one anything. */
-static mc_dtype meet(int nin, mc_node *const *in, int from)
+mc_dtype mc_meet(int nin, mc_node *const *in, int from)
 {
     bool strong = false, real = false;
     mc_dtype d = MC_BOOL;
@@ -55,7 +55,7 @@ static mc_dtype meet(int nin, mc_node *const *in, int from)
 
 static mc_status meet_for(const struct mc_op *op, int nin, mc_node *const *in, mc_dtype *d)
 {
-    *d = meet(nin, in, op->typing == TYPE_WHERE ? 1 : 0);
+    *d = mc_meet(nin, in, op->typing == TYPE_WHERE ? 1 : 0);
     if ((op->typing == TYPE_FLOAT || op->typing == TYPE_DIV) && !mc_is_float(*d)) {
         *d = op->typing == TYPE_DIV ? mc_dtype_floatX() : mc_dtype_to_float(*d);
     }

@@ -32,6 +32,10 @@ mc_status mc_eval(int nfrom, mc_node *const *from, mc_array *const *value, int n
 /* One node, from its inputs' arrays; out[] are new (or views of inputs for OP_VIEW ops). */
 mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out);
 
+/* index.c: x[start:stop] along one axis (NULL: from the begin, to the end), and x[i] along one axis. */
+mc_node *mc_part(mc_node *x, int axis, mc_node *start, mc_node *stop);
+mc_node *mc_pick(mc_node *x, int axis, mc_node *i);
+
 /* ---- for infer and eval of structured ops (type.c of this folder: attr.c) ---- */
 int64_t mc_attr_int(const struct mc_attr *a);                  /* INT, BOOL, DTYPE */
 /* The axes of an ATTR_AXES for rank r: sorted, non-negative, none twice; None means all. */
@@ -39,5 +43,12 @@ mc_status mc_attr_axes(const struct mc_infer *q, int i, int rank, int *axis, int
 mc_status mc_axes_of(const mc_node *n, int attr, int rank, int *axis);   /* the same of a node that passed infer: count */
 mc_status mc_axis_check(const char *op, int64_t axis, int rank, int *out); /* -1 counts from behind */
 const struct mc_attr *mc_attr_named(const mc_node *n, const char *name);
+
+/* make.c: an input that is a shape: a vector of integers, or one integer for a vector's length.  Its entries are
+ * known if it is a constant, a stack with constants in it, or the shape of something. */
+bool mc_shape_entry(const struct mc_infer *q, int i, int k, int64_t *size); /* entry k of input i; false: not known */
+mc_node *mc_shape_entry_node(mc_node *shape, int k);           /* the same as an int64 scalar; NULL: not to be had */
+mc_status mc_shape_wanted(const struct mc_infer *q, int i, mc_dtype d, struct mc_type *out); /* no size may be negative */
+mc_node *mc_shape_stack(mc_graph *g, int n, mc_node *const *size);  /* int64 scalars as a shape */
 
 #endif

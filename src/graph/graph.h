@@ -80,6 +80,7 @@ struct mc_infer {
     int nin;
     const struct mc_type *in;
     const mc_array *const *value;   /* value[i] may be NULL */
+    mc_node *const *node;           /* the inputs themselves; NULL when planning */
     const struct mc_attr *attr;
     int nout;                       /* set by infer when it is not op->nout */
     struct mc_type out[16];
@@ -111,6 +112,7 @@ struct mc_op {
     int index;                      /* in the table of ops, set at start */
     const struct mc_signature *sig; /* parsed from params at start */
     const struct mc_custom *custom; /* a user's op */
+    unsigned shape_args;            /* bit i: input i's value decides the result's sizes; bit 31: all from input 1 on */
     unsigned char disconnected;     /* bit i: input i has no gradient (custom and structured ops without grad) */
 };
 /* Defined by src/op: what a formula op stands for, and the table of all ops, signatures parsed.  Both NULL/-1 safe. */
@@ -190,6 +192,7 @@ mc_node **mc_graph_reach(int n, mc_node *const *outputs, size_t *count);
 mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr);
 mc_node *mc_call_op(mc_graph *g, const char *name, int nin, mc_node *const *in, const char *attrs, ...) MC_PRINTF(5, 6);
 mc_node *mc_cast_to(mc_node *x, mc_dtype d);         /* x itself if it has that dtype */
+mc_dtype mc_meet(int nin, mc_node *const *in, int from); /* the dtype in which in[from..] meet; literals follow the others */
 mc_node *mc_size_of(mc_node *x, int axis);           /* int64 scalar: a constant if known */
 mc_node *mc_shape_of(mc_node *x);                    /* int64 vector */
 mc_status mc_broadcast(const struct mc_op *op, int nin, const struct mc_type *in, struct mc_type *out); /* sizes only */

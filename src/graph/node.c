@@ -192,8 +192,8 @@ static mc_status infer_types(mc_graph *g, const struct mc_op *op, int nin, mc_no
             type[i] = in[i]->type;
             value[i] = in[i]->value;
         }
-        *q = (struct mc_infer){ .op = op, .graph = g, .nin = nin, .in = type, .value = value, .attr = attr,
-                                .nout = op->nout };
+        *q = (struct mc_infer){ .op = op, .graph = g, .nin = nin, .in = type, .value = value, .node = in,
+                                .attr = attr, .nout = op->nout };
         s = op->infer(q);
     }
     if (type != few) {

@@ -1,4 +1,277 @@
-/* make.c */
+/* make.c: tensors made from a shape: alloc and arange; and what it means to be a shape.
+ *
+ * Invariant: a size is either known while building, as a number, or has a formula over the inputs'
+ * sizes and values; both are read off the shape's node here, for all ops that take a shape. */
 #include "op/op.h"
-const struct mc_op mc_ops_make[1] = { { 0 } };
-const int mc_nops_make = 0;
+#include <math.h>
+
+/* ---- shapes as tensors ---- */
+
+static bool is_op(const mc_node *n, const char *name)
+{
+    return strcmp(n->op->name, name) == 0;
+}
+
+bool mc_shape_entry(const struct mc_infer *q, int i, int k, int64_t *size)
+{
+    const mc_array *v = q->value[i];
+    const mc_node *n = q->node ? q->node[i] : NULL;
+    int count;
+    if (v) {
+        *size = mc_load_i64(v->dtype, v->data + (v->rank ? k * v->strides[0] : 0));
+        return true;
+    }
+    if (n && is_op(n, "shape") && n->in[0]->type.dims[k] >= 0) {
+        *size = n->in[0]->type.dims[k];
+        return true;
+    }
+    return n && is_op(n, "stack") && n->nin == n->type.dims[0] && mc_const_ints(n->in[k], size, 1, &count);
+}
+
+mc_node *mc_shape_entry_node(mc_node *shape, int k)
+{
+    int64_t v[MC_MAX_RANK];
+    int count;
+    if (mc_const_ints(shape, v, MC_MAX_RANK, &count)) {
+        return mc_node_int(shape->graph, v[k]);
+    }
+    if (is_op(shape, "shape")) {
+        return mc_size_of(shape->in[0], k);
+    }
+    if (is_op(shape, "stack") && shape->nin == shape->type.dims[0]) {
+        return mc_cast_to(shape->in[k], MC_INT64);
+    }
+    return shape->type.rank == 0 ? mc_cast_to(shape, MC_INT64) : NULL;
+}
+
+mc_status mc_shape_wanted(const struct mc_infer *q, int i, mc_dtype d, struct mc_type *out)
+{
+    const struct mc_type *s = &q->in[i];
+    int64_t rank = s->rank == 0 ? 1 : s->dims[0], known = 1;
+    if (mc_is_float(s->dtype) || s->dtype == MC_BOOL || s->rank > 1) {
+        return mc_fail(MC_ETYPE, "the shape must be a vector of integers");
+    }
+    if (rank < 0 || rank > MC_MAX_RANK) {
+        return rank < 0 ? mc_fail(MC_ESHAPE, "how many axes? the length of the shape is not known")
+                        : mc_fail(MC_ESHAPE, "more than %d axes", MC_MAX_RANK);
+    }
+    *out = mc_type_make(d, (int)rank, NULL);
+    for (int k = 0; k < rank; k++) {
+        int64_t size;
+        if (mc_shape_entry(q, i, k, &size)) {
+            if (size < 0) {
+                return mc_fail(MC_ESHAPE, "size %lld of axis %d is negative", (long long)size, k);
+            }
+            if (size && !mc_mul_i64(known, size, &known)) {
+                return mc_fail(MC_ESHAPE, "the sizes overflow");
+            }
+            out->dims[k] = size;
+        }
+    }
+    return MC_OK;
+}
+
+mc_node *mc_shape_stack(mc_graph *g, int n, mc_node *const *size)
+{
+    int64_t v[MC_MAX_RANK] = { 0 };
+    int known = 0, count;
+    while (known < n && mc_const_ints(size[known], &v[known], 1, &count)) {
+        known++;
+    }
+    return known == n ? mc_node_ints(g, n, v) : mc_call_op(g, "stack", n, size, NULL);
+}
+
+/* ---- alloc(x, shape): x broadcast to a shape ---- */
+
+static mc_status alloc_infer(struct mc_infer *q)
+{
+    const struct mc_type *x = &q->in[0];
+    struct mc_type *y = &q->out[0];
+    TRY(mc_shape_wanted(q, 1, x->dtype, y));
+    if (x->rank > y->rank) {
+        return mc_fail(MC_ESHAPE, "alloc: a value of rank %d does not fit %d axes", x->rank, y->rank);
+    }
+    for (int i = 0; i < x->rank; i++) {
+        int axis = y->rank - x->rank + i;
+        if (x->dims[i] < 0 || x->dims[i] == 1) {
+            continue;
+        }
+        if (y->dims[axis] >= 0 && y->dims[axis] != x->dims[i]) {
+            return mc_fail(MC_ESHAPE, "alloc: size %lld of axis %d of the value does not fit size %lld", (long long)x->dims[i], i,
+                           (long long)y->dims[axis]);
+        }
+        y->dims[axis] = x->dims[i];
+    }
+    return MC_OK;
+}
+
+static mc_node *alloc_size(mc_node *n, int item, int axis)
+{
+    (void)item;
+    return mc_shape_entry_node(n->in[1], axis);
+}
+
+/* As in scalar ops only a promised size of 1 broadcasts: the gradient is made from the promise. */
+static mc_status alloc_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    int64_t strides[MC_MAX_RANK] = { 0 };
+    const mc_array *x = in[0];
+    mc_array *y = out[0];
+    for (int i = 0; i < x->rank; i++) {
+        int axis = y->rank - x->rank + i;
+        if (x->dims[i] == y->dims[axis]) {
+            strides[axis] = x->strides[i];
+        } else if (n->in[0]->type.dims[i] != 1) {
+            return mc_fail(MC_ESHAPE, "alloc: axis %d of the value has size %lld, not %lld; declare a size of 1 to broadcast it", i,
+                           (long long)x->dims[i], (long long)y->dims[axis]);
+        }
+    }
+    mc_array *view = mc_array_view(x, y->rank, y->dims, strides, x->data);
+    mc_status s = view ? mc_array_assign(y, view) : mc_last_status();
+    mc_array_unref(&view);
+    return s;
+}
+
+/* g summed over the axes along which x was repeated. */
+static mc_node *alloc_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    const struct mc_type *x = &n->in[0]->type, *y = &n->type;
+    int64_t axis[MC_MAX_RANK], order[MC_MAX_RANK];
+    int naxis = 0, more = y->rank - x->rank, from = 0;
+    if (wrt != 0 || !g[0] || !mc_is_float(x->dtype)) {
+        return wrt == 0 ? g[0] : NULL;
+    }
+    for (int i = 0; i < y->rank; i++) {
+        bool repeated = i < more || (x->dims[i - more] == 1 && y->dims[i] != 1);
+        if (repeated) {
+            axis[naxis++] = i;
+        }
+        if (i >= more) {
+            order[i - more] = repeated ? -1 : from;
+        }
+        from += !repeated;
+    }
+    struct mc_attr over = { .kind = ATTR_AXES, .n = naxis, .ints = axis }, back = { .kind = ATTR_INTS, .n = x->rank, .ints = order };
+    mc_node *dx = g[0];
+    if (naxis) {
+        dx = mc_expr(n->graph, "sum(g, axis=axis)", (struct mc_bind[]){ { "g", dx, NULL }, { "axis", NULL, &over } }, 2);
+    }
+    return from == x->rank ? dx : mc_apply(n->graph, mc_op_find("dimshuffle"), 1, &dx, &back);
+}
+
+/* ---- arange: start + i * step.  The three numbers have one dtype, int64 or a float ---- */
+
+/* The dtype in which the bounds meet; all integers count in int64. */
+static mc_dtype bounds_dtype(int n, mc_node *const *in)
+{
+    mc_node *given[3];
+    int k = 0;
+    for (int i = 0; i < n; i++) {
+        if (in[i]) {
+            given[k++] = in[i];
+        }
+    }
+    mc_dtype d = mc_meet(k, given, 0);
+    return mc_is_float(d) ? d : MC_INT64;
+}
+
+static mc_node *build_arange(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    mc_dtype d = bounds_dtype(nin, in);
+    mc_node *stop = nin > 1 && in[1] ? in[1] : in[0], *step = nin > 2 && in[2] ? in[2] : mc_node_number(g, d, 1);
+    mc_node *arg[3] = { stop == in[0] && !(nin > 1 && in[1]) ? mc_node_number(g, d, 0) : in[0], stop, step };
+    int64_t to = attr[0].none ? (int64_t)d : mc_attr_int(&attr[0]);
+    struct mc_attr dtype = { .kind = ATTR_DTYPE, .n = 1, .ints = &to };
+    for (int i = 0; i < 3; i++) {
+        arg[i] = mc_cast_to(arg[i], d);
+        if (!mc_is_error(arg[i]) && arg[i]->weak) {
+            arg[i] = mc_node_const(g, mc_array_ref(arg[i]->value), false);
+        }
+    }
+    return mc_node_make(g, mc_op_find("arange"), 3, arg, &dtype);
+}
+
+/* How many numbers there are: of integers exactly, of floats the double quotient rounded up. */
+static mc_status arange_count(const mc_array *const *v, int64_t *count)
+{
+    mc_dtype d = v[0]->dtype;
+    *count = 0;
+    if (mc_is_float(d)) {
+        double step = mc_load_f64(d, v[2]->data), n = ceil((mc_load_f64(d, v[1]->data) - mc_load_f64(d, v[0]->data)) / step);
+        if (!(step < 0 || step > 0) || !(fabs(n) < 0x1p62)) {
+            return mc_fail(MC_ESHAPE, step < 0 || step > 0 ? "arange: the length is not a number that memory can hold" : "arange: the step is 0");
+        }
+        *count = n > 0 ? (int64_t)n : 0;
+        return MC_OK;
+    }
+    int64_t start = mc_load_i64(d, v[0]->data), stop = mc_load_i64(d, v[1]->data), step = mc_load_i64(d, v[2]->data);
+    if (step == 0) {
+        return mc_fail(MC_ESHAPE, "arange: the step is 0");
+    }
+    if (step > 0 ? start < stop : start > stop) { /* as unsigned, the way from start to stop never overflows */
+        uint64_t way = step > 0 ? (uint64_t)stop - (uint64_t)start : (uint64_t)start - (uint64_t)stop;
+        uint64_t by = step > 0 ? (uint64_t)step : 0 - (uint64_t)step, n = (way - 1) / by + 1;
+        if (n > INT64_MAX) {
+            return mc_fail(MC_ESHAPE, "arange: the length is not a number that memory can hold");
+        }
+        *count = (int64_t)n;
+    }
+    return MC_OK;
+}
+
+static mc_status arange_infer(struct mc_infer *q)
+{
+    q->out[0] = mc_type_make((mc_dtype)mc_attr_int(&q->attr[0]), 1, NULL);
+    for (int i = 0; i < 3; i++) {
+        if (q->in[i].rank != 0) {
+            return mc_fail(MC_ESHAPE, "arange: start, stop and step are single numbers");
+        }
+    }
+    return q->value[0] && q->value[1] && q->value[2] ? arange_count(q->value, &q->out[0].dims[0]) : MC_OK;
+}
+
+static bool never_negative(const mc_node *n)
+{
+    int64_t v;
+    int count;
+    return is_op(n, "size") || (mc_const_ints(n, &v, 1, &count) && v >= 0);
+}
+
+static mc_node *arange_size(mc_node *n, int item, int axis)
+{
+    (void)item;
+    (void)axis;
+    struct mc_bind b[3] = { { "start", n->in[0], NULL }, { "stop", n->in[1], NULL }, { "step", n->in[2], NULL } };
+    double start, step;
+    if (mc_is_float(n->in[0]->type.dtype)) {
+        return mc_expr(n->graph, "cast(maximum(ceil((cast(stop, float64) - cast(start, float64)) / cast(step, float64)), 0), int64)", b, 3);
+    }
+    if (mc_const_number(n->in[0], &start) && start >= 0 && start <= 0 && mc_const_number(n->in[2], &step) && step >= 1 && step <= 1) {
+        return never_negative(n->in[1]) ? n->in[1] : mc_expr(n->graph, "maximum(stop, 0)", b, 3);
+    }
+    return mc_expr(n->graph, "maximum(-((start - stop) // step), 0)", b, 3);
+}
+
+static mc_status arange_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    mc_array *y = out[0];
+    char *to = y->data;
+    (void)n;
+    for (int64_t i = 0; i < y->dims[0]; i++, to += mc_dtypes[y->dtype].size) {
+        if (mc_is_float(in[0]->dtype)) {
+            mc_store_f64(y->dtype, to, mc_load_f64(in[0]->dtype, in[0]->data) + (double)i * mc_load_f64(in[2]->dtype, in[2]->data));
+        } else {
+            mc_store_i64(y->dtype, to, mc_load_i64(in[0]->dtype, in[0]->data) + i * mc_load_i64(in[2]->dtype, in[2]->data));
+        }
+    }
+    return MC_OK;
+}
+
+const struct mc_op mc_ops_make[] = {
+    { .name = "alloc", .params = "x, shape", .flags = OP_NOFOLD, .nout = 1, .shape_args = 2, .infer = alloc_infer, .size = alloc_size,
+      .eval = alloc_eval, .grad = alloc_grad, .doc = "x repeated until it has this shape" },
+    { .name = "arange", .params = "start, stop=None, step=None, dtype=None:dtype", .flags = OP_NOFOLD, .nout = 1, .shape_args = 7,
+      .build = build_arange, .infer = arange_infer, .size = arange_size, .eval = arange_eval, .disconnected = 7,
+      .doc = "start, start + step, ... as long as it stays before stop; arange(n) counts from 0" },
+};
+const int mc_nops_make = (int)NELEM(mc_ops_make);

@@ -265,8 +265,9 @@ mc_node *mc_node_const(mc_graph *g, mc_array *value, bool weak)
     }
     struct mc_node c = { .op = &mc_op_constant, .value = value, .weak = weak,
                          .type = mc_type_make(value->dtype, value->rank, value->dims) };
+    size_t before = g->nodes.n;
     mc_node *n = leaf(g, c);
-    if (n->value != value) { /* an equal one was there, or no memory */
+    if (g->nodes.n == before) { /* an equal one was there (perhaps with this very array), or no memory */
         mc_array_unref(&value);
     }
     return n;

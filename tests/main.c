@@ -60,6 +60,7 @@ void check_failed(const char *cond, const char *file, int line, const char *fmt,
         printf("%s:%d: not so: %s\n    ", file, line, cond);
         vprintf(fmt, ap);
         printf("\n");
+        fflush(stdout); /* said even if the test crashes next */
         va_end(ap);
     }
 }

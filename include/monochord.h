@@ -161,6 +161,10 @@ MC_API mc_node *mc_name(mc_node *n, const char *name); /* gives n a name in form
 /* Any op by name, the attributes as in a formula: mc_op(g, "sum", 1, &x, "axis=0"). */
 MC_API mc_node *mc_op(mc_graph *g, const char *op, int n, mc_node *const *args, const char *attrs);
 MC_API mc_node *mc_item(mc_node *tuple, int i);        /* one result of an op that has several */
+/* x[...], the index as in a formula, printf-like: mc_index(x, "%d:, ::-1, i", 2).  A part so named can be set: */
+MC_API mc_node *mc_index(mc_node *x, const char *index, ...) MC_FORMAT(2, 3);
+MC_API mc_node *mc_set_subtensor(mc_node *part, mc_node *y); /* the whole x, that part of it set to y */
+MC_API mc_node *mc_inc_subtensor(mc_node *part, mc_node *y); /* the same, increased by y */
 
 /* Shared variables.  Several graphs and functions may use one; it is counted. */
 MC_API mc_shared *mc_shared_new(mc_graph *g, const char *name, const mc_array *value);
@@ -190,6 +194,15 @@ MC_API mc_node *mc_Lop(mc_node *f, mc_node *wrt, mc_node *eval); /* eval . df/dw
 MC_API mc_node *mc_Rop(mc_node *f, mc_node *wrt, mc_node *eval); /* df/dwrt . eval */
 /* Compares the gradient of f with finite differences at a point: one array for each wrt. */
 MC_API mc_status mc_verify_grad(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, double *worst);
+
+/* ----------------------------------------------------------------------------- rewrites ---- */
+
+/* A rule of your own for the graphs that g's functions are compiled from, beside the built-in ones:
+ *     mc_rewrite_add(g, "log(gammaln(x))", "mine(x)", "mine");
+ * Single small letters stand for any node, k m n for constants, axis=a for any attribute; the same
+ * letter for the same node.  tags (or NULL): names for including and excluding, joined by ':'; a rule
+ * tagged "off" runs only where it is included.  Both sides must have one dtype and shape. */
+MC_API mc_status mc_rewrite_add(mc_graph *g, const char *from, const char *to, const char *tags);
 
 /* ---------------------------------------------------------------------------- functions ---- */
 

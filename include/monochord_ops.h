@@ -1,7 +1,522 @@
-/* monochord_ops.h: one function an op, made from the table of ops. */
+/* monochord_ops.h: one function an op.  Written from the table of ops (tests/t_generated.c); do not edit.
+ *
+ * A tensor that a signature lets out (b=None) may be NULL.  Attributes go as text, as in a formula, printf-like;
+ * NULL leaves all at their defaults:
+ *
+ *     mc_node *y = mc_sum(x, "axis=%d, keepdims=True", 1), *z = mc_softmax(x, NULL);
+ *
+ * Ops with several results give a tuple: mc_item(t, 0).  Each function notes the file and line it is called
+ * from, for messages; a name in brackets, (mc_exp)(x), does not. */
 #ifndef MONOCHORD_OPS_H
 #define MONOCHORD_OPS_H
 
 #include <monochord.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------ element by element ---- */
+
+MC_API mc_node *mc_add(mc_node *a, mc_node *b);              /* a + b */
+MC_API mc_node *mc_sub(mc_node *a, mc_node *b);              /* a - b */
+MC_API mc_node *mc_mul(mc_node *a, mc_node *b);              /* a * b */
+MC_API mc_node *mc_true_div(mc_node *a, mc_node *b);         /* a / b; integers give floatX */
+/* floor of a / b; 0 where an integer is divided by 0 */
+MC_API mc_node *mc_int_div(mc_node *a, mc_node *b);
+MC_API mc_node *mc_mod(mc_node *a, mc_node *b);              /* a - b * floor(a / b): the sign of b */
+MC_API mc_node *mc_pow(mc_node *a, mc_node *b);              /* a to the b */
+MC_API mc_node *mc_neg(mc_node *a);                          /* -a */
+MC_API mc_node *mc_abs(mc_node *a);                          /* absolute value */
+MC_API mc_node *mc_sqr(mc_node *a);                          /* a * a */
+MC_API mc_node *mc_sqrt(mc_node *a);                         /* square root */
+MC_API mc_node *mc_reciprocal(mc_node *a);                   /* 1 / a */
+MC_API mc_node *mc_maximum(mc_node *a, mc_node *b);          /* the larger; NaN if either is NaN */
+MC_API mc_node *mc_minimum(mc_node *a, mc_node *b);          /* the smaller; NaN if either is NaN */
+MC_API mc_node *mc_clip(mc_node *a, mc_node *b, mc_node *c); /* a held between b and c */
+MC_API mc_node *mc_sgn(mc_node *a);                          /* -1, 0 or 1 */
+MC_API mc_node *mc_lt(mc_node *a, mc_node *b);               /* a < b */
+MC_API mc_node *mc_le(mc_node *a, mc_node *b);               /* a <= b */
+MC_API mc_node *mc_gt(mc_node *a, mc_node *b);               /* a > b */
+MC_API mc_node *mc_ge(mc_node *a, mc_node *b);               /* a >= b */
+MC_API mc_node *mc_eq(mc_node *a, mc_node *b);               /* a == b */
+MC_API mc_node *mc_neq(mc_node *a, mc_node *b);              /* a != b */
+MC_API mc_node *mc_isnan(mc_node *a);                        /* is it NaN */
+MC_API mc_node *mc_isinf(mc_node *a);                        /* is it an infinity */
+MC_API mc_node *mc_where(mc_node *a, mc_node *b, mc_node *c); /* b where a, else c */
+MC_API mc_node *mc_and_(mc_node *a, mc_node *b);             /* bitwise and; logical on bool */
+MC_API mc_node *mc_or_(mc_node *a, mc_node *b);              /* bitwise or; logical on bool */
+MC_API mc_node *mc_xor(mc_node *a, mc_node *b);              /* bitwise exclusive or; logical on bool */
+MC_API mc_node *mc_invert(mc_node *a);                       /* bitwise not; logical on bool */
+MC_API mc_node *mc_exp(mc_node *a);                          /* e to the a */
+MC_API mc_node *mc_exp2(mc_node *a);                         /* 2 to the a */
+MC_API mc_node *mc_expm1(mc_node *a);                        /* exp(a) - 1, exact near 0 */
+MC_API mc_node *mc_log(mc_node *a);                          /* natural logarithm */
+MC_API mc_node *mc_log2(mc_node *a);                         /* logarithm to base 2 */
+MC_API mc_node *mc_log10(mc_node *a);                        /* logarithm to base 10 */
+MC_API mc_node *mc_log1p(mc_node *a);                        /* log(1 + a), exact near 0 */
+MC_API mc_node *mc_floor(mc_node *a);                        /* largest whole number not above a */
+MC_API mc_node *mc_ceil(mc_node *a);                         /* smallest whole number not below a */
+MC_API mc_node *mc_trunc(mc_node *a);                        /* towards zero */
+MC_API mc_node *mc_round(mc_node *a);                        /* nearest whole number, halves to even */
+MC_API mc_node *mc_round_half_away(mc_node *a);              /* nearest whole number, halves away from zero */
+MC_API mc_node *mc_iround(mc_node *a);                       /* round as int64 */
+MC_API mc_node *mc_sin(mc_node *a);                          /* sine */
+MC_API mc_node *mc_cos(mc_node *a);                          /* cosine */
+MC_API mc_node *mc_tan(mc_node *a);                          /* tangent */
+MC_API mc_node *mc_arcsin(mc_node *a);                       /* inverse sine */
+MC_API mc_node *mc_arccos(mc_node *a);                       /* inverse cosine */
+MC_API mc_node *mc_arctan(mc_node *a);                       /* inverse tangent */
+MC_API mc_node *mc_arctan2(mc_node *a, mc_node *b);          /* angle of the point (b, a) */
+MC_API mc_node *mc_sinh(mc_node *a);                         /* hyperbolic sine */
+MC_API mc_node *mc_cosh(mc_node *a);                         /* hyperbolic cosine */
+MC_API mc_node *mc_tanh(mc_node *a);                         /* hyperbolic tangent */
+MC_API mc_node *mc_arcsinh(mc_node *a);                      /* inverse hyperbolic sine */
+MC_API mc_node *mc_arccosh(mc_node *a);                      /* inverse hyperbolic cosine */
+MC_API mc_node *mc_arctanh(mc_node *a);                      /* inverse hyperbolic tangent */
+MC_API mc_node *mc_deg2rad(mc_node *a);                      /* degrees to radians */
+MC_API mc_node *mc_rad2deg(mc_node *a);                      /* radians to degrees */
+MC_API mc_node *mc_erf(mc_node *a);                          /* error function */
+MC_API mc_node *mc_erfc(mc_node *a);                         /* 1 - erf(a), exact for large a */
+MC_API mc_node *mc_gammaln(mc_node *a);                      /* logarithm of the absolute gamma function */
+MC_API mc_node *mc_psi(mc_node *a);                          /* derivative of gammaln */
+MC_API mc_node *mc_tri_gamma(mc_node *a);                    /* derivative of psi */
+MC_API mc_node *mc_sigmoid(mc_node *a);                      /* 1 / (1 + exp(-a)) */
+MC_API mc_node *mc_softplus(mc_node *a);                     /* log(1 + exp(a)) */
+MC_API mc_node *mc_xlogx(mc_node *a);                        /* a * log(a), 0 at 0 */
+MC_API mc_node *mc_xlogy0(mc_node *a, mc_node *b);           /* a * log(b), 0 where a is 0 */
+
+/* ------------------------------------------------------------------ formulas of others ---- */
+
+MC_API mc_node *mc_inv(mc_node *x);                          /* 1 / x */
+MC_API mc_node *mc_square(mc_node *x);                       /* x * x */
+MC_API mc_node *mc_switch(mc_node *c, mc_node *a, mc_node *b); /* a where c, else b */
+MC_API mc_node *mc_ceil_intdiv(mc_node *a, mc_node *b);      /* a / b rounded up, for integers */
+MC_API mc_node *mc_divmod(mc_node *a, mc_node *b);           /* the quotient and the remainder */
+/* relu(x, alpha=0:real): x where positive, else alpha * x; its derivative at 0 is the mean of both */
+MC_API mc_node *mc_relu(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* elu(x, alpha=1:real): x where positive, else alpha * (exp(x) - 1) */
+MC_API mc_node *mc_elu(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+MC_API mc_node *mc_selu(mc_node *x);                         /* scaled exponential linear unit */
+MC_API mc_node *mc_hard_sigmoid(mc_node *x);                 /* sigmoid as three straight lines */
+MC_API mc_node *mc_ultra_fast_sigmoid(mc_node *x);           /* sigmoid in pieces, wrong by at most 0.07 */
+MC_API mc_node *mc_softsign(mc_node *x);                     /* x / (1 + |x|) */
+/* isclose(a, b, rtol=1e-05:real, atol=1e-08:real): are a and b close, element by element */
+MC_API mc_node *mc_isclose(mc_node *a, mc_node *b, const char *how, ...) MC_FORMAT(3, 4);
+/* allclose(a, b, rtol=1e-05:real, atol=1e-08:real): are all elements close */
+MC_API mc_node *mc_allclose(mc_node *a, mc_node *b, const char *how, ...) MC_FORMAT(3, 4);
+MC_API mc_node *mc_identity(mc_node *x);                     /* x */
+MC_API mc_node *mc_second(mc_node *a, mc_node *b);           /* b in the shape of a */
+MC_API mc_node *mc_fill(mc_node *a, mc_node *b);             /* b in the shape and dtype of a */
+MC_API mc_node *mc_zeros_like(mc_node *x);                   /* zeros in the shape and dtype of x */
+MC_API mc_node *mc_ones_like(mc_node *x);                    /* ones in the shape and dtype of x */
+/* zeros(shape, dtype=None:dtype): zeros */
+MC_API mc_node *mc_zeros(mc_node *shape, const char *how, ...) MC_FORMAT(2, 3);
+/* ones(shape, dtype=None:dtype): ones */
+MC_API mc_node *mc_ones(mc_node *shape, const char *how, ...) MC_FORMAT(2, 3);
+/* mean(x, axis=None:axes, keepdims=False:bool): mean over axes; of integers in float64 */
+MC_API mc_node *mc_mean(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* var(x, axis=None:axes, keepdims=False:bool, ddof=0:int): variance over axes, divided by the count less ddof */
+MC_API mc_node *mc_variance(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* std(x, axis=None:axes, keepdims=False:bool, ddof=0:int): standard deviation */
+MC_API mc_node *mc_std(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* ptp(x, axis=None:axes): largest less smallest */
+MC_API mc_node *mc_ptp(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* norm(x, ord=2:real, axis=None:axes): the ord-norm over axes */
+MC_API mc_node *mc_norm(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* max_and_argmax(x, axis=None:axes, keepdims=False:bool): the largest element and where it first stands */
+MC_API mc_node *mc_max_and_argmax(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* logsumexp(x, axis=None:axes, keepdims=False:bool): log of the sum of exp; rewrites make it safe */
+MC_API mc_node *mc_logsumexp(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* softmax(x, axis=-1:int): exp(x) over its sum along an axis */
+MC_API mc_node *mc_softmax(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* logsoftmax(x, axis=-1:int): log of softmax, exact for large differences */
+MC_API mc_node *mc_logsoftmax(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+MC_API mc_node *mc_crossentropy_softmax_1hot(mc_node *x, mc_node *t); /* -log(softmax(x))[i, t[i]] for each row i */
+/* cross-entropy of distributions p and t, row by row */
+MC_API mc_node *mc_categorical_crossentropy(mc_node *p, mc_node *t);
+MC_API mc_node *mc_crossentropy_1hot(mc_node *p, mc_node *t); /* -log(p[i, t[i]]) for each row i */
+MC_API mc_node *mc_binary_crossentropy(mc_node *p, mc_node *t); /* cross-entropy of probabilities p and targets t */
+/* binary_crossentropy(sigmoid(x), t), exact for large x */
+MC_API mc_node *mc_sigmoid_binary_crossentropy(mc_node *x, mc_node *t);
+MC_API mc_node *mc_softmax_with_bias(mc_node *x, mc_node *b); /* softmax of x + b */
+MC_API mc_node *mc_ravel(mc_node *x);                        /* all elements as a vector */
+MC_API mc_node *mc_outer(mc_node *x, mc_node *y);            /* x[i] * y[j] */
+MC_API mc_node *mc_inverse_permutation(mc_node *p);          /* the permutation that undoes p */
+/* eye(n, m=None, k=0:int, dtype=None:dtype): ones on the k-th diagonal */
+MC_API mc_node *mc_eye(mc_node *n, mc_node *m, const char *how, ...) MC_FORMAT(3, 4);
+/* tri(n, m=None, k=0:int, dtype=None:dtype): ones on and below the k-th diagonal */
+MC_API mc_node *mc_tri(mc_node *n, mc_node *m, const char *how, ...) MC_FORMAT(3, 4);
+/* tril(x, k=0:int): x below and on the k-th diagonal */
+MC_API mc_node *mc_tril(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* triu(x, k=0:int): x above and on the k-th diagonal */
+MC_API mc_node *mc_triu(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* to_one_hot(t, n, dtype=None:dtype): rows with a one at t[i] */
+MC_API mc_node *mc_to_one_hot(mc_node *t, mc_node *n, const char *how, ...) MC_FORMAT(3, 4);
+MC_API mc_node *mc_zero_grad(mc_node *x);                    /* x, a constant to gradients */
+MC_API mc_node *mc_disconnected_grad(mc_node *x);            /* x, cut off from gradients */
+/* x normalised by given mean and standard deviation */
+MC_API mc_node *mc_batch_normalization(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *mean, mc_node *std);
+/* batch_normalization_train(x, gamma, beta, running_mean=None, running_var=None, axes=0:axes, epsilon=0.0001:real,
+ * running_average_factor=0.1:real): normalised x, mean, 1/std, new running mean, new running variance; gamma and
+ * beta have x's rank */
+MC_API mc_node *mc_batch_normalization_train(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *running_mean,
+    mc_node *running_var, const char *how, ...) MC_FORMAT(6, 7);
+/* batch_normalization_test(x, gamma, beta, mean, var, epsilon=0.0001:real): x normalised by running statistics */
+MC_API mc_node *mc_batch_normalization_test(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *mean, mc_node *var,
+    const char *how, ...) MC_FORMAT(6, 7);
+/* layer_norm(x, gamma=None, beta=None, epsilon=1e-05:real): rows with mean 0 and variance 1, times gamma, plus beta
+ * */
+MC_API mc_node *mc_layer_norm(mc_node *x, mc_node *gamma, mc_node *beta, const char *how, ...) MC_FORMAT(4, 5);
+
+/* ---------------------------------------------------------------- shapes, axes, dtypes ---- */
+
+/* cast(x, dtype:dtype): x in another dtype */
+MC_API mc_node *mc_cast(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* dimshuffle(x, order:ints): x's axes in another order; -1 makes an axis of size 1, axes of size 1 may be left out
+ * */
+MC_API mc_node *mc_dimshuffle(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* reshape(x, shape, ndim=None:int): the elements of x in another shape; one size may be -1 */
+MC_API mc_node *mc_reshape(mc_node *x, mc_node *shape, const char *how, ...) MC_FORMAT(3, 4);
+MC_API mc_node *mc_shape(mc_node *x);                        /* the sizes of x */
+/* size(x, axis:int): the size of one axis */
+MC_API mc_node *mc_size(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* specify_shape(x, sizes:ints): x, whose sizes are promised; -1 promises nothing */
+MC_API mc_node *mc_specify_shape(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* transpose(x, axes=None:ints): axes reversed, or in the order given */
+MC_API mc_node *mc_transpose(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* swapaxes(x, a:int, b:int): two axes exchanged */
+MC_API mc_node *mc_swapaxes(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* expand_dims(x, axis:int): a new axis of size 1 */
+MC_API mc_node *mc_expand_dims(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* shape_padleft(x, n=1:int): n axes of size 1 in front */
+MC_API mc_node *mc_shape_padleft(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* shape_padright(x, n=1:int): n axes of size 1 behind */
+MC_API mc_node *mc_shape_padright(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* shape_padaxis(x, axis:int): a new axis of size 1 */
+MC_API mc_node *mc_shape_padaxis(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* squeeze(x, axis=None:axes): axes of size 1 dropped */
+MC_API mc_node *mc_squeeze(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* flatten(x, ndim=1:int): the last axes joined so that ndim remain */
+MC_API mc_node *mc_flatten(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* count(x, axis=None:axes): how many elements the axes hold */
+MC_API mc_node *mc_count(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* addbroadcast(x, axis:axes): x, promised to have size 1 on these axes */
+MC_API mc_node *mc_addbroadcast(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+
+/* --------------------------------------------------------------------------- over axes ---- */
+
+/* sum(x, axis=None:axes, keepdims=False:bool, dtype=None:dtype, acc_dtype=None:dtype): sum over axes; of small
+ * integers in 64 bits */
+MC_API mc_node *mc_sum(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* prod(x, axis=None:axes, keepdims=False:bool, dtype=None:dtype, acc_dtype=None:dtype): product over axes; of small
+ * integers in 64 bits */
+MC_API mc_node *mc_prod(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* max(x, axis=None:axes, keepdims=False:bool): the largest over axes; NaN if one is NaN */
+MC_API mc_node *mc_max(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* min(x, axis=None:axes, keepdims=False:bool): the smallest over axes; NaN if one is NaN */
+MC_API mc_node *mc_min(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* argmax(x, axis=None:axes, keepdims=False:bool): where the largest first stands, or the first NaN: an index into
+ * the reduced axes flattened */
+MC_API mc_node *mc_argmax(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* argmin(x, axis=None:axes, keepdims=False:bool): where the smallest first stands */
+MC_API mc_node *mc_argmin(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* any(x, axis=None:axes, keepdims=False:bool): is an element over axes not zero */
+MC_API mc_node *mc_any(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* all(x, axis=None:axes, keepdims=False:bool): is no element over axes zero */
+MC_API mc_node *mc_all(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* cumsum(x, axis=None:int): sums of the first elements along an axis; None flattens */
+MC_API mc_node *mc_cumsum(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* cumprod(x, axis=None:int): products of the first elements along an axis; None flattens */
+MC_API mc_node *mc_cumprod(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+
+/* ---------------------------------------------------------------------------- products ---- */
+
+/* matrix product; the sum over a's last axis and b's last but one */
+MC_API mc_node *mc_dot(mc_node *a, mc_node *b);
+MC_API mc_node *mc_batched_dot(mc_node *a, mc_node *b);      /* dot(a[i], b[i]) for each i */
+/* tensordot(a, b, axes=2:ints, axes_b=None:ints): sum over the last axes of a and the first of b, or over a's axes
+ * paired with b's axes_b */
+MC_API mc_node *mc_tensordot(mc_node *a, mc_node *b, const char *how, ...) MC_FORMAT(3, 4);
+
+/* ------------------------------------------------------------------------ side by side ---- */
+
+/* join(*xs, axis=0:int): tensors one behind the other along an axis */
+MC_API mc_node *mc_join(int n, mc_node *const *xs, const char *how, ...) MC_FORMAT(3, 4);
+/* stack(*xs, axis=0:int): tensors of one shape along a new axis */
+MC_API mc_node *mc_stack(int n, mc_node *const *xs, const char *how, ...) MC_FORMAT(3, 4);
+/* concatenate(*xs, axis=0:int): join by its other name */
+MC_API mc_node *mc_concatenate(int n, mc_node *const *xs, const char *how, ...) MC_FORMAT(3, 4);
+MC_API mc_node *mc_vertical_stack(int n, mc_node *const *xs); /* matrices one below the other */
+MC_API mc_node *mc_horizontal_stack(int n, mc_node *const *xs); /* matrices side by side */
+
+/* ------------------------------------------------------------------- made from a shape ---- */
+
+MC_API mc_node *mc_full(mc_node *x, mc_node *shape);         /* x repeated until it has this shape */
+/* arange(start, stop=None, step=None, dtype=None:dtype): start, start + step, ... as long as it stays before stop;
+ * arange(n) counts from 0 */
+MC_API mc_node *mc_arange(mc_node *start, mc_node *stop, mc_node *step, const char *how, ...) MC_FORMAT(4, 5);
+
+/* --------------------------- at index tensors; x[1:3, ::-1] is mc_index of monochord.h ---- */
+
+/* gather(x, *index, axes:ints): x[idx]: elements of x at index tensors for these axes */
+MC_API mc_node *mc_gather(mc_node *x, int n, mc_node *const *index, const char *how, ...) MC_FORMAT(4, 5);
+/* where x is not 0: a vector of indices for each axis */
+MC_API mc_node *mc_nonzero(mc_node *x);
+/* take(x, index, axis=None:int, mode=raise:text): x at index along an axis, or of x flattened; an index outside is
+ * an error, or wraps or is clipped */
+MC_API mc_node *mc_take(mc_node *x, mc_node *index, const char *how, ...) MC_FORMAT(3, 4);
+MC_API mc_node *mc_flatnonzero(mc_node *x);                  /* where x, flattened, is not 0 */
+MC_API mc_node *mc_nonzero_values(mc_node *x);               /* the elements of x that are not 0 */
+/* compress(c, x, axis=None:int): the slices of x along an axis where the vector c is not 0 */
+MC_API mc_node *mc_compress(mc_node *c, mc_node *x, const char *how, ...) MC_FORMAT(3, 4);
+MC_API mc_node *mc_fill_diagonal(mc_node *x, mc_node *v);    /* the matrix x with v on its diagonal */
+
+/* ---------------------------------------------------------------------------- in order ---- */
+
+/* sort(x, axis=-1:int): x in rising order along an axis, NaN last */
+MC_API mc_node *mc_sort(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* argsort(x, axis=-1:int): where the elements of sort(x) stand in x; equal ones in the order of x */
+MC_API mc_node *mc_argsort(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* permute_row_elements(x, p, axis=-1:int): the elements of each line of x in the order p, a permutation */
+MC_API mc_node *mc_permute_row_elements(mc_node *x, mc_node *p, const char *how, ...) MC_FORMAT(3, 4);
+
+/* ------------------------------------------------------------------------------ random ---- */
+
+/* random_uniform(rng, shape, stream=-1:int, dtype=None:dtype): numbers in [0, 1): what all other random numbers are
+ * made from */
+MC_API mc_node *mc_random_uniform(mc_node *rng, mc_node *shape, const char *how, ...) MC_FORMAT(3, 4);
+/* uniform(rng, shape, low=None, high=None, dtype=None:dtype, stream=-1:int): numbers in [low, high); of floatX
+ * unless a dtype is given */
+MC_API mc_node *mc_uniform(mc_node *rng, mc_node *shape, mc_node *low, mc_node *high, const char *how, ...)
+    MC_FORMAT(5, 6);
+/* normal(rng, shape, avg=None, std=None, dtype=None:dtype, stream=-1:int): normal numbers; of floatX unless a dtype
+ * is given */
+MC_API mc_node *mc_normal(mc_node *rng, mc_node *shape, mc_node *avg, mc_node *std, const char *how, ...)
+    MC_FORMAT(5, 6);
+/* bernoulli(rng, p, shape=None, dtype=None:dtype, stream=-1:int): 1 with probability p, else 0; of floatX unless a
+ * dtype is given */
+MC_API mc_node *mc_bernoulli(mc_node *rng, mc_node *p, mc_node *shape, const char *how, ...) MC_FORMAT(4, 5);
+/* binomial(rng, p, shape=None, dtype=None:dtype, stream=-1:int): bernoulli: binomial numbers of one trial */
+MC_API mc_node *mc_binomial(mc_node *rng, mc_node *p, mc_node *shape, const char *how, ...) MC_FORMAT(4, 5);
+/* multinomial(rng, p, dtype=None:dtype, stream=-1:int): for each row of probabilities a row with a single 1; of
+ * int64 unless a dtype is given */
+MC_API mc_node *mc_multinomial(mc_node *rng, mc_node *p, const char *how, ...) MC_FORMAT(3, 4);
+/* permutation(rng, n, stream=-1:int): 0 to n - 1 in random order */
+MC_API mc_node *mc_permutation(mc_node *rng, mc_node *n, const char *how, ...) MC_FORMAT(3, 4);
+/* random_integers(rng, shape, low, high, dtype=None:dtype, stream=-1:int): integers from low to high, both
+ * possible; of int64 unless a dtype is given */
+MC_API mc_node *mc_random_integers(mc_node *rng, mc_node *shape, mc_node *low, mc_node *high, const char *how, ...)
+    MC_FORMAT(5, 6);
+
+/* ----------------------------------------------------------------------------- effects ---- */
+
+MC_API mc_node *mc_consider_constant(mc_node *x);            /* x, which gradients take for a constant */
+/* grad_clip(x, lo:real, hi:real): x, whose gradient is held between lo and hi */
+MC_API mc_node *mc_grad_clip(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* grad_scale(x, by:real): x, whose gradient is multiplied by a number */
+MC_API mc_node *mc_grad_scale(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* assert_(x, *conditions, msg=None:text): x; an error while running if a condition has an element that is zero */
+MC_API mc_node *mc_assert_(mc_node *x, int n, mc_node *const *conditions, const char *how, ...) MC_FORMAT(4, 5);
+/* print_(x, message=None:text): x; prints a message and x each time it is computed */
+MC_API mc_node *mc_print_(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+
+/* ------------------------------------------------------------------- where the user is ---- */
+
+/* Nodes made from here on belong to this line of the user's. */
+MC_API void mc_here(const char *file, int line);
+
+#if !defined(MC_BUILD)
+#define mc_input(...) (mc_here(__FILE__, __LINE__), mc_input(__VA_ARGS__))
+#define mc_input_sized(...) (mc_here(__FILE__, __LINE__), mc_input_sized(__VA_ARGS__))
+#define mc_constant(...) (mc_here(__FILE__, __LINE__), mc_constant(__VA_ARGS__))
+#define mc_number(...) (mc_here(__FILE__, __LINE__), mc_number(__VA_ARGS__))
+#define mc_formula(...) (mc_here(__FILE__, __LINE__), mc_formula(__VA_ARGS__))
+#define mc_op(...) (mc_here(__FILE__, __LINE__), mc_op(__VA_ARGS__))
+#define mc_index(...) (mc_here(__FILE__, __LINE__), mc_index(__VA_ARGS__))
+#define mc_set_subtensor(...) (mc_here(__FILE__, __LINE__), mc_set_subtensor(__VA_ARGS__))
+#define mc_inc_subtensor(...) (mc_here(__FILE__, __LINE__), mc_inc_subtensor(__VA_ARGS__))
+#define mc_shared_new(...) (mc_here(__FILE__, __LINE__), mc_shared_new(__VA_ARGS__))
+#define mc_shared_zeros(...) (mc_here(__FILE__, __LINE__), mc_shared_zeros(__VA_ARGS__))
+#define mc_grad(...) (mc_here(__FILE__, __LINE__), mc_grad(__VA_ARGS__))
+#define mc_add(...) (mc_here(__FILE__, __LINE__), mc_add(__VA_ARGS__))
+#define mc_sub(...) (mc_here(__FILE__, __LINE__), mc_sub(__VA_ARGS__))
+#define mc_mul(...) (mc_here(__FILE__, __LINE__), mc_mul(__VA_ARGS__))
+#define mc_true_div(...) (mc_here(__FILE__, __LINE__), mc_true_div(__VA_ARGS__))
+#define mc_int_div(...) (mc_here(__FILE__, __LINE__), mc_int_div(__VA_ARGS__))
+#define mc_mod(...) (mc_here(__FILE__, __LINE__), mc_mod(__VA_ARGS__))
+#define mc_pow(...) (mc_here(__FILE__, __LINE__), mc_pow(__VA_ARGS__))
+#define mc_neg(...) (mc_here(__FILE__, __LINE__), mc_neg(__VA_ARGS__))
+#define mc_abs(...) (mc_here(__FILE__, __LINE__), mc_abs(__VA_ARGS__))
+#define mc_sqr(...) (mc_here(__FILE__, __LINE__), mc_sqr(__VA_ARGS__))
+#define mc_sqrt(...) (mc_here(__FILE__, __LINE__), mc_sqrt(__VA_ARGS__))
+#define mc_reciprocal(...) (mc_here(__FILE__, __LINE__), mc_reciprocal(__VA_ARGS__))
+#define mc_maximum(...) (mc_here(__FILE__, __LINE__), mc_maximum(__VA_ARGS__))
+#define mc_minimum(...) (mc_here(__FILE__, __LINE__), mc_minimum(__VA_ARGS__))
+#define mc_clip(...) (mc_here(__FILE__, __LINE__), mc_clip(__VA_ARGS__))
+#define mc_sgn(...) (mc_here(__FILE__, __LINE__), mc_sgn(__VA_ARGS__))
+#define mc_lt(...) (mc_here(__FILE__, __LINE__), mc_lt(__VA_ARGS__))
+#define mc_le(...) (mc_here(__FILE__, __LINE__), mc_le(__VA_ARGS__))
+#define mc_gt(...) (mc_here(__FILE__, __LINE__), mc_gt(__VA_ARGS__))
+#define mc_ge(...) (mc_here(__FILE__, __LINE__), mc_ge(__VA_ARGS__))
+#define mc_eq(...) (mc_here(__FILE__, __LINE__), mc_eq(__VA_ARGS__))
+#define mc_neq(...) (mc_here(__FILE__, __LINE__), mc_neq(__VA_ARGS__))
+#define mc_isnan(...) (mc_here(__FILE__, __LINE__), mc_isnan(__VA_ARGS__))
+#define mc_isinf(...) (mc_here(__FILE__, __LINE__), mc_isinf(__VA_ARGS__))
+#define mc_where(...) (mc_here(__FILE__, __LINE__), mc_where(__VA_ARGS__))
+#define mc_and_(...) (mc_here(__FILE__, __LINE__), mc_and_(__VA_ARGS__))
+#define mc_or_(...) (mc_here(__FILE__, __LINE__), mc_or_(__VA_ARGS__))
+#define mc_xor(...) (mc_here(__FILE__, __LINE__), mc_xor(__VA_ARGS__))
+#define mc_invert(...) (mc_here(__FILE__, __LINE__), mc_invert(__VA_ARGS__))
+#define mc_exp(...) (mc_here(__FILE__, __LINE__), mc_exp(__VA_ARGS__))
+#define mc_exp2(...) (mc_here(__FILE__, __LINE__), mc_exp2(__VA_ARGS__))
+#define mc_expm1(...) (mc_here(__FILE__, __LINE__), mc_expm1(__VA_ARGS__))
+#define mc_log(...) (mc_here(__FILE__, __LINE__), mc_log(__VA_ARGS__))
+#define mc_log2(...) (mc_here(__FILE__, __LINE__), mc_log2(__VA_ARGS__))
+#define mc_log10(...) (mc_here(__FILE__, __LINE__), mc_log10(__VA_ARGS__))
+#define mc_log1p(...) (mc_here(__FILE__, __LINE__), mc_log1p(__VA_ARGS__))
+#define mc_floor(...) (mc_here(__FILE__, __LINE__), mc_floor(__VA_ARGS__))
+#define mc_ceil(...) (mc_here(__FILE__, __LINE__), mc_ceil(__VA_ARGS__))
+#define mc_trunc(...) (mc_here(__FILE__, __LINE__), mc_trunc(__VA_ARGS__))
+#define mc_round(...) (mc_here(__FILE__, __LINE__), mc_round(__VA_ARGS__))
+#define mc_round_half_away(...) (mc_here(__FILE__, __LINE__), mc_round_half_away(__VA_ARGS__))
+#define mc_iround(...) (mc_here(__FILE__, __LINE__), mc_iround(__VA_ARGS__))
+#define mc_sin(...) (mc_here(__FILE__, __LINE__), mc_sin(__VA_ARGS__))
+#define mc_cos(...) (mc_here(__FILE__, __LINE__), mc_cos(__VA_ARGS__))
+#define mc_tan(...) (mc_here(__FILE__, __LINE__), mc_tan(__VA_ARGS__))
+#define mc_arcsin(...) (mc_here(__FILE__, __LINE__), mc_arcsin(__VA_ARGS__))
+#define mc_arccos(...) (mc_here(__FILE__, __LINE__), mc_arccos(__VA_ARGS__))
+#define mc_arctan(...) (mc_here(__FILE__, __LINE__), mc_arctan(__VA_ARGS__))
+#define mc_arctan2(...) (mc_here(__FILE__, __LINE__), mc_arctan2(__VA_ARGS__))
+#define mc_sinh(...) (mc_here(__FILE__, __LINE__), mc_sinh(__VA_ARGS__))
+#define mc_cosh(...) (mc_here(__FILE__, __LINE__), mc_cosh(__VA_ARGS__))
+#define mc_tanh(...) (mc_here(__FILE__, __LINE__), mc_tanh(__VA_ARGS__))
+#define mc_arcsinh(...) (mc_here(__FILE__, __LINE__), mc_arcsinh(__VA_ARGS__))
+#define mc_arccosh(...) (mc_here(__FILE__, __LINE__), mc_arccosh(__VA_ARGS__))
+#define mc_arctanh(...) (mc_here(__FILE__, __LINE__), mc_arctanh(__VA_ARGS__))
+#define mc_deg2rad(...) (mc_here(__FILE__, __LINE__), mc_deg2rad(__VA_ARGS__))
+#define mc_rad2deg(...) (mc_here(__FILE__, __LINE__), mc_rad2deg(__VA_ARGS__))
+#define mc_erf(...) (mc_here(__FILE__, __LINE__), mc_erf(__VA_ARGS__))
+#define mc_erfc(...) (mc_here(__FILE__, __LINE__), mc_erfc(__VA_ARGS__))
+#define mc_gammaln(...) (mc_here(__FILE__, __LINE__), mc_gammaln(__VA_ARGS__))
+#define mc_psi(...) (mc_here(__FILE__, __LINE__), mc_psi(__VA_ARGS__))
+#define mc_tri_gamma(...) (mc_here(__FILE__, __LINE__), mc_tri_gamma(__VA_ARGS__))
+#define mc_sigmoid(...) (mc_here(__FILE__, __LINE__), mc_sigmoid(__VA_ARGS__))
+#define mc_softplus(...) (mc_here(__FILE__, __LINE__), mc_softplus(__VA_ARGS__))
+#define mc_xlogx(...) (mc_here(__FILE__, __LINE__), mc_xlogx(__VA_ARGS__))
+#define mc_xlogy0(...) (mc_here(__FILE__, __LINE__), mc_xlogy0(__VA_ARGS__))
+#define mc_inv(...) (mc_here(__FILE__, __LINE__), mc_inv(__VA_ARGS__))
+#define mc_square(...) (mc_here(__FILE__, __LINE__), mc_square(__VA_ARGS__))
+#define mc_switch(...) (mc_here(__FILE__, __LINE__), mc_switch(__VA_ARGS__))
+#define mc_ceil_intdiv(...) (mc_here(__FILE__, __LINE__), mc_ceil_intdiv(__VA_ARGS__))
+#define mc_divmod(...) (mc_here(__FILE__, __LINE__), mc_divmod(__VA_ARGS__))
+#define mc_relu(...) (mc_here(__FILE__, __LINE__), mc_relu(__VA_ARGS__))
+#define mc_elu(...) (mc_here(__FILE__, __LINE__), mc_elu(__VA_ARGS__))
+#define mc_selu(...) (mc_here(__FILE__, __LINE__), mc_selu(__VA_ARGS__))
+#define mc_hard_sigmoid(...) (mc_here(__FILE__, __LINE__), mc_hard_sigmoid(__VA_ARGS__))
+#define mc_ultra_fast_sigmoid(...) (mc_here(__FILE__, __LINE__), mc_ultra_fast_sigmoid(__VA_ARGS__))
+#define mc_softsign(...) (mc_here(__FILE__, __LINE__), mc_softsign(__VA_ARGS__))
+#define mc_isclose(...) (mc_here(__FILE__, __LINE__), mc_isclose(__VA_ARGS__))
+#define mc_allclose(...) (mc_here(__FILE__, __LINE__), mc_allclose(__VA_ARGS__))
+#define mc_identity(...) (mc_here(__FILE__, __LINE__), mc_identity(__VA_ARGS__))
+#define mc_second(...) (mc_here(__FILE__, __LINE__), mc_second(__VA_ARGS__))
+#define mc_fill(...) (mc_here(__FILE__, __LINE__), mc_fill(__VA_ARGS__))
+#define mc_zeros_like(...) (mc_here(__FILE__, __LINE__), mc_zeros_like(__VA_ARGS__))
+#define mc_ones_like(...) (mc_here(__FILE__, __LINE__), mc_ones_like(__VA_ARGS__))
+#define mc_zeros(...) (mc_here(__FILE__, __LINE__), mc_zeros(__VA_ARGS__))
+#define mc_ones(...) (mc_here(__FILE__, __LINE__), mc_ones(__VA_ARGS__))
+#define mc_mean(...) (mc_here(__FILE__, __LINE__), mc_mean(__VA_ARGS__))
+#define mc_variance(...) (mc_here(__FILE__, __LINE__), mc_variance(__VA_ARGS__))
+#define mc_std(...) (mc_here(__FILE__, __LINE__), mc_std(__VA_ARGS__))
+#define mc_ptp(...) (mc_here(__FILE__, __LINE__), mc_ptp(__VA_ARGS__))
+#define mc_norm(...) (mc_here(__FILE__, __LINE__), mc_norm(__VA_ARGS__))
+#define mc_max_and_argmax(...) (mc_here(__FILE__, __LINE__), mc_max_and_argmax(__VA_ARGS__))
+#define mc_logsumexp(...) (mc_here(__FILE__, __LINE__), mc_logsumexp(__VA_ARGS__))
+#define mc_softmax(...) (mc_here(__FILE__, __LINE__), mc_softmax(__VA_ARGS__))
+#define mc_logsoftmax(...) (mc_here(__FILE__, __LINE__), mc_logsoftmax(__VA_ARGS__))
+#define mc_crossentropy_softmax_1hot(...) (mc_here(__FILE__, __LINE__), mc_crossentropy_softmax_1hot(__VA_ARGS__))
+#define mc_categorical_crossentropy(...) (mc_here(__FILE__, __LINE__), mc_categorical_crossentropy(__VA_ARGS__))
+#define mc_crossentropy_1hot(...) (mc_here(__FILE__, __LINE__), mc_crossentropy_1hot(__VA_ARGS__))
+#define mc_binary_crossentropy(...) (mc_here(__FILE__, __LINE__), mc_binary_crossentropy(__VA_ARGS__))
+#define mc_sigmoid_binary_crossentropy(...) (mc_here(__FILE__, __LINE__), mc_sigmoid_binary_crossentropy(__VA_ARGS__))
+#define mc_softmax_with_bias(...) (mc_here(__FILE__, __LINE__), mc_softmax_with_bias(__VA_ARGS__))
+#define mc_ravel(...) (mc_here(__FILE__, __LINE__), mc_ravel(__VA_ARGS__))
+#define mc_outer(...) (mc_here(__FILE__, __LINE__), mc_outer(__VA_ARGS__))
+#define mc_inverse_permutation(...) (mc_here(__FILE__, __LINE__), mc_inverse_permutation(__VA_ARGS__))
+#define mc_eye(...) (mc_here(__FILE__, __LINE__), mc_eye(__VA_ARGS__))
+#define mc_tri(...) (mc_here(__FILE__, __LINE__), mc_tri(__VA_ARGS__))
+#define mc_tril(...) (mc_here(__FILE__, __LINE__), mc_tril(__VA_ARGS__))
+#define mc_triu(...) (mc_here(__FILE__, __LINE__), mc_triu(__VA_ARGS__))
+#define mc_to_one_hot(...) (mc_here(__FILE__, __LINE__), mc_to_one_hot(__VA_ARGS__))
+#define mc_zero_grad(...) (mc_here(__FILE__, __LINE__), mc_zero_grad(__VA_ARGS__))
+#define mc_disconnected_grad(...) (mc_here(__FILE__, __LINE__), mc_disconnected_grad(__VA_ARGS__))
+#define mc_batch_normalization(...) (mc_here(__FILE__, __LINE__), mc_batch_normalization(__VA_ARGS__))
+#define mc_batch_normalization_train(...) (mc_here(__FILE__, __LINE__), mc_batch_normalization_train(__VA_ARGS__))
+#define mc_batch_normalization_test(...) (mc_here(__FILE__, __LINE__), mc_batch_normalization_test(__VA_ARGS__))
+#define mc_layer_norm(...) (mc_here(__FILE__, __LINE__), mc_layer_norm(__VA_ARGS__))
+#define mc_cast(...) (mc_here(__FILE__, __LINE__), mc_cast(__VA_ARGS__))
+#define mc_dimshuffle(...) (mc_here(__FILE__, __LINE__), mc_dimshuffle(__VA_ARGS__))
+#define mc_reshape(...) (mc_here(__FILE__, __LINE__), mc_reshape(__VA_ARGS__))
+#define mc_shape(...) (mc_here(__FILE__, __LINE__), mc_shape(__VA_ARGS__))
+#define mc_size(...) (mc_here(__FILE__, __LINE__), mc_size(__VA_ARGS__))
+#define mc_specify_shape(...) (mc_here(__FILE__, __LINE__), mc_specify_shape(__VA_ARGS__))
+#define mc_transpose(...) (mc_here(__FILE__, __LINE__), mc_transpose(__VA_ARGS__))
+#define mc_swapaxes(...) (mc_here(__FILE__, __LINE__), mc_swapaxes(__VA_ARGS__))
+#define mc_expand_dims(...) (mc_here(__FILE__, __LINE__), mc_expand_dims(__VA_ARGS__))
+#define mc_shape_padleft(...) (mc_here(__FILE__, __LINE__), mc_shape_padleft(__VA_ARGS__))
+#define mc_shape_padright(...) (mc_here(__FILE__, __LINE__), mc_shape_padright(__VA_ARGS__))
+#define mc_shape_padaxis(...) (mc_here(__FILE__, __LINE__), mc_shape_padaxis(__VA_ARGS__))
+#define mc_squeeze(...) (mc_here(__FILE__, __LINE__), mc_squeeze(__VA_ARGS__))
+#define mc_flatten(...) (mc_here(__FILE__, __LINE__), mc_flatten(__VA_ARGS__))
+#define mc_count(...) (mc_here(__FILE__, __LINE__), mc_count(__VA_ARGS__))
+#define mc_addbroadcast(...) (mc_here(__FILE__, __LINE__), mc_addbroadcast(__VA_ARGS__))
+#define mc_sum(...) (mc_here(__FILE__, __LINE__), mc_sum(__VA_ARGS__))
+#define mc_prod(...) (mc_here(__FILE__, __LINE__), mc_prod(__VA_ARGS__))
+#define mc_max(...) (mc_here(__FILE__, __LINE__), mc_max(__VA_ARGS__))
+#define mc_min(...) (mc_here(__FILE__, __LINE__), mc_min(__VA_ARGS__))
+#define mc_argmax(...) (mc_here(__FILE__, __LINE__), mc_argmax(__VA_ARGS__))
+#define mc_argmin(...) (mc_here(__FILE__, __LINE__), mc_argmin(__VA_ARGS__))
+#define mc_any(...) (mc_here(__FILE__, __LINE__), mc_any(__VA_ARGS__))
+#define mc_all(...) (mc_here(__FILE__, __LINE__), mc_all(__VA_ARGS__))
+#define mc_cumsum(...) (mc_here(__FILE__, __LINE__), mc_cumsum(__VA_ARGS__))
+#define mc_cumprod(...) (mc_here(__FILE__, __LINE__), mc_cumprod(__VA_ARGS__))
+#define mc_gather(...) (mc_here(__FILE__, __LINE__), mc_gather(__VA_ARGS__))
+#define mc_nonzero(...) (mc_here(__FILE__, __LINE__), mc_nonzero(__VA_ARGS__))
+#define mc_take(...) (mc_here(__FILE__, __LINE__), mc_take(__VA_ARGS__))
+#define mc_flatnonzero(...) (mc_here(__FILE__, __LINE__), mc_flatnonzero(__VA_ARGS__))
+#define mc_nonzero_values(...) (mc_here(__FILE__, __LINE__), mc_nonzero_values(__VA_ARGS__))
+#define mc_compress(...) (mc_here(__FILE__, __LINE__), mc_compress(__VA_ARGS__))
+#define mc_fill_diagonal(...) (mc_here(__FILE__, __LINE__), mc_fill_diagonal(__VA_ARGS__))
+#define mc_join(...) (mc_here(__FILE__, __LINE__), mc_join(__VA_ARGS__))
+#define mc_stack(...) (mc_here(__FILE__, __LINE__), mc_stack(__VA_ARGS__))
+#define mc_concatenate(...) (mc_here(__FILE__, __LINE__), mc_concatenate(__VA_ARGS__))
+#define mc_vertical_stack(...) (mc_here(__FILE__, __LINE__), mc_vertical_stack(__VA_ARGS__))
+#define mc_horizontal_stack(...) (mc_here(__FILE__, __LINE__), mc_horizontal_stack(__VA_ARGS__))
+#define mc_full(...) (mc_here(__FILE__, __LINE__), mc_full(__VA_ARGS__))
+#define mc_arange(...) (mc_here(__FILE__, __LINE__), mc_arange(__VA_ARGS__))
+#define mc_dot(...) (mc_here(__FILE__, __LINE__), mc_dot(__VA_ARGS__))
+#define mc_batched_dot(...) (mc_here(__FILE__, __LINE__), mc_batched_dot(__VA_ARGS__))
+#define mc_tensordot(...) (mc_here(__FILE__, __LINE__), mc_tensordot(__VA_ARGS__))
+#define mc_sort(...) (mc_here(__FILE__, __LINE__), mc_sort(__VA_ARGS__))
+#define mc_argsort(...) (mc_here(__FILE__, __LINE__), mc_argsort(__VA_ARGS__))
+#define mc_permute_row_elements(...) (mc_here(__FILE__, __LINE__), mc_permute_row_elements(__VA_ARGS__))
+#define mc_random_uniform(...) (mc_here(__FILE__, __LINE__), mc_random_uniform(__VA_ARGS__))
+#define mc_uniform(...) (mc_here(__FILE__, __LINE__), mc_uniform(__VA_ARGS__))
+#define mc_normal(...) (mc_here(__FILE__, __LINE__), mc_normal(__VA_ARGS__))
+#define mc_bernoulli(...) (mc_here(__FILE__, __LINE__), mc_bernoulli(__VA_ARGS__))
+#define mc_binomial(...) (mc_here(__FILE__, __LINE__), mc_binomial(__VA_ARGS__))
+#define mc_multinomial(...) (mc_here(__FILE__, __LINE__), mc_multinomial(__VA_ARGS__))
+#define mc_permutation(...) (mc_here(__FILE__, __LINE__), mc_permutation(__VA_ARGS__))
+#define mc_random_integers(...) (mc_here(__FILE__, __LINE__), mc_random_integers(__VA_ARGS__))
+#define mc_consider_constant(...) (mc_here(__FILE__, __LINE__), mc_consider_constant(__VA_ARGS__))
+#define mc_grad_clip(...) (mc_here(__FILE__, __LINE__), mc_grad_clip(__VA_ARGS__))
+#define mc_grad_scale(...) (mc_here(__FILE__, __LINE__), mc_grad_scale(__VA_ARGS__))
+#define mc_assert_(...) (mc_here(__FILE__, __LINE__), mc_assert_(__VA_ARGS__))
+#define mc_print_(...) (mc_here(__FILE__, __LINE__), mc_print_(__VA_ARGS__))
+#endif
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -107,8 +107,8 @@ struct mc_op {
     int arity;                      /* > 0: a scalar op */
     const char *code, *icode;       /* C expression over a, b, c for floats; for integers (NULL: the same) */
     double lo, hi;                  /* test domain */
-    void (*print)(struct mc_str *out, const mc_node *n, void (*arg)(struct mc_str *out, const mc_node *n, int i, void *ctx),
-                  void *ctx);       /* own notation, e.g. x[1:2]; NULL: name(args) */
+    bool (*print)(struct mc_str *out, const mc_node *n, void (*arg)(struct mc_str *out, const mc_node *n, int i, void *ctx),
+                  void *ctx);       /* own notation, e.g. x[1:2]; NULL, or false and nothing printed: name(args) */
     int index;                      /* in the table of ops, set at start */
     const struct mc_signature *sig; /* parsed from params at start */
     const struct mc_custom *custom; /* a user's op */
@@ -159,6 +159,7 @@ struct mc_graph {
     VEC(struct mc_shared *) shareds;
     VEC(struct mc_op *) custom;
     VEC(struct mc_default_update) defaults;
+    struct mc_user_rule *rules;    /* mc_rewrite_add's, in the arena */
     mc_node *error;                /* the error node, made first so that it is always there */
     mc_status status;
     char *message;                 /* the first mistake */
@@ -218,6 +219,10 @@ mc_node *mc_index_update(mc_node *region, mc_node *y, bool set);
 /* print.c */
 void mc_attr_text(struct mc_str *out, const struct mc_attr *a);
 void mc_node_print(struct mc_str *out, const mc_node *n, int depth); /* nested up to depth, then ... ; <0: all */
+/* custom.c: users' ops, counted: functions keep them when the graph is gone */
+mc_status mc_custom_share(mc_graph *to, const mc_graph *from);
+void mc_custom_unref(struct mc_op *op);
+extern mc_status (*mc_custom_kernel_hook)(const mc_node *n, mc_array *const *in, mc_array *const *out);
 /* replace.c: the nodes of out rebuilt with from[i] replaced by to[i] */
 mc_status mc_graph_replace(mc_graph *g, int n, mc_node *const *from, mc_node *const *to, int nout, mc_node **out);
 /* gradient entry used by formulas; set by src/grad at start so that graph need not include upwards */

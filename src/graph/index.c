@@ -189,16 +189,47 @@ mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
     a[0] = region->attr[0];
     mc_node *x = region->in[0];
     const struct mc_op *op = mc_op_find(sub ? "subtensor_update" : "gather_update");
-    if (y->type.dtype != x->type.dtype) {
-        if (!y->weak && mc_dtype_promote(x->type.dtype, y->type.dtype) != x->type.dtype) {
-            return mc_node_fail(g, MC_ETYPE, "%s: %s would be rounded to %s; cast it", set ? "set_subtensor" : "inc_subtensor",
-                                mc_dtype_name(y->type.dtype), mc_dtype_name(x->type.dtype));
-        }
-        in[1] = mc_cast_to(y, x->type.dtype);
-    }
     mc_node *inner = mc_apply(g, op, region->nin + 1, in, a);
     if (!mc_is_error(inner) && (strcmp(x->op->name, "subtensor") == 0 || strcmp(x->op->name, "gather") == 0)) {
         return mc_index_update(x, inner, true); /* x[1:][idx]: put the changed part back */
     }
     return inner;
+}
+
+mc_node *mc_index(mc_node *x, const char *index, ...)
+{
+    struct mc_str text = { 0 };
+    va_list ap;
+    if (!x || !index || mc_is_error(x)) {
+        return x && !index ? mc_node_fail(x->graph, MC_EARG, "index: there is no text") : x;
+    }
+    mc_str_add(&text, "x_[");
+    va_start(ap, index);
+    mc_str_addv(&text, index, ap);
+    va_end(ap);
+    mc_str_add(&text, "]");
+    mc_node *y = text.bad ? mc_node_fail(x->graph, MC_EMEMORY, "%s", mc_last_error())
+                          : mc_expr(x->graph, text.s, (struct mc_bind[]){ { "x_", x, NULL } }, 1);
+    mc_str_free(&text);
+    return y;
+}
+
+static mc_node *update(mc_node *region, mc_node *y, bool set)
+{
+    mc_graph *g = mc_graph_of(2, (mc_node *[]){ region, y });
+    if (g && (!region || !y || region->graph != y->graph)) {
+        return mc_node_fail(g, MC_EARG, "%s: %s", set ? "set_subtensor" : "inc_subtensor",
+                            !region ? "there is no region" : !y ? "there is no value" : "region and value belong to two graphs");
+    }
+    return g ? mc_index_update(region, y, set) : NULL;
+}
+
+mc_node *mc_set_subtensor(mc_node *region, mc_node *y)
+{
+    return update(region, y, true);
+}
+
+mc_node *mc_inc_subtensor(mc_node *region, mc_node *y)
+{
+    return update(region, y, false);
 }

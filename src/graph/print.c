@@ -196,8 +196,7 @@ static void print(struct printer *p, const mc_node *n, int level)
         return;
     }
     p->depth--;
-    if (n->op->print) {
-        n->op->print(p->out, n, print_arg, p);
+    if (n->op->print && n->op->print(p->out, n, print_arg, p)) {
         p->depth++;
         return;
     }

@@ -1,7 +1,7 @@
 /* op.h: the ops there are, and their reference.
  *
  * Scalar ops are rows of ops.def, formulas are rows of formulas.def, structured ops are rows at the
- * end of their family's file (shape.c, reduce.c, index.c, join.c, make.c, product.c, sort.c, random.c,
+ * end of their family's file (shape.c, reduce.c, index.c, gather.c, join.c, make.c, product.c, sort.c, random.c,
  * effect.c).  table.c lists the families.  The reference (op->eval) is the truth every kernel and
  * solver is tested against: plain loops over strided arrays. */
 #ifndef MC_OP_H
@@ -10,9 +10,9 @@
 #include "graph/graph.h"
 
 struct mc_op_family { const struct mc_op *row; int n; };
-extern const struct mc_op mc_ops_shape[], mc_ops_reduce[], mc_ops_index[], mc_ops_join[], mc_ops_make[], mc_ops_product[],
+extern const struct mc_op mc_ops_shape[], mc_ops_reduce[], mc_ops_index[], mc_ops_gather[], mc_ops_join[], mc_ops_make[], mc_ops_product[],
     mc_ops_sort[], mc_ops_random[], mc_ops_effect[];
-extern const int mc_nops_shape, mc_nops_reduce, mc_nops_index, mc_nops_join, mc_nops_make, mc_nops_product, mc_nops_sort,
+extern const int mc_nops_shape, mc_nops_reduce, mc_nops_index, mc_nops_gather, mc_nops_join, mc_nops_make, mc_nops_product, mc_nops_sort,
     mc_nops_random, mc_nops_effect;
 
 /* table.c */
@@ -35,6 +35,12 @@ mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out);
 /* index.c: x[start:stop] along one axis (NULL: from the begin, to the end), and x[i] along one axis. */
 mc_node *mc_part(mc_node *x, int axis, mc_node *start, mc_node *stop);
 mc_node *mc_pick(mc_node *x, int axis, mc_node *i);
+/* What a subtensor or subtensor_update node takes of each axis of x, whose sizes are dims: start + i * step for
+ * i < count; an index drops its axis.  in[]: values of the node's inputs, of which only the bounds are read. */
+struct mc_cut { int64_t start, count, step; bool index; };
+mc_status mc_index_cuts(const mc_node *n, const int64_t *dims, const mc_array *const *in, struct mc_cut *cut);
+/* Where the axes that a gather's index tensors span stand in its result, behind how many of the axes left. */
+int mc_gather_place(const mc_node *n);
 
 /* ---- for infer and eval of structured ops (type.c of this folder: attr.c) ---- */
 int64_t mc_attr_int(const struct mc_attr *a);                  /* INT, BOOL, DTYPE */
@@ -50,5 +56,9 @@ bool mc_shape_entry(const struct mc_infer *q, int i, int k, int64_t *size); /* e
 mc_node *mc_shape_entry_node(mc_node *shape, int k);           /* the same as an int64 scalar; NULL: not to be had */
 mc_status mc_shape_wanted(const struct mc_infer *q, int i, mc_dtype d, struct mc_type *out); /* no size may be negative */
 mc_node *mc_shape_stack(mc_graph *g, int n, mc_node *const *size);  /* int64 scalars as a shape */
+
+/* random.c: the bits of a draw; its head says how they become numbers */
+void mc_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]); /* Philox4x32-10 */
+uint64_t mc_random_key(uint64_t seed, int64_t stream);
 
 #endif

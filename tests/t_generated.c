@@ -1,0 +1,321 @@
+/* t_generated.c: include/monochord_ops.h and src/op/public.c are written from the table of ops, here.
+ * The tests fail when a file does not say what the table says; `make bless` writes it anew. */
+#include "check.h"
+#include "op/op.h"
+#include <stdlib.h>
+
+enum { COLUMN = 60, WIDEST = 116 };
+
+/* Names that something else has. */
+static const struct { const char *op, *function; } renamed[] = {
+    { "var", "variance" },      /* mc_var looks a name up */
+    { "alloc", "full" },        /* mc_alloc gets memory */
+    { "cast_to", "to_dtype" },
+};
+/* What C or C++ keep for themselves, as names of parameters. */
+static const char *const reserved[] = { "default", "switch", "register", "new", "this", "class", "template", "int", "long", "char" };
+/* Functions of monochord.h that note the user's line, as all of monochord_ops.h do. */
+static const char *const noting[] = {
+    "input", "input_sized", "constant", "number", "formula", "op", "index", "set_subtensor", "inc_subtensor", "shared_new",
+    "shared_zeros", "grad",
+};
+
+static const struct { const char *title; const struct mc_op *row; const int *n; } families[] = {
+    { "shapes, axes, dtypes", mc_ops_shape, &mc_nops_shape },
+    { "over axes", mc_ops_reduce, &mc_nops_reduce },
+    { "products", mc_ops_product, &mc_nops_product },
+    { "side by side", mc_ops_join, &mc_nops_join },
+    { "made from a shape", mc_ops_make, &mc_nops_make },
+    { "at index tensors; x[1:3, ::-1] is mc_index of monochord.h", mc_ops_gather, &mc_nops_gather },
+    { "slices", mc_ops_index, &mc_nops_index },
+    { "in order", mc_ops_sort, &mc_nops_sort },
+    { "random", mc_ops_random, &mc_nops_random },
+    { "effects", mc_ops_effect, &mc_nops_effect },
+};
+
+enum { SCALARS = -2, FORMULAS = -1 };
+
+static int family_of(const struct mc_op *op)
+{
+    for (int f = 0; f < (int)NELEM(families); f++) {
+        for (int i = 0; i < *families[f].n; i++) {
+            if (strcmp(families[f].row[i].name, op->name) == 0) {
+                return f;
+            }
+        }
+    }
+    return op->arity ? SCALARS : FORMULAS;
+}
+
+static bool is_public(const struct mc_op *op)
+{
+    return !(op->flags & (OP_HIDDEN | OP_LEAF));
+}
+
+static const char *function_of(const struct mc_op *op)
+{
+    for (size_t i = 0; i < NELEM(renamed); i++) {
+        if (strcmp(renamed[i].op, op->name) == 0) {
+            return renamed[i].function;
+        }
+    }
+    return op->name;
+}
+
+static const char *safe(const char *name)
+{
+    for (size_t i = 0; i < NELEM(reserved); i++) {
+        if (strcmp(reserved[i], name) == 0) {
+            return "_";
+        }
+    }
+    return "";
+}
+
+/* "mc_node *mc_sum(mc_node *x, const char *how, ...)"; returns the number of the parameter `how`, 0 if there is none. */
+static int prototype(struct mc_str *out, const struct mc_op *op)
+{
+    const struct mc_signature *s = op->sig;
+    int n = 0;
+    mc_str_addf(out, "mc_node *mc_%s(", function_of(op));
+    if (!s->ntensor && !s->variadic) {
+        mc_str_add(out, "mc_graph *g");
+        n++;
+    }
+    for (int i = 0; i < s->nparam; i++) {
+        const struct mc_param *p = &s->param[i];
+        if (p->kind == ATTR_TENSOR) {
+            mc_str_addf(out, "%smc_node *%s%s", n++ ? ", " : "", p->name, safe(p->name));
+        } else if (p->kind == ATTR_TENSORS) {
+            mc_str_addf(out, "%sint n, mc_node *const *%s%s", n ? ", " : "", p->name, safe(p->name));
+            n += 2;
+        }
+    }
+    if (s->nattr) {
+        mc_str_addf(out, "%sconst char *how, ...", n ? ", " : "");
+        n++;
+    }
+    mc_str_add(out, ")");
+    return s->nattr ? n : 0;
+}
+
+/* Words in lines of at most `width`, each further line behind `indent`. */
+static void wrap(struct mc_str *out, const char *text, size_t width, const char *indent)
+{
+    size_t at = 0, from = out->n;
+    while (text[at]) {
+        size_t n = strcspn(text + at, " ");
+        if (out->n > from && out->n - from + 1 + n > width) {
+            mc_str_addf(out, "\n%s", indent);
+            from = out->n - strlen(indent);
+        } else if (at) {
+            mc_str_add(out, " ");
+        }
+        mc_str_addn(out, text + at, n);
+        at += n + strspn(text + at + n, " ");
+    }
+}
+
+static void declare(struct mc_str *out, const struct mc_op *op)
+{
+    struct mc_str line = { 0 }, says = { 0 };
+    mc_str_add(&line, "MC_API ");
+    int how = prototype(&line, op);
+    if (how) {
+        mc_str_addf(&line, " MC_FORMAT(%d, %d)", how, how + 1);
+        mc_str_addf(&says, "/* %s(%s): ", op->name, op->params);
+    } else {
+        mc_str_add(&says, "/* ");
+    }
+    mc_str_add(&line, ";");
+    mc_str_addf(&says, "%s */", op->doc);
+    if (!how && MC_MAX(line.n, COLUMN) + says.n + 1 <= WIDEST) {
+        mc_str_addf(out, "%-*s %s\n", COLUMN, line.s, says.s);
+    } else {
+        wrap(out, says.s, WIDEST, " * ");
+        mc_str_add(out, "\n");
+        wrap(out, line.s, WIDEST, "    ");
+        mc_str_add(out, "\n");
+    }
+    mc_str_free(&line);
+    mc_str_free(&says);
+}
+
+static void section(struct mc_str *out, const char *title)
+{
+    mc_str_add(out, "\n/* ");
+    for (size_t i = strlen(title); i < 84; i++) {
+        mc_str_add(out, "-");
+    }
+    mc_str_addf(out, " %s ---- */\n\n", title);
+}
+
+static void family(struct mc_str *out, int which, const char *title)
+{
+    bool any = false;
+    for (int i = 0; i < mc_op_count(); i++) {
+        const struct mc_op *op = mc_op_at(i);
+        if (is_public(op) && family_of(op) == which) {
+            if (!any) {
+                section(out, title);
+            }
+            any = true;
+            declare(out, op);
+        }
+    }
+}
+
+static char *header(void)
+{
+    struct mc_str out = { 0 };
+    mc_str_add(&out,
+               "/* monochord_ops.h: one function an op.  Written from the table of ops (tests/t_generated.c); do not edit.\n"
+               " *\n"
+               " * A tensor that a signature lets out (b=None) may be NULL.  Attributes go as text, as in a formula, printf-like;\n"
+               " * NULL leaves all at their defaults:\n"
+               " *\n"
+               " *     mc_node *y = mc_sum(x, \"axis=%d, keepdims=True\", 1), *z = mc_softmax(x, NULL);\n"
+               " *\n"
+               " * Ops with several results give a tuple: mc_item(t, 0).  Each function notes the file and line it is called\n"
+               " * from, for messages; a name in brackets, (mc_exp)(x), does not. */\n"
+               "#ifndef MONOCHORD_OPS_H\n#define MONOCHORD_OPS_H\n\n#include <monochord.h>\n\n"
+               "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
+    family(&out, SCALARS, "element by element");
+    family(&out, FORMULAS, "formulas of others");
+    for (int f = 0; f < (int)NELEM(families); f++) {
+        family(&out, f, families[f].title);
+    }
+    section(&out, "where the user is");
+    mc_str_add(&out, "/* Nodes made from here on belong to this line of the user's. */\nMC_API void mc_here(const char *file, int line);\n\n");
+    mc_str_add(&out, "#if !defined(MC_BUILD)\n");
+    for (size_t i = 0; i < NELEM(noting); i++) {
+        mc_str_addf(&out, "#define mc_%s(...) (mc_here(__FILE__, __LINE__), mc_%s(__VA_ARGS__))\n", noting[i], noting[i]);
+    }
+    for (int i = 0; i < mc_op_count(); i++) {
+        if (is_public(mc_op_at(i))) {
+            const char *name = function_of(mc_op_at(i));
+            mc_str_addf(&out, "#define mc_%s(...) (mc_here(__FILE__, __LINE__), mc_%s(__VA_ARGS__))\n", name, name);
+        }
+    }
+    mc_str_add(&out, "#endif\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+    return mc_str_take(&out);
+}
+
+static void define(struct mc_str *out, const struct mc_op *op)
+{
+    const struct mc_signature *s = op->sig;
+    mc_str_add(out, "\n");
+    prototype(out, op);
+    mc_str_add(out, "\n{\n");
+    const char *more = "0, NULL", *graph = !s->ntensor && !s->variadic ? "g" : "NULL";
+    char rest[64];
+    if (s->variadic) {
+        for (int i = 0; i < s->nparam; i++) {
+            if (s->param[i].kind == ATTR_TENSORS) {
+                snprintf(rest, sizeof rest, "n, %s%s", s->param[i].name, safe(s->param[i].name));
+                more = rest;
+            }
+        }
+    }
+    if (s->nattr) {
+        mc_str_add(out, "    va_list ap_;\n    va_start(ap_, how);\n    mc_node *made_ = ");
+    } else {
+        mc_str_add(out, "    return ");
+    }
+    mc_str_addf(out, "mc_call_%s(\"%s\", %s, %d, ", s->nattr ? "how" : "plain", op->name, graph, s->ntensor);
+    for (int i = 0, k = 0; i < s->nparam; i++) {
+        if (s->param[i].kind == ATTR_TENSOR) {
+            mc_str_addf(out, "%s%s%s", k++ ? ", " : "(mc_node *[]){ ", s->param[i].name, safe(s->param[i].name));
+        }
+    }
+    mc_str_addf(out, "%s, %s%s);\n", s->ntensor ? " }" : "NULL", more, s->nattr ? ", how, ap_" : "");
+    if (s->nattr) {
+        mc_str_add(out, "    va_end(ap_);\n    return made_;\n");
+    }
+    mc_str_add(out, "}\n");
+}
+
+static char *bodies(void)
+{
+    struct mc_str out = { 0 };
+    mc_str_add(&out,
+               "/* public.c: one function an op.  Written from the table of ops (tests/t_generated.c); do not edit. */\n"
+               "#include \"op/call.h\"\n");
+    for (int i = 0; i < mc_op_count(); i++) {
+        if (is_public(mc_op_at(i))) {
+            define(&out, mc_op_at(i));
+        }
+    }
+    return mc_str_take(&out);
+}
+
+/* Compares with the file, or writes it when blessing. */
+static void same_file(const char *path, char *text)
+{
+    char *have = NULL;
+    size_t n = 0;
+    REQUIRE(text, "no text for %s: %s", path, mc_last_error());
+    if (getenv("MC_BLESS") && *getenv("MC_BLESS") == '1') {
+        CHECK(mc_file_write(path, text, strlen(text)) == MC_OK, "%s: %s", path, mc_last_error());
+    } else if (CHECK(mc_file_read(path, &have, &n) == MC_OK, "%s: %s", path, mc_last_error())) {
+        size_t at = 0, line = 1;
+        while (at < n && text[at] == have[at]) {
+            line += text[at++] == '\n';
+        }
+        CHECK(n == strlen(text) && at == n, "%s is older than the table of ops, from line %zu on; make bless", path, line);
+    }
+    mc_free(have);
+    mc_free(text);
+}
+
+TEST(header_says_what_the_table_says)
+{
+    same_file(TEST_ROOT "/../include/monochord_ops.h", header());
+}
+
+TEST(public_functions_say_what_the_table_says)
+{
+    same_file(TEST_ROOT "/../src/op/public.c", bodies());
+}
+
+/* ---- no op takes a name that a header has given to something else ---- */
+
+static const char *const headers[] = {
+    "include/monochord.h", "src/base/base.h", "src/value/value.h", "src/graph/graph.h", "src/graph/parse.h", "src/op/op.h",
+};
+
+/* Does a line that begins a declaration name this function? */
+static bool declares(const char *text, const char *name)
+{
+    char call[80];
+    snprintf(call, sizeof call, "mc_%s(", name);
+    for (const char *at = text; (at = strstr(at, call)); at++) {
+        const char *line = at;
+        while (line > text && line[-1] != '\n') {
+            line--;
+        }
+        if (at > line && (at[-1] == ' ' || at[-1] == '*') && *line != '/' && *line != ' ' && *line != '#') {
+            return true;
+        }
+    }
+    return false;
+}
+
+TEST(names_of_ops_are_free)
+{
+    for (int i = 0; i < mc_op_count(); i++) {
+        CHECK(mc_op_find(mc_op_name(i)) == mc_op_at(i), "two ops are called %s", mc_op_name(i));
+    }
+    for (size_t h = 0; h < NELEM(headers); h++) {
+        char path[512], *text = NULL;
+        size_t n;
+        snprintf(path, sizeof path, "%s/../%s", TEST_ROOT, headers[h]);
+        REQUIRE(mc_file_read(path, &text, &n) == MC_OK, "%s", mc_last_error());
+        for (int i = 0; i < mc_op_count(); i++) {
+            const struct mc_op *op = mc_op_at(i);
+            CHECK(!is_public(op) || !declares(text, function_of(op)), "%s has mc_%s already; rename the op's function", headers[h],
+                  function_of(op));
+        }
+        mc_free(text);
+    }
+}

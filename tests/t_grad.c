@@ -1,0 +1,428 @@
+/* t_grad.c: what a gradient is asked for and how: known gradients, constants, disconnected and whole-number
+ * variables, Lop and Rop, and the check by differences itself.  `formulas` brings every op that has a
+ * gradient before the differences. */
+#include "check.h"
+#include "grad/grad.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const world = "input u float64[?]; input v float64[?]; input m float64[3, 4]; input n float64[?, ?]; "
+                                 "input r float64[1, ?]; input c float64[?, 1]; input t float64[2, 3, 4]; input s float64; "
+                                 "input k int64[?]; input b bool[?, ?]; input i int32";
+static const struct { const char *name; int64_t dims[3]; } shapes[] = {
+    { "u", { 4 } }, { "v", { 4 } }, { "m", { 3, 4 } }, { "n", { 3, 4 } }, { "r", { 1, 4 } }, { "c", { 3, 1 } }, { "t", { 2, 3, 4 } },
+    { "s", { 0 } }, { "k", { 3 } }, { "b", { 3, 4 } }, { "i", { 0 } },
+};
+enum { NLEAF = (int)NELEM(shapes) };
+
+struct scene { mc_graph *g; mc_node *leaf[NLEAF]; mc_array *value[NLEAF]; };
+
+static struct scene scene_new(void)
+{
+    struct scene w = { .g = mc_graph_new() };
+    mc_flag_set("floatX", "float64");
+    mc_formula(w.g, world);
+    for (int i = 0; i < NLEAF; i++) {
+        w.leaf[i] = mc_var(w.g, shapes[i].name);
+        w.value[i] = mc_array_new(mc_node_dtype(w.leaf[i]), mc_node_rank(w.leaf[i]), shapes[i].dims);
+        mc_array *a = w.value[i];
+        for (int64_t k = 0; k < mc_array_size(a); k++) {
+            char *to = a->data + k * mc_dtypes[a->dtype].size;
+            mc_is_float(a->dtype) ? mc_store_f64(a->dtype, to, test_uniform(.2, .9)) : mc_store_i64(a->dtype, to, (int64_t)(test_random() % 2));
+        }
+    }
+    for (int64_t k = 0; k < 3; k++) { /* k = 2, 0, 1 */
+        mc_store_i64(MC_INT64, w.value[8]->data + k * 8, (k + 2) % 3);
+    }
+    return w;
+}
+
+static void scene_free(struct scene *w)
+{
+    for (int i = 0; i < NLEAF; i++) {
+        mc_array_unref(&w->value[i]);
+    }
+    mc_graph_free(w->g);
+}
+
+/* y with constants in place of whole-number inputs, and the floats it needs. */
+static mc_node *only_floats(struct scene *w, mc_node *y, mc_node **wrt, mc_array **value, int *n)
+{
+    mc_node *from[NLEAF], *to[NLEAF];
+    size_t count, nfrom = 0;
+    *n = 0;
+    for (int i = 0; i < NLEAF; i++) {
+        if (!mc_is_float(w->leaf[i]->type.dtype)) {
+            from[nfrom] = w->leaf[i];
+            to[nfrom++] = mc_constant(w->g, w->value[i]);
+        }
+    }
+    mc_graph_replace(w->g, (int)nfrom, from, to, 1, &y);
+    mc_node **list = mc_graph_reach(1, &y, &count);
+    for (size_t i = 0; i < count; i++) {
+        for (int k = 0; k < NLEAF; k++) {
+            if (list[i] == w->leaf[k]) {
+                wrt[*n] = list[i];
+                value[(*n)++] = w->value[k];
+            }
+        }
+    }
+    mc_free(list);
+    return y;
+}
+
+static double eval1(struct scene *w, mc_node *y)
+{
+    mc_array *out = NULL;
+    mc_status s = mc_eval(NLEAF, w->leaf, w->value, 1, &y, &out);
+    double v = CHECK(s == MC_OK, "%s %s", mc_last_error(), mc_error(w->g)) ? mc_array_get(out, NULL) : 0;
+    mc_array_unref(&out);
+    return v;
+}
+
+/* ---- every op that has a gradient ---- */
+
+static const char *const formulas[] = {
+    "m + r", "m * c", "r * c", "m / s", "s * u + v", "where(b, m, s)", "u * r", "(r + c) ** 2", "n + m * n", "maximum(r, c)",
+    "cast(cast(m, float32), float64) * m", "m.T * 2", "dimshuffle(t, [2, -1, 0, 1])", "squeeze(r * 2)", "expand_dims(u, 0) * c",
+    "reshape(t, [4, -1])", "reshape(m, n.shape) * n", "flatten(t, ndim=2)", "swapaxes(t, 0, 2)", "transpose(t, axes=[1, 2, 0])",
+    "specify_shape(n, [3, -1])", "shape_padleft(u, 2)", "ravel(m) * 3",
+    "sum(m)", "sum(t, axis=[0, 2])", "sum(t, axis=1, keepdims=True)", "sum(n * n, axis=0)", "prod(m)", "prod(t, axis=1)", "max(m)",
+    "max(t, axis=[1, 2])", "min(m, axis=0)", "min(t, axis=-1, keepdims=True)", "mean(t, axis=0)", "var(m, axis=1)", "std(u)",
+    "norm(m)", "logsumexp(t, axis=1)", "cumsum(t, axis=1)", "cumsum(m)", "cumprod(m, axis=0)", "cumprod(u)",
+    "dot(u, v)", "dot(m, u)", "dot(u, m.T)", "dot(m, n.T)", "dot(s, m)", "dot(m.T, n)", "batched_dot(t, swapaxes(t, 1, 2))",
+    "tensordot(t, m, axes=2)", "outer(u, v)",
+    "stack([u, v, u * v])", "stack([s, s * 2, 1])", "stack([m, n], axis=1)", "join([m, n, r * 2], axis=0)", "concatenate([m, n], axis=1)",
+    "u[1:3]", "u[::-1]", "t[:, 1]", "t[1, ::2, -1]", "m[k]", "m[[0, 2, 2]]", "m[k, :2]", "m[k, k]", "t[:, k, 1]", "u[i]", "m[b]", "m[i, k]",
+    "set_subtensor(u[1:3], v[:2])", "inc_subtensor(m[:, 1], u[:3])", "set_subtensor(m[k], n)", "inc_subtensor(m[[0, 2, 2]], n)", "inc_subtensor(u[[1, 1, 1]], s)",
+    "set_subtensor(m[1], s)", "inc_subtensor(u[k], s)",
+    "alloc(s, [3, 4]) * m", "alloc(u, [3, 4]) * m", "fill(m, s) * m", "softmax(m)", "softmax(t, axis=1)", "logsoftmax(m)", "crossentropy_softmax_1hot(m, k)",
+    "layer_norm(m, u, v)", "sort(u)", "sort(m, axis=0)", "u[argsort(u)]", "permute_row_elements(m, argsort(n)) * n",
+    "grad_clip(m, -100, 100) ** 2", "grad_scale(m, 1) ** 2", "assert_(m, b | ~b) ** 2", "clip(m, 0.4, 0.6)", "triu(m)", "tril(n)",
+};
+
+/* A formula of the list may use an op that is not there; then it is named, unless no op has a gradient by it. */
+TEST(every_gradient_against_differences)
+{
+    for (size_t f = 0; f < NELEM(formulas); f++) {
+        struct scene w = scene_new();
+        mc_node *wrt[NLEAF], *y = mc_formula(w.g, formulas[f]);
+        mc_array *value[NLEAF];
+        double worst;
+        int n;
+        if (CHECK(!mc_is_error(y), "%s: %s", formulas[f], mc_error(w.g))) {
+            y = only_floats(&w, y, wrt, value, &n);
+            CHECK(mc_verify_grad(y, n, wrt, value, &worst) == MC_OK, "%s: %s", formulas[f], mc_last_error());
+        }
+        scene_free(&w);
+    }
+}
+
+TEST(no_gradient_goes_untested)
+{
+    struct scene w = scene_new();
+    static bool seen[512];
+    for (size_t f = 0; f < NELEM(formulas); f++) {
+        mc_node *y = mc_formula(w.g, formulas[f]);
+        size_t count;
+        mc_node **list = mc_graph_reach(1, &y, &count);
+        for (size_t i = 0; i < count; i++) {
+            seen[list[i]->op->flags & OP_LEAF || list[i]->op == &mc_op_item ? 511 : list[i]->op->index] = true;
+        }
+        mc_free(list);
+    }
+    for (int i = 0; mc_op_at(i); i++) {
+        const struct mc_op *op = mc_op_at(i);
+        bool speaks = strcmp(op->name, "print_") == 0; /* not asked for a thousand values: see below */
+        CHECK(seen[i] || !op->grad || speaks, "%s has a gradient, and no formula of this file uses it", op->name);
+    }
+    scene_free(&w);
+}
+
+TEST(gradients_pass_what_is_printed)
+{
+    struct scene w = scene_new();
+    CHECK(eval1(&w, mc_formula(w.g, "grad(print_(s) * 2, s)")) == 2, "%s", mc_error(w.g));
+    scene_free(&w);
+}
+
+/* Second derivatives of a few shapes of graphs: the gradient's own ops must have gradients. */
+TEST(gradients_of_gradients)
+{
+    static const char *const twice[] = {
+        "sum(softmax(m) * n)", "sum(dot(m, n.T) ** 2)", "sum(exp(r * c))", "sum(tanh(dot(m, u)))", "mean(sqr(m[1:, ::2]))",
+        "sum(logsoftmax(m) * n)", "sum(max(m * m, axis=1))", "sum(reshape(t, [6, 4]) ** 3)", "sum(join([m, n]) ** 3)", "sum(m[k] ** 3)",
+        "sum(crossentropy_softmax_1hot(m, k))", "sum(var(m, axis=0))", "prod(u)", "sum(cumsum(u ** 2) ** 2)",
+    };
+    for (size_t f = 0; f < NELEM(twice); f++) {
+        struct scene w = scene_new();
+        mc_node *wrt[NLEAF], *grad[NLEAF], *y = mc_formula(w.g, twice[f]), *sum = NULL;
+        mc_array *value[NLEAF];
+        double worst;
+        int n;
+        if (CHECK(!mc_is_error(y), "%s: %s", twice[f], mc_error(w.g))) {
+            y = only_floats(&w, y, wrt, value, &n);
+            mc_status s = mc_grads(y, n, wrt, grad, NULL);
+            for (int i = 0; s == MC_OK && i < n; i++) { /* the sum of all elements of all gradients, squared */
+                mc_node *one = mc_op(w.g, "sqr", 1, &grad[i], NULL);
+                one = mc_op(w.g, "sum", 1, &one, NULL);
+                sum = sum ? mc_op(w.g, "add", 2, (mc_node *[]){ sum, one }, NULL) : one;
+            }
+            CHECK(s == MC_OK && mc_verify_grad(sum, n, wrt, value, &worst) == MC_OK, "%s twice: %s", twice[f], mc_last_error());
+        }
+        scene_free(&w);
+    }
+}
+
+/* ---- what is asked for ---- */
+
+TEST(shapes_and_dtypes_of_gradients)
+{
+    static const struct { const char *cost, *wrt; } row[] = {
+        { "sum(m + r)", "r" }, { "sum(m * c)", "c" }, { "sum(m) * s", "s" }, { "sum(cast(m, float32))", "m" }, { "sum(u * r)", "u" },
+        { "sum(m * 2)", "m" }, { "max(t)", "t" }, { "sum(r * r)", "r" }, { "sum(c.T * 1)", "c" }, { "mean(r)", "r" },
+    };
+    for (size_t i = 0; i < NELEM(row); i++) {
+        struct scene w = scene_new();
+        mc_node *x = mc_var(w.g, row[i].wrt), *d = mc_grad(mc_formula(w.g, row[i].cost), x);
+        CHECK(d->type.dtype == x->type.dtype && d->type.rank == x->type.rank, "%s by %s: %s", row[i].cost, row[i].wrt, mc_error(w.g));
+        for (int k = 0; k < x->type.rank; k++) {
+            CHECK(x->type.dims[k] != 1 || d->type.dims[k] == 1, "%s by %s: axis %d no longer broadcasts", row[i].cost, row[i].wrt, k);
+        }
+        scene_free(&w);
+    }
+}
+
+TEST(an_intermediate_node_can_be_asked_for)
+{
+    struct scene w = scene_new();
+    mc_formula(w.g, "h = tanh(u); cost = sum(h * h * v); dh = grad(cost, h); want = 2 * h * v");
+    CHECK(fabs(eval1(&w, mc_formula(w.g, "sum(abs(dh - want))"))) < 1e-14, "%s", mc_error(w.g));
+    CHECK(eval1(&w, mc_formula(w.g, "grad(cost, cost)")) == 1, "a cost by itself");
+    mc_formula(w.g, "both = grad(cost, [u, h])[0] - grad(cost, u)");
+    CHECK(eval1(&w, mc_formula(w.g, "sum(abs(both))")) == 0, "%s", mc_error(w.g));
+    scene_free(&w);
+}
+
+/* Three functions, as layers are timed: forward, to the inputs, to the weights. */
+TEST(known_gradients_in_place_of_a_cost)
+{
+    struct scene w = scene_new();
+    mc_node *y = mc_formula(w.g, "y = dot(m, n.T)"), *g = mc_formula(w.g, "m[:, 0:3] * 2"), *wrt[2] = { mc_var(w.g, "m"), mc_var(w.g, "n") };
+    mc_node *d[2];
+    mc_grad_spec spec = { .known = &y, .known_grad = &g, .nknown = 1 };
+    CHECK(mc_grads(NULL, 2, wrt, d, &spec) == MC_OK, "%s", mc_last_error());
+    mc_name(d[0], "dm");
+    mc_name(d[1], "dn");
+    CHECK(eval1(&w, mc_formula(w.g, "sum(abs(dm - dot(m[:, 0:3] * 2, n)))")) < 1e-13, "%s", mc_error(w.g));
+    CHECK(eval1(&w, mc_formula(w.g, "sum(abs(dn - dot((m[:, 0:3] * 2).T, m)))")) < 1e-13, "%s", mc_error(w.g));
+
+    /* with a cost as well, a known gradient replaces what the cost would send */
+    mc_node *cost = mc_formula(w.g, "h = u * 3; cost = sum(h * v) + sum(u)"), *h = mc_var(w.g, "h"), *u = mc_var(w.g, "u"),
+            *ten = mc_formula(w.g, "10 + 0 * u");
+    CHECK(mc_grads(cost, 1, &u, d, &(mc_grad_spec){ .known = &h, .known_grad = &ten, .nknown = 1 }) == MC_OK, "%s", mc_last_error());
+    CHECK(fabs(eval1(&w, d[0]) - 31) < 1e-13, "%g", eval1(&w, d[0]));
+    scene_free(&w);
+}
+
+TEST(constants_on_demand)
+{
+    struct scene w = scene_new();
+    mc_node *cost = mc_formula(w.g, "h = u * 3; cost = sum(h * u)"), *h = mc_var(w.g, "h"), *u = mc_var(w.g, "u"), *d;
+    CHECK(mc_grads(cost, 1, &u, &d, &(mc_grad_spec){ .consider_constant = &h, .nconstant = 1 }) == MC_OK, "%s", mc_last_error());
+    mc_name(d, "d");
+    CHECK(eval1(&w, mc_formula(w.g, "sum(abs(d - 3 * u))")) < 1e-14, "h was not constant");
+    CHECK(eval1(&w, mc_formula(w.g, "sum(abs(grad(sum(consider_constant(u) * u), u) - u))")) < 1e-14, "%s", mc_error(w.g));
+    CHECK(mc_grads(cost, 1, &h, &d, &(mc_grad_spec){ .consider_constant = &h, .nconstant = 1 }) == MC_EGRAD, "a constant has a gradient");
+    scene_free(&w);
+}
+
+TEST(disconnected_variables)
+{
+    static const struct { const char *cost, *wrt; bool connected; } row[] = {
+        { "sum(u)", "v", false },
+        { "sum(u * v.shape[0])", "v", false },       /* the size is no matter of the elements */
+        { "sum(m[k])", "k", false },                 /* neither is an index */
+        { "sum(where(b, m, n))", "b", false },
+        { "sum(u * (v > 0.5))", "v", false },
+        { "sum(consider_constant(u) * 2)", "u", false },
+        { "sum(u) * i", "i", true },                 /* a whole number takes part, but has gradient zero */
+        { "sum(cast(k, float64))", "k", true },
+        { "sum(floor(u))", "u", true },
+        { "sum(m * sgn(u))", "u", true },
+        { "sum(cast(cast(u, int64), float64))", "u", true },
+    };
+    for (size_t r = 0; r < NELEM(row); r++) {
+        struct scene w = scene_new();
+        mc_node *cost = mc_formula(w.g, row[r].cost), *x = mc_var(w.g, row[r].wrt), *d = mc_grad(cost, x);
+        struct mc_str want = { 0 };
+        mc_str_addf(&want, "the cost does not depend on %s", row[r].wrt);
+        CHECK(mc_is_error(d) == !row[r].connected, "%s by %s: %s", row[r].cost, row[r].wrt, mc_error(w.g));
+        CHECK(row[r].connected || (mc_graph_status(w.g) == MC_EGRAD && strstr(mc_error(w.g), want.s)), "%s", mc_error(w.g));
+        mc_graph_clear_error(w.g);
+        mc_str_free(&want);
+        CHECK(mc_grads(cost, 1, &x, &d, &(mc_grad_spec){ .disconnected = MC_DISCONNECTED_ZERO }) == MC_OK, "%s", mc_last_error());
+        CHECK(mc_is_float(d->type.dtype) && d->type.rank == x->type.rank, "the zeros are %s", mc_dtype_name(d->type.dtype));
+        mc_node *sum = mc_op(w.g, "sum", 1, (mc_node *[]){ mc_op(w.g, "abs", 1, &d, NULL) }, NULL);
+        CHECK(eval1(&w, sum) == 0, "%s by %s is not zero", row[r].cost, row[r].wrt);
+        scene_free(&w);
+    }
+}
+
+TEST(zero_gradients_have_the_shape_of_their_variable)
+{
+    struct scene w = scene_new();
+    mc_node *n = mc_var(w.g, "n"), *d;
+    mc_grads(mc_formula(w.g, "sum(floor(n))"), 1, &n, &d, NULL);
+    mc_array *out = NULL;
+    CHECK(mc_eval(NLEAF, w.leaf, w.value, 1, &d, &out) == MC_OK, "%s", mc_last_error());
+    CHECK(out && out->rank == 2 && out->dims[0] == 3 && out->dims[1] == 4, "another shape");
+    mc_array_unref(&out);
+    scene_free(&w);
+}
+
+TEST(wrong_demands)
+{
+    static const struct { const char *cost, *wrt; mc_status status; const char *says; } row[] = {
+        { "m", "m", MC_EGRAD, "the cost must be a float scalar, not float64[3, 4]; take its sum or mean" },
+        { "sum(k)", "k", MC_EGRAD, "the cost must be a float scalar, not int64" },
+        { "s > 0", "s", MC_EGRAD, "the cost must be a float scalar, not bool" },
+        { "sum(tri_gamma(u))", "u", MC_EGRAD, "tri_gamma has no gradient by its argument 1: tri_gamma(u)" },
+        { "sum(max_and_argmax(m, axis=0)[0])", "max_and_argmax", MC_ESYNTAX, "there is no variable 'max_and_argmax'" },
+    };
+    for (size_t r = 0; r < NELEM(row); r++) {
+        struct scene w = scene_new();
+        struct mc_str text = { 0 };
+        mc_str_addf(&text, "grad(%s, %s)", row[r].cost, row[r].wrt);
+        CHECK(mc_is_error(mc_formula(w.g, text.s)) && mc_graph_status(w.g) == row[r].status, "%s: %d", text.s, (int)mc_graph_status(w.g));
+        CHECK(strstr(mc_error(w.g), row[r].says), "%s says: %s", text.s, mc_error(w.g));
+        CHECK(strchr(mc_error(w.g), '^'), "no caret: %s", mc_error(w.g));
+        mc_str_free(&text);
+        scene_free(&w);
+    }
+    struct scene w = scene_new();
+    mc_node *m = mc_var(w.g, "m"), *u = mc_var(w.g, "u"), *k = mc_var(w.g, "k"), *d;
+    CHECK(mc_grads(NULL, 1, &m, &d, NULL) == MC_EARG && strstr(mc_last_error(), "neither a cost nor"), "%s", mc_last_error());
+    CHECK(mc_grads(NULL, 1, &m, &d, &(mc_grad_spec){ .known = &m, .known_grad = &u, .nknown = 1 }) == MC_EGRAD &&
+              strstr(mc_last_error(), "rank 1"), "%s", mc_last_error());
+    CHECK(mc_grads(NULL, 1, &m, &d, &(mc_grad_spec){ .known = &k, .known_grad = &k, .nknown = 1 }) == MC_EGRAD, "%s", mc_last_error());
+    mc_node *pair = mc_formula(w.g, "max_and_argmax(m, axis=0)"), *cost = mc_formula(w.g, "sum(m)");
+    CHECK(mc_grads(cost, 1, &pair, &d, NULL) == MC_EARG && strstr(mc_last_error(), "is a tuple"), "%s", mc_last_error());
+    CHECK(mc_is_error(d), "an error gives a gradient");
+    scene_free(&w);
+}
+
+/* ---- Lop and Rop ---- */
+
+static mc_array *matrix_of(struct scene *w, mc_node *y)
+{
+    mc_array *out = NULL;
+    CHECK(mc_eval(NLEAF, w->leaf, w->value, 1, &y, &out) == MC_OK, "%s %s", mc_last_error(), mc_error(w->g));
+    return out;
+}
+
+/* <Lop(f, x, a), b> = <a, Rop(f, x, b)>, and Rop is what differences along b say. */
+TEST(Lop_and_Rop_are_adjoint)
+{
+    static const char *const functions[] = {
+        "tanh(m) * u", "dot(m, n.T)", "softmax(m)", "reshape(m, [4, 3]) ** 2", "sum(m, axis=0)", "m[k] * 2", "m[:, ::2]", "exp(sum(m))",
+        "join([m, n], axis=1)", "m / sum(m, axis=1, keepdims=True)", "3 * m", "floor(m) + m", "where(b, m, n * m)",
+    };
+    for (size_t f = 0; f < NELEM(functions); f++) {
+        struct scene w = scene_new();
+        mc_node *x = mc_var(w.g, "m"), *b = mc_var(w.g, "n"), *y = mc_name(mc_formula(w.g, functions[f]), "y");
+        mc_node *a = mc_name(mc_formula(w.g, "cos(y * 3)"), "a");
+        mc_node *l = mc_Lop(y, x, a), *r = mc_Rop(y, x, b);
+        if (CHECK(mc_graph_status(w.g) == MC_OK, "%s: %s", functions[f], mc_error(w.g))) {
+            mc_name(l, "l");
+            mc_name(r, "right");
+            double left = eval1(&w, mc_formula(w.g, "sum(l * n)")), right = eval1(&w, mc_formula(w.g, "sum(a * right)"));
+            CHECK(fabs(left - right) < 1e-12 * fmax(1, fabs(left)), "%s: %.17g and %.17g", functions[f], left, right);
+
+            mc_node *up = y, *down = y, *moved[2] = { mc_formula(w.g, "m + 1e-6 * n"), mc_formula(w.g, "m - 1e-6 * n") };
+            mc_graph_replace(w.g, 1, &x, &moved[0], 1, &up);
+            mc_graph_replace(w.g, 1, &x, &moved[1], 1, &down);
+            mc_name(up, "up");
+            mc_name(down, "down");
+            double off = eval1(&w, mc_formula(w.g, "max(abs((up - down) / 2e-6 - right))"));
+            CHECK(off < 1e-8 * fmax(1, fabs(right)), "%s: Rop is off by %g", functions[f], off);
+            mc_array *shape = matrix_of(&w, r), *like = matrix_of(&w, y);
+            CHECK(shape && like && mc_dims_equal(shape->rank, shape->dims, like->rank, like->dims), "%s: Rop has another shape", functions[f]);
+            mc_array_unref(&shape);
+            mc_array_unref(&like);
+        }
+        scene_free(&w);
+    }
+}
+
+TEST(Rop_leaves_no_trace)
+{
+    struct scene w = scene_new();
+    mc_node *r = mc_Rop(mc_formula(w.g, "reshape(tanh(n), [-1]) * 2"), mc_var(w.g, "n"), mc_var(w.g, "m"));
+    size_t count;
+    mc_node **list = mc_graph_reach(1, &r, &count);
+    for (size_t i = 0; i < count; i++) {
+        CHECK(list[i]->op != &mc_op_input || list[i]->name, "an input without a name is left in it");
+    }
+    CHECK(!mc_is_error(r) && count > 3, "%s", mc_error(w.g));
+    mc_free(list);
+    CHECK(mc_is_error(mc_Rop(mc_var(w.g, "u"), mc_var(w.g, "v"), mc_var(w.g, "v"))) && mc_graph_status(w.g) == MC_EGRAD, "%s", mc_error(w.g));
+    scene_free(&w);
+}
+
+/* ---- the check itself must be able to fail ---- */
+
+TEST(verify_grad_finds_a_wrong_gradient)
+{
+    struct scene w = scene_new();
+    mc_node *m = mc_var(w.g, "m");
+    double worst = 0;
+    /* consider_constant makes the gradient wrong on purpose: d(m * const(m)) = m, where differences say 2 m */
+    mc_node *y = mc_formula(w.g, "m * consider_constant(m)");
+    CHECK(mc_verify_grad(y, 1, &m, &w.value[2], &worst) == MC_ECHECK, "not found");
+    CHECK(worst > 0.2 && strstr(mc_last_error(), "by m[") && strstr(mc_last_error(), "(wrt 1)"), "%g: %s", worst, mc_last_error());
+    y = mc_formula(w.g, "m * m + floor(m * 3 - 7)");
+    CHECK(mc_verify_grad(y, 1, &m, &w.value[2], &worst) == MC_OK && worst < 1e-6, "%g: %s", worst, mc_last_error());
+    CHECK(mc_verify_grad(mc_formula(w.g, "2 * consider_constant(m)"), 1, &m, &w.value[2], &worst) == MC_EGRAD, "%s", mc_last_error());
+    CHECK(mc_verify_grad(y, 1, &m, &w.value[0], &worst) == MC_ETYPE, "%s", mc_last_error());
+    CHECK(mc_verify_grad(mc_formula(w.g, "m * u"), 1, &m, &w.value[2], &worst) == MC_EARG && strstr(mc_last_error(), "'u'"), "%s",
+          mc_last_error());
+    scene_free(&w);
+}
+
+TEST(verify_grad_in_narrow_floats)
+{
+    for (mc_dtype d = MC_FLOAT16; d <= MC_FLOAT32; d++) {
+        mc_graph *g = mc_graph_new();
+        mc_node *x = mc_input(g, "x", d, 2), *y = mc_formula(g, "softmax(tanh(x) * 2)"), *bad = mc_formula(g, "exp(x) * consider_constant(x)");
+        mc_array *a = mc_array_new(d, MC_SHAPE(3, 3));
+        double worst;
+        for (int64_t i = 0; i < 9; i++) {
+            mc_array_set(a, (int64_t[]){ i / 3, i % 3 }, test_uniform(-1, 1));
+        }
+        CHECK(mc_verify_grad(y, 1, &x, &a, &worst) == MC_OK, "%s: %s", mc_dtype_name(d), mc_last_error());
+        CHECK(mc_verify_grad(bad, 1, &x, &a, &worst) == MC_ECHECK, "%s: %g", mc_dtype_name(d), worst);
+        mc_array_unref(&a);
+        mc_graph_free(g);
+    }
+}
+
+TEST(a_failed_allocation_while_verifying)
+{
+    mc_op_find("add"); /* the table of ops is made once, before */
+    ALLOC_FAIL_LOOP {
+        mc_graph *g = mc_graph_new();
+        mc_array *a = mc_array_from(MC_FLOAT32, MC_SHAPE(2), (float[]){ .5f, -.5f });
+        if (g && a) {
+            mc_node *x = mc_input(g, "x", MC_FLOAT32, 1), *y = mc_formula(g, "softmax(x) * x");
+            double worst;
+            mc_status s = mc_verify_grad(y, 1, &x, &a, &worst);
+            CHECK(s == MC_OK || ALLOC_FAILED, "%s", mc_last_error());
+        }
+        CHECK((g && a) || ALLOC_FAILED, "%s", mc_last_error());
+        mc_array_unref(&a);
+        mc_graph_free(g);
+    }
+}

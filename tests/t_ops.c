@@ -1,0 +1,768 @@
+/* t_ops.c: the tables of ops, tested from the tables.  A new row of ops.def is tested by being there:
+ * every dtype against the widest, every layout and broadcast against plain arrays, special values,
+ * first and second derivatives against differences.  A new row of formulas.def is called with matrices
+ * unless a row of `calls` says how.
+ *
+ * `oracles` holds each scalar op a second time, in long double, written independently. */
+#include "check.h"
+#include "op/op.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define EACH_SCALAR(op)                                                                            \
+    for (const struct mc_op *op = NULL; !op;)                                                      \
+        for (int row_ = 0; (op = mc_op_at(row_)) && op->arity; row_++)
+
+/* ---- making arrays and calling ops ---- */
+
+static double pick(mc_dtype d, double lo, double hi)
+{
+    double v = test_uniform(lo, hi);
+    if (mc_dtypes[d].kind == KIND_UINT) {
+        v = fabs(v);
+    }
+    return d == MC_BOOL ? (double)(test_random() & 1) : mc_is_float(d) ? v : rint(v);
+}
+
+static mc_array *sample(mc_dtype d, int rank, const int64_t *dims, double lo, double hi)
+{
+    mc_array *a = mc_array_new(d, rank, dims);
+    for (int64_t i = 0; a && i < mc_array_size(a); i++) {
+        double v = pick(d, lo, hi);
+        mc_is_float(d) ? mc_store_f64(d, a->data + i * mc_dtypes[d].size, v)
+                       : mc_store_i64(d, a->data + i * mc_dtypes[d].size, (int64_t)v);
+    }
+    return a;
+}
+
+/* The dtype that operand k has when the op is called on d. */
+static mc_dtype operand(const struct mc_op *op, int k, mc_dtype d)
+{
+    return op->typing == TYPE_WHERE && k == 0 ? MC_BOOL : d;
+}
+
+static bool takes(const struct mc_op *op, mc_dtype d)
+{
+    bool no_bool = strcmp(op->name, "sub") == 0 || strcmp(op->name, "neg") == 0;
+    return !(op->typing == TYPE_BITS && mc_is_float(d)) && !(no_bool && d == MC_BOOL);
+}
+
+static mc_dtype result_dtype(const struct mc_op *op, mc_dtype d)
+{
+    switch (op->typing) {
+    case TYPE_BOOL: return MC_BOOL;
+    case TYPE_INT64: return MC_INT64;
+    case TYPE_FLOAT: return mc_is_float(d) ? d : mc_dtype_to_float(d);
+    case TYPE_DIV: return mc_is_float(d) ? d : mc_dtype_floatX();
+    default: return d;
+    }
+}
+
+/* The op on arrays; sizes of 1 are promised, so they broadcast. */
+static mc_array *apply(const struct mc_op *op, mc_array *const *in)
+{
+    mc_graph *g = mc_graph_new();
+    mc_node *leaf[3], *y;
+    mc_array *out = NULL;
+    for (int i = 0; i < op->arity; i++) {
+        char name[2] = { (char)('a' + i), 0 };
+        leaf[i] = mc_input_sized(g, name, in[i]->dtype, in[i]->rank, in[i]->dims);
+    }
+    y = mc_op(g, op->name, op->arity, leaf, NULL);
+    if (CHECK(g->status == MC_OK, "%s: %s", op->name, mc_error(g))) {
+        mc_status s = mc_eval(op->arity, leaf, in, 1, &y, &out);
+        CHECK(s == MC_OK, "%s: %s", op->name, mc_last_error());
+    }
+    mc_graph_free(g);
+    return out;
+}
+
+static void drop(mc_array **a, int n)
+{
+    for (int i = 0; i < n; i++) {
+        mc_array_unref(&a[i]);
+    }
+}
+
+static double at(const mc_array *a, int64_t i) /* of a C-ordered array */
+{
+    return mc_load_f64(a->dtype, a->data + i * mc_dtypes[a->dtype].size);
+}
+
+static bool near(double a, double b, double tol)
+{
+    return a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= tol * fmax(1, fabs(b));
+}
+
+/* ---- a second opinion ---- */
+
+typedef long double real;
+static real psi(real x)
+{
+    real s = 0;
+    for (int k = 0; k < 60; k++) {
+        s -= 1 / (x + k);
+    }
+    x += 60;
+    real q = 1 / (x * x);
+    return s + logl(x) - 1 / (2 * x) - q / 12 + q * q / 120 - q * q * q / 252;
+}
+static real tri_gamma(real x)
+{
+    real s = 0;
+    for (int k = 0; k < 60; k++) {
+        s += 1 / ((x + k) * (x + k));
+    }
+    x += 60;
+    real q = 1 / (x * x);
+    return s + 1 / x + q / 2 + q / (6 * x) - q * q / (30 * x) + q * q * q / (42 * x);
+}
+static real sign(real a) { return isnan(a) ? a : (real)((a > 0) - (a < 0)); }
+
+#define ORACLES(X)                                                                                 \
+    X(add, a + b) X(sub, a - b) X(mul, a * b) X(true_div, a / b)                                   \
+    X(int_div, floorl(a / b)) X(mod, a - b * floorl(a / b)) X(pow, powl(a, b))                     \
+    X(neg, -a) X(abs, fabsl(a)) X(sqr, a * a) X(sqrt, sqrtl(a)) X(reciprocal, 1 / a)               \
+    X(maximum, isnan(a) || isnan(b) ? (real)NAN : fmaxl(a, b))                                     \
+    X(minimum, isnan(a) || isnan(b) ? (real)NAN : fminl(a, b))                                     \
+    X(clip, a < b ? b : a > c ? c : a) X(sgn, sign(a))                                             \
+    X(lt, a < b) X(le, a <= b) X(gt, a > b) X(ge, a >= b) X(eq, a == b) X(neq, a != b)             \
+    X(isnan, isnan(a) != 0) X(isinf, isinf(a) != 0) X(where, a != 0 ? b : c)                       \
+    X(exp, expl(a)) X(exp2, exp2l(a)) X(expm1, expm1l(a)) X(log, logl(a)) X(log2, log2l(a))        \
+    X(log10, log10l(a)) X(log1p, log1pl(a))                                                        \
+    X(floor, floorl(a)) X(ceil, ceill(a)) X(trunc, truncl(a)) X(round, rintl(a))                   \
+    X(round_half_away, roundl(a))                                                                  \
+    X(sin, sinl(a)) X(cos, cosl(a)) X(tan, tanl(a)) X(arcsin, asinl(a)) X(arccos, acosl(a))        \
+    X(arctan, atanl(a)) X(arctan2, atan2l(a, b)) X(sinh, sinhl(a)) X(cosh, coshl(a))               \
+    X(tanh, tanhl(a)) X(arcsinh, asinhl(a)) X(arccosh, acoshl(a)) X(arctanh, atanhl(a))            \
+    X(deg2rad, a * 3.14159265358979323846264338L / 180)                                            \
+    X(rad2deg, a * 180 / 3.14159265358979323846264338L)                                            \
+    X(erf, erfl(a)) X(erfc, erfcl(a)) X(gammaln, lgammal(a))                                       \
+    X(sigmoid, a < 0 ? expl(a) / (1 + expl(a)) : 1 / (1 + expl(-a)))                               \
+    X(softplus, isnan(a) ? a : fmaxl(a, 0) + log1pl(expl(-fabsl(a))))                              \
+    X(xlogx, a == 0 ? 0 : a * logl(a)) X(xlogy0, a == 0 ? 0 : a * logl(b))
+#define ORACLE(name, e)                                                                            \
+    static real oracle_##name(real a, real b, real c)                                              \
+    {                                                                                              \
+        (void)a, (void)b, (void)c;                                                                 \
+        return e;                                                                                  \
+    }
+ORACLES(ORACLE)
+#define SERIES(X) X(psi, psi(a)) X(tri_gamma, tri_gamma(a)) /* for positive arguments only */
+SERIES(ORACLE)
+#define ORACLE_ROW(name, e) { #name, oracle_##name, true },
+#define SERIES_ROW(name, e) { #name, oracle_##name, false },
+static const struct oracle { const char *name; real (*f)(real, real, real); bool everywhere; } oracles[] = {
+    ORACLES(ORACLE_ROW) SERIES(SERIES_ROW)
+};
+
+static const struct oracle *oracle_of(const struct mc_op *op)
+{
+    for (size_t i = 0; i < NELEM(oracles); i++) {
+        if (strcmp(oracles[i].name, op->name) == 0) {
+            return &oracles[i];
+        }
+    }
+    return NULL;
+}
+
+TEST(every_oracle_is_of_an_op)
+{
+    for (size_t i = 0; i < NELEM(oracles); i++) {
+        CHECK(mc_op_scalar(oracles[i].name), "there is no scalar op %s", oracles[i].name);
+    }
+}
+
+TEST(scalar_ops_agree_with_the_oracles)
+{
+    EACH_SCALAR(op) {
+        const struct oracle *o = oracle_of(op);
+        mc_array *in[3], *y;
+        for (int i = 0; i < op->arity; i++) {
+            in[i] = sample(operand(op, i, MC_FLOAT64), MC_SHAPE(300), op->lo, op->hi);
+        }
+        if (o && (y = apply(op, in))) {
+            for (int64_t i = 0; i < 300; i++) {
+                double a = at(in[0], i), b = op->arity > 1 ? at(in[1], i) : 0, c = op->arity > 2 ? at(in[2], i) : 0;
+                double want = (double)o->f(a, b, c);
+                CHECK(near(at(y, i), want, 1e-14), "%s(%.17g, %.17g, %.17g) is %.17g, not %.17g", op->name, a, b, c, at(y, i), want);
+            }
+            mc_array_unref(&y);
+        }
+        drop(in, op->arity);
+    }
+    CHECK(NELEM(oracles) > 50, "%d", (int)NELEM(oracles));
+}
+
+/* ---- special values ---- */
+
+static const double odd[] = { (double)NAN, (double)INFINITY, -(double)INFINITY, 0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, 1e30, -1e30, 1e-30 };
+enum { NODD = (int)NELEM(odd) };
+
+/* All pairs and triples of odd values, one operand after the other. */
+static void odd_operands(const struct mc_op *op, mc_dtype d, mc_array **in)
+{
+    int64_t n = NODD * NODD * NODD;
+    for (int k = 0; k < op->arity; k++) {
+        in[k] = mc_array_new(operand(op, k, d), 1, &n);
+        for (int64_t i = 0; i < n; i++) {
+            double v = odd[k == 0 ? i % NODD : k == 1 ? i / NODD % NODD : i / NODD / NODD];
+            mc_store_f64(in[k]->dtype, in[k]->data + i * mc_dtypes[in[k]->dtype].size, v);
+        }
+    }
+}
+
+TEST(special_values)
+{
+    EACH_SCALAR(op) {
+        const struct oracle *o = oracle_of(op);
+        mc_array *in[3], *y;
+        if (op->typing == TYPE_BITS || !o || !o->everywhere || op->typing == TYPE_INT64) {
+            continue;
+        }
+        odd_operands(op, MC_FLOAT64, in);
+        y = apply(op, in);
+        for (int64_t i = 0; y && i < mc_array_size(y); i++) {
+            double a = at(in[0], i), b = op->arity > 1 ? at(in[1], i) : 0, c = op->arity > 2 ? at(in[2], i) : 0;
+            double want = (double)o->f(a, b, c), have = at(y, i);
+            bool ok = near(have, want, 1e-13) || fabs(have - want) <= 1e-13 * fabs(want);
+            CHECK(ok || fabs(a) == 1e30, "%s(%g, %g, %g) is %g, not %g", op->name, a, b, c, have, want);
+        }
+        mc_array_unref(&y);
+        drop(in, op->arity);
+    }
+}
+
+/* What is NaN or infinite in float64 is so in float32. */
+TEST(special_values_are_the_same_in_every_float)
+{
+    EACH_SCALAR(op) {
+        mc_array *in[3], *wide[3], *y, *w;
+        if (op->typing == TYPE_BITS || op->typing == TYPE_INT64) {
+            continue;
+        }
+        odd_operands(op, MC_FLOAT32, in);
+        odd_operands(op, MC_FLOAT64, wide);
+        y = apply(op, in);
+        w = apply(op, wide);
+        for (int64_t i = 0; y && w && i < mc_array_size(y); i++) {
+            bool huge = false;
+            for (int k = 0; k < op->arity; k++) {
+                double v = fabs(at(wide[k], i));
+                huge |= v == 1e30 || v == 1e-30;
+            }
+            CHECK(huge || near(at(y, i), at(w, i), 1e-5), "%s: %g in float32, %g in float64 of %g, %g", op->name, at(y, i), at(w, i),
+                  at(wide[0], i), op->arity > 1 ? at(wide[1], i) : 0);
+        }
+        mc_array_unref(&y);
+        mc_array_unref(&w);
+        drop(in, op->arity);
+        drop(wide, op->arity);
+    }
+}
+
+/* ---- dtypes ---- */
+
+/* Each dtype computes what the widest of its class computes, rounded or wrapped. */
+TEST(every_op_in_every_dtype)
+{
+    EACH_SCALAR(op) {
+        for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
+            mc_dtype wide = mc_is_float(d) || op->typing == TYPE_FLOAT || op->typing == TYPE_DIV ? MC_FLOAT64
+                            : mc_dtypes[d].kind == KIND_UINT ? MC_UINT64 : d == MC_BOOL ? MC_BOOL : MC_INT64;
+            mc_array *in[3], *big[3], *y, *w;
+            if (!takes(op, d)) {
+                continue;
+            }
+            for (int i = 0; i < op->arity; i++) {
+                in[i] = sample(operand(op, i, d), MC_SHAPE(60), op->lo, op->hi);
+                big[i] = mc_array_cast(in[i], operand(op, i, wide));
+            }
+            y = apply(op, in);
+            w = apply(op, big);
+            mc_dtype want = result_dtype(op, d);
+            if (y && w && CHECK(y->dtype == want, "%s of %s is %s", op->name, mc_dtype_name(d), mc_dtype_name(y->dtype))) {
+                mc_array *r = mc_array_cast(w, want);
+                double eps = mc_dtypes[want].eps;
+                for (int64_t i = 0; i < 60; i++) {
+                    bool ok = eps > 0 ? near(at(y, i), at(w, i), 4 * eps)
+                                      : memcmp(y->data + i * mc_dtypes[want].size, r->data + i * mc_dtypes[want].size,
+                                               mc_dtypes[want].size) == 0;
+                    CHECK(ok, "%s(%g, %g) in %s is %.9g, not %.9g", op->name, at(in[0], i), op->arity > 1 ? at(in[1], i) : 0,
+                          mc_dtype_name(d), at(y, i), at(w, i));
+                }
+                mc_array_unref(&r);
+            }
+            mc_array_unref(&y);
+            mc_array_unref(&w);
+            drop(in, op->arity);
+            drop(big, op->arity);
+        }
+    }
+}
+
+TEST(dtypes_that_do_not_fit)
+{
+    static const struct { const char *op; mc_dtype d; } wrong[] = {
+        { "and_", MC_FLOAT32 }, { "invert", MC_FLOAT64 }, { "xor", MC_FLOAT16 }, { "sub", MC_BOOL }, { "neg", MC_BOOL },
+    };
+    for (size_t i = 0; i < NELEM(wrong); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_node *in[2] = { mc_input(g, "a", wrong[i].d, 1), mc_input(g, "b", wrong[i].d, 1) };
+        mc_node *y = mc_op(g, wrong[i].op, mc_op_scalar(wrong[i].op)->arity, in, NULL);
+        CHECK(mc_is_error(y) && mc_graph_status(g) == MC_ETYPE, "%s of %s is allowed", wrong[i].op, mc_dtype_name(wrong[i].d));
+        CHECK(strncmp(mc_error(g), wrong[i].op, strlen(wrong[i].op)) == 0, "%s", mc_error(g));
+        mc_graph_free(g);
+    }
+}
+
+/* Whole numbers at the ends of their range: what C leaves undefined is defined here. */
+TEST(whole_numbers_at_the_edge)
+{
+    static const struct { const char *op; int64_t a, b, want; } row[] = {
+        { "add", INT64_MAX, 1, INT64_MIN },  { "sub", INT64_MIN, 1, INT64_MAX },  { "mul", INT64_MAX, 2, -2 },
+        { "int_div", 7, 0, 0 },              { "mod", 7, 0, 0 },                  { "int_div", INT64_MIN, -1, INT64_MIN },
+        { "mod", INT64_MIN, -1, 0 },         { "int_div", -7, 2, -4 },            { "mod", -7, 2, 1 },
+        { "int_div", 7, -2, -4 },            { "mod", 7, -2, -1 },                { "int_div", -6, 3, -2 },
+        { "mod", -6, 3, 0 },                 { "pow", -3, 3, -27 },               { "pow", 2, 62, INT64_C(1) << 62 },
+        { "pow", 0, 0, 1 },                  { "maximum", INT64_MIN, -1, -1 },    { "minimum", INT64_MAX, 1, 1 },
+        { "abs", INT64_MIN, 0, INT64_MIN },  { "neg", INT64_MIN, 0, INT64_MIN },  { "xor", -1, 1, -2 },
+    };
+    for (size_t i = 0; i < NELEM(row); i++) {
+        mc_array *in[2] = { mc_array_from(MC_INT64, 0, NULL, &row[i].a), mc_array_from(MC_INT64, 0, NULL, &row[i].b) };
+        mc_array *y = apply(mc_op_scalar(row[i].op), in);
+        if (y) {
+            int64_t have = mc_load_i64(MC_INT64, y->data);
+            CHECK(have == row[i].want, "%s(%lld, %lld) is %lld", row[i].op, (long long)row[i].a, (long long)row[i].b, (long long)have);
+        }
+        mc_array_unref(&y);
+        drop(in, 2);
+    }
+}
+
+/* ---- layouts ---- */
+
+static mc_array *view_of(mc_array *a, int how)
+{
+    mc_array *v = NULL;
+    if (how == 0) { /* (4, 3) seen as (3, 4) */
+        v = mc_array_transpose(a, NULL);
+    } else if (how == 1) { /* backwards */
+        v = mc_array_slice(a, 1, 3, 4, -1);
+    } else if (how == 2) { /* every other of 8 */
+        v = mc_array_slice(a, 1, 1, 4, 2);
+    } else { /* one row, three times */
+        v = mc_array_view(a, 2, (int64_t[]){ 3, 4 }, (int64_t[]){ 0, a->strides[1] }, a->data);
+    }
+    return v;
+}
+
+TEST(every_op_on_strided_operands)
+{
+    static const int64_t whole[][2] = { { 4, 3 }, { 3, 4 }, { 3, 8 }, { 1, 4 } };
+    EACH_SCALAR(op) {
+        for (int how = 0; how < 4; how++) {
+            mc_dtype d = op->typing == TYPE_BITS ? MC_INT32 : how & 1 ? MC_FLOAT32 : MC_FLOAT64;
+            mc_array *base[3], *in[3], *plain[3], *y, *w;
+            for (int i = 0; i < op->arity; i++) {
+                int this = (how + i) % 4;
+                base[i] = sample(operand(op, i, d), 2, whole[this], op->lo, op->hi);
+                in[i] = view_of(base[i], this);
+                plain[i] = mc_array_copy(in[i]);
+            }
+            y = apply(op, in);
+            w = apply(op, plain);
+            CHECK(y && w && mc_array_same_bits(y, w), "%s: views of kind %d give other results", op->name, how);
+            mc_array_unref(&y);
+            mc_array_unref(&w);
+            drop(base, op->arity);
+            drop(in, op->arity);
+            drop(plain, op->arity);
+        }
+    }
+}
+
+static const struct { int rank; int64_t dims[2]; } patterns[] = {
+    { 2, { 3, 4 } }, { 2, { 1, 4 } }, { 2, { 3, 1 } }, { 2, { 1, 1 } }, { 1, { 4 } }, { 1, { 1 } }, { 0, { 0 } },
+};
+enum { NPATTERN = (int)NELEM(patterns) };
+
+static mc_array *spread(const mc_array *a, int64_t rows, int64_t cols) /* to a full matrix, in the test's own way */
+{
+    mc_array *m = mc_array_new(a->dtype, MC_SHAPE(rows, cols));
+    size_t size = mc_dtypes[a->dtype].size;
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < cols; j++) {
+            int64_t r = a->rank == 2 && a->dims[0] > 1 ? i : 0, c = a->rank && a->dims[a->rank - 1] > 1 ? j : 0;
+            int64_t from = a->rank == 2 ? r * a->dims[1] + c : c;
+            memcpy(m->data + (size_t)(i * cols + j) * size, a->data + (size_t)from * size, size);
+        }
+    }
+    return m;
+}
+
+TEST(every_op_broadcasts)
+{
+    EACH_SCALAR(op) {
+        int combinations = op->arity == 1 ? NPATTERN : op->arity == 2 ? NPATTERN * NPATTERN : NPATTERN * NPATTERN * NPATTERN;
+        mc_dtype d = op->typing == TYPE_BITS ? MC_INT32 : MC_FLOAT64;
+        for (int p = 0; p < combinations; p++) {
+            mc_array *in[3], *full[3], *y, *w;
+            int64_t rows = 1, cols = 1;
+            int rank = 0;
+            for (int i = 0, q = p; i < op->arity; i++, q /= NPATTERN) {
+                in[i] = sample(operand(op, i, d), patterns[q % NPATTERN].rank, patterns[q % NPATTERN].dims, op->lo, op->hi);
+                rows = MC_MAX(rows, in[i]->rank == 2 ? in[i]->dims[0] : 1);
+                cols = MC_MAX(cols, in[i]->rank ? in[i]->dims[in[i]->rank - 1] : 1);
+                rank = MC_MAX(rank, in[i]->rank);
+            }
+            for (int i = 0; i < op->arity; i++) {
+                full[i] = spread(in[i], rows, cols);
+            }
+            y = apply(op, in);
+            w = apply(op, full);
+            if (y && w && CHECK(y->rank == rank && mc_array_size(y) == rows * cols, "%s: pattern %d gives rank %d, %lld elements",
+                                op->name, p, y->rank, (long long)mc_array_size(y))) {
+                CHECK(memcmp(y->data, w->data, (size_t)mc_array_size(y) * mc_dtypes[y->dtype].size) == 0,
+                      "%s: pattern %d gives other numbers", op->name, p);
+            }
+            mc_array_unref(&y);
+            mc_array_unref(&w);
+            drop(in, op->arity);
+            drop(full, op->arity);
+        }
+    }
+}
+
+TEST(every_op_on_nothing)
+{
+    static const int64_t empty[][2] = { { 0, 4 }, { 3, 0 }, { 0, 0 } };
+    EACH_SCALAR(op) {
+        for (size_t e = 0; e < NELEM(empty); e++) {
+            mc_dtype d = op->typing == TYPE_BITS ? MC_INT32 : MC_FLOAT32;
+            mc_array *in[3], *y;
+            for (int i = 0; i < op->arity; i++) {
+                in[i] = mc_array_new(operand(op, i, d), 2, empty[e]);
+            }
+            y = apply(op, in);
+            CHECK(y && mc_dims_equal(y->rank, y->dims, 2, empty[e]) && y->dtype == result_dtype(op, d), "%s of nothing", op->name);
+            mc_array_unref(&y);
+            drop(in, op->arity);
+        }
+    }
+}
+
+/* Only a promised 1 broadcasts; an axis that turns out to have size 1 does not. */
+TEST(broadcasting_is_what_the_graph_says)
+{
+    mc_graph *g = mc_graph_new();
+    mc_node *x[2] = { mc_input(g, "x", MC_FLOAT32, 2), mc_input(g, "y", MC_FLOAT32, 2) };
+    mc_node *z = mc_op(g, "add", 2, x, NULL);
+    mc_array *v[2] = { mc_array_new(MC_FLOAT32, MC_SHAPE(3, 1)), mc_array_new(MC_FLOAT32, MC_SHAPE(3, 4)) }, *out = NULL;
+    CHECK(mc_eval(2, x, v, 1, &z, &out) == MC_ESHAPE, "it broadcast");
+    CHECK(strstr(mc_last_error(), "declare the size 1"), "%s", mc_last_error());
+    drop(v, 2);
+    mc_graph_free(g);
+}
+
+/* ---- derivatives ---- */
+
+/* y = op(a, b, c) over float inputs; wrt are the operands that can have a gradient. */
+static mc_node *op_over_inputs(mc_graph *g, const struct mc_op *op, mc_dtype d, const int *pattern, mc_node **wrt, mc_array **value,
+                               int *n)
+{
+    mc_node *in[3];
+    *n = 0;
+    for (int i = 0; i < op->arity; i++) {
+        char name[2] = { (char)('a' + i), 0 };
+        int rank = patterns[pattern[i]].rank;
+        mc_array *v = sample(operand(op, i, d), rank, patterns[pattern[i]].dims, op->lo, op->hi);
+        if (mc_is_float(v->dtype)) {
+            in[i] = wrt[*n] = mc_input_sized(g, name, d, rank, v->dims);
+            value[(*n)++] = v;
+        } else {
+            in[i] = mc_constant(g, v);
+            mc_array_unref(&v);
+        }
+    }
+    return mc_op(g, op->name, op->arity, in, NULL);
+}
+
+static bool has_derivative(const struct mc_op *op)
+{
+    for (int i = 0; i < op->arity; i++) {
+        if (op->dx[i] && strcmp(op->dx[i], "!") != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+TEST(every_derivative_against_differences)
+{
+    static const int grid[][3] = { { 0, 0, 0 }, { 1, 2, 0 }, { 6, 0, 1 }, { 0, 4, 6 }, { 3, 2, 2 }, { 2, 6, 6 } };
+    EACH_SCALAR(op) {
+        for (size_t p = 0; has_derivative(op) && p < NELEM(grid); p++) {
+            for (mc_dtype d = MC_FLOAT32; d <= MC_FLOAT64; d++) {
+                mc_graph *g = mc_graph_new();
+                mc_node *wrt[3];
+                mc_array *value[3];
+                double worst = 0;
+                int n;
+                mc_node *y = op_over_inputs(g, op, d, grid[p], wrt, value, &n);
+                CHECK(mc_verify_grad(y, n, wrt, value, &worst) == MC_OK, "%s, pattern %d: %s", op->name, (int)p, mc_last_error());
+                drop(value, n);
+                mc_graph_free(g);
+            }
+        }
+    }
+}
+
+/* The derivative is an expression like any other, so it has derivatives: those of sums of squares of
+ * gradients, where all parts have one. */
+TEST(second_derivatives_against_differences)
+{
+    int done = 0;
+    EACH_SCALAR(op) {
+        mc_graph *g = mc_graph_new();
+        mc_node *wrt[3], *grad[3], *f;
+        mc_array *value[3];
+        double worst = 0;
+        int n;
+        mc_node *y = op_over_inputs(g, op, MC_FLOAT64, (int[]){ 0, 0, 0 }, wrt, value, &n);
+        mc_array *w = sample(MC_FLOAT64, 2, patterns[0].dims, .5, 1.5);
+        mc_node *r = mc_constant(g, w);
+        mc_grad_spec spec = { .known = &y, .known_grad = &r, .nknown = 1, .disconnected = MC_DISCONNECTED_ZERO };
+        if (has_derivative(op) && mc_grads(NULL, n, wrt, grad, &spec) == MC_OK) {
+            f = grad[0];
+            for (int i = 1; i < n; i++) {
+                f = mc_op(g, "add", 2, (mc_node *[]){ f, grad[i] }, NULL);
+            }
+            if (mc_grads(NULL, n, wrt, grad, &(mc_grad_spec){ .known = &f, .known_grad = &r, .nknown = 1,
+                                                              .disconnected = MC_DISCONNECTED_RAISE }) == MC_OK) {
+                CHECK(mc_verify_grad(f, n, wrt, value, &worst) == MC_OK, "%s twice: %s", op->name, mc_last_error());
+                done++;
+            }
+        }
+        drop(value, n);
+        mc_array_unref(&w);
+        mc_graph_free(g);
+    }
+    CHECK(done > 25, "only %d ops have second derivatives", done);
+}
+
+TEST(an_op_without_derivative_says_so)
+{
+    EACH_SCALAR(op) {
+        for (int i = 0; i < op->arity; i++) {
+            if (!op->dx[i] || strcmp(op->dx[i], "!") != 0) {
+                continue;
+            }
+            mc_graph *g = mc_graph_new();
+            mc_node *wrt[3];
+            mc_array *value[3];
+            int n;
+            mc_node *y = op_over_inputs(g, op, MC_FLOAT32, (int[]){ 6, 6, 6 }, wrt, value, &n);
+            CHECK(mc_is_error(mc_grad(y, wrt[i])) && mc_graph_status(g) == MC_EGRAD, "%s has a gradient", op->name);
+            CHECK(strstr(mc_error(g), op->name), "%s", mc_error(g));
+            drop(value, n);
+            mc_graph_free(g);
+        }
+    }
+    CHECK(mc_op_scalar("tri_gamma")->dx[0][0] == '!', "tri_gamma has a derivative; another op is to be named here");
+}
+
+/* ---- formulas ---- */
+
+/* How to call a formula: over u (4), v (4), m (3, 4), n (3, 4) in [0.2, 0.9], k int (3) in 0..3, and what
+ * it must equal, written otherwise.  Without a second formula only the gradient is checked. */
+static const struct { const char *call, *same; bool rough; } calls[] = {
+    { "inv(m)", "1 / m" },
+    { "square(m)", "m * m" },
+    { "switch(m > 0.5, m, n)", "where(m > 0.5, m, n)" },
+    { "ceil_intdiv(7 * k, 2)", "(7 * k + 1) // 2", true },
+    { "item(divmod(k + 5, 3), 0) * 3 + item(divmod(k + 5, 3), 1)", "k + 5", true },
+    { "relu(m - 0.5)", "where(m > 0.5, m - 0.5, 0)" },
+    { "relu(m - 0.5, alpha=0.1)", "where(m > 0.5, m - 0.5, 0.1 * (m - 0.5))" },
+    { "elu(m - 0.5, alpha=2)", "where(m > 0.5, m - 0.5, 2 * (exp(m - 0.5) - 1))" },
+    { "selu(m - 0.5)", "1.0507009873554805 * where(m > 0.5, m - 0.5, 1.6732632423543772 * (exp(m - 0.5) - 1))" },
+    { "hard_sigmoid(6 * m - 3)", "minimum(maximum(0.2 * (6 * m - 3) + 0.5, 0), 1)" },
+    { "ultra_fast_sigmoid(m)", NULL },
+    { "abs(ultra_fast_sigmoid(20 * m - 10) - sigmoid(20 * m - 10)) < 0.07", "m < 2", true },
+    { "softsign(m)", "m / (1 + m)" },
+    { "isclose(m, m + 1e-9)", "m < 2", true },
+    { "isclose(m, m + 0.01)", "m > 2", true },
+    { "allclose(m, m)", "eq(1, 1)", true },
+    { "identity(m)", "m" },
+    { "m * second(m, sum(n))", "m * sum(n)" },
+    { "m * fill(m, sum(n))", "m * sum(n)" },
+    { "zeros_like(m)", "m - m", true },
+    { "ones_like(m)", "m / m", true },
+    { "zeros([3, 4], dtype=float64)", "m - m", true },
+    { "ones([3, 4], dtype=float64)", "m / m", true },
+    { "mean(m)", "sum(m) / 12" },
+    { "mean(m, axis=1, keepdims=True)", "sum(m, axis=1, keepdims=True) / 4" },
+    { "var(m, axis=0)", "mean(m * m, axis=0) - mean(m, axis=0) ** 2" },
+    { "var(m, ddof=1)", "(sum(m * m) - 12 * mean(m) ** 2) / 11" },
+    { "std(m, axis=1)", "sqrt(var(m, axis=1))" },
+    { "ptp(m, axis=1)", "-(min(m, axis=1) - max(m, axis=1))" },
+    { "norm(m, axis=1)", "sqrt(sum(m * m, axis=1))" },
+    { "norm(m, ord=1)", "sum(abs(m))" },
+    { "item(max_and_argmax(m, axis=1), 0)", "max(m, axis=1)" },
+    { "item(max_and_argmax(m, axis=1), 1)", "argmax(m, axis=1)", true },
+    { "argmin(m, axis=1)", "argmax(1 / m, axis=1)", true },
+    { "logsumexp(m, axis=1)", "log(sum(exp(m), axis=1))" },
+    { "softmax(m)", "exp(m) / sum(exp(m), axis=1, keepdims=True)" },
+    { "softmax(m, axis=0)", "exp(m) / sum(exp(m), axis=0, keepdims=True)" },
+    { "softmax(u)", "exp(u) / sum(exp(u))" },
+    { "logsoftmax(m)", "log(softmax(m))" },
+    { "logsoftmax(u)", "log(softmax(u))" },
+    { "crossentropy_softmax_1hot(m, k)", "-log(softmax(m))[arange(3), k]" },
+    { "categorical_crossentropy(m, n)", "-sum(n * log(m), axis=1)" },
+    { "crossentropy_1hot(m, k)", "-log(m[arange(3), k])" },
+    { "binary_crossentropy(m, n)", "-n * log(m) - (1 - n) * log(1 - m)" },
+    { "sigmoid_binary_crossentropy(m, n)", "binary_crossentropy(sigmoid(m), n)" },
+    { "softmax_with_bias(m, u)", "softmax(m + expand_dims(u, 0))" },
+    { "ravel(m)", "reshape(m, [12])" },
+    { "outer(u, v)", "dot(reshape(u, [4, 1]), reshape(v, [1, 4]))" },
+    { "eye(3, 4, k=1)", "cast(eq(reshape(arange(3), [3, 1]) + 1, reshape(arange(4), [1, 4])), floatX)", true },
+    { "tri(3, 4)", "1 - cast(reshape(arange(3), [3, 1]) < reshape(arange(4), [1, 4]), floatX)", true },
+    { "tril(m)", "m * tri(3, 4, dtype=float64)" },
+    { "triu(m, k=1)", "m - tril(m)" },
+    { "to_one_hot(k, 4, dtype=float64)", "eye(4, dtype=float64)[k]", true },
+    { "m * zero_grad(n)", NULL, true },
+    { "m * disconnected_grad(n)", NULL, true },
+    { "batch_normalization(m, u, v, 0.5, 2.0)", "(m - 0.5) * u / 2 + v" },
+    { "item(batch_normalization_train(m, expand_dims(u, 0), expand_dims(v, 0)), 0)",
+      "(m - mean(m, axis=0)) / sqrt(var(m, axis=0) + 0.0001) * u + v" },
+    { "item(batch_normalization_train(m, expand_dims(u, 0), expand_dims(v, 0), axes=[0, 1]), 2)", "expand_dims(expand_dims(1 / sqrt(var(m) + 0.0001), 0), 0)" },
+    { "batch_normalization_test(m, u, v, n, n)", "(m - n) * u / sqrt(n + 0.0001) + v" },
+    { "inverse_permutation(argsort(u))", "argsort(argsort(u))", true },
+    { "flatnonzero(m > 0.5)", "nonzero(ravel(m) > 0.5)", true },
+    { "nonzero_values(where(m > 0.5, m, 0))", "m[m > 0.5]", true },
+    { "compress(u > 0.5, v)", "v[u > 0.5]", true },
+    { "fill_diagonal(m, 2.0)", "where(eq(reshape(arange(3), [3, 1]), reshape(arange(4), [1, 4])), 2.0, m)" },
+    { "layer_norm(m)", "(m - mean(m, axis=1, keepdims=True)) / sqrt(var(m, axis=1, keepdims=True) + 1e-05)" },
+    { "layer_norm(m, u, v)", "layer_norm(m) * u + v" },
+};
+
+struct world { mc_graph *g; mc_node *leaf[5]; mc_array *value[5]; };
+
+static struct world world_new(mc_dtype d)
+{
+    static const struct { const char *name; int rank; int64_t dims[2]; } floats[] = {
+        { "u", 1, { 4 } }, { "v", 1, { 4 } }, { "m", 2, { 3, 4 } }, { "n", 2, { 3, 4 } },
+    };
+    struct world w = { .g = mc_graph_new() };
+    for (int i = 0; i < 4; i++) {
+        w.leaf[i] = mc_input(w.g, floats[i].name, d, floats[i].rank);
+        w.value[i] = sample(d, floats[i].rank, floats[i].dims, .2, .9);
+    }
+    w.leaf[4] = mc_input(w.g, "k", MC_INT64, 1);
+    w.value[4] = sample(MC_INT64, MC_SHAPE(3), 0, 3);
+    return w;
+}
+
+static void world_free(struct world *w)
+{
+    drop(w->value, 5);
+    mc_graph_free(w->g);
+}
+
+/* The gradient by the floats that y depends on; the whole numbers become constants of the graph. */
+static void check_gradient(struct world *w, mc_node *y, const char *text)
+{
+    mc_node *wrt[4], *with[1] = { mc_constant(w->g, w->value[4]) };
+    mc_array *value[4];
+    double worst;
+    int n = 0;
+    size_t count;
+    if (CHECK(mc_graph_replace(w->g, 1, &w->leaf[4], with, 1, &y) == MC_OK, "%s: %s", text, mc_error(w->g))) {
+        mc_node **list = mc_graph_reach(1, &y, &count);
+        for (size_t i = 0; i < count; i++) {
+            for (int k = 0; k < 4; k++) {
+                if (list[i] == w->leaf[k]) {
+                    wrt[n] = w->leaf[k];
+                    value[n++] = w->value[k];
+                }
+            }
+        }
+        mc_free(list);
+        CHECK(n && mc_verify_grad(y, n, wrt, value, &worst) == MC_OK, "%s: %s", text, n ? mc_last_error() : "depends on nothing");
+    }
+}
+
+static void check_call(const char *call, const char *same, bool rough, mc_dtype d)
+{
+    struct world w = world_new(d);
+    mc_node *y[2] = { mc_formula(w.g, call), same ? mc_formula(w.g, same) : NULL };
+    mc_array *out[2] = { 0 };
+    if (CHECK(mc_graph_status(w.g) == MC_OK, "%s: %s", call, mc_error(w.g)) &&
+        CHECK(mc_eval(5, w.leaf, w.value, same ? 2 : 1, y, out) == MC_OK, "%s: %s", call, mc_last_error())) {
+        mc_array *b = same ? mc_array_cast(out[1], out[0]->dtype) : NULL;
+        double tol = d == MC_FLOAT64 ? 1e-12 : 2e-5;
+        CHECK(!same || mc_array_differs(out[0], b, tol, tol) < 0, "%s is not %s", call, same);
+        mc_array_unref(&b);
+        if (!rough && y[0]->nout == 1 && mc_is_float(y[0]->type.dtype)) {
+            check_gradient(&w, y[0], call);
+        }
+    }
+    drop(out, 2);
+    world_free(&w);
+}
+
+TEST(every_formula_is_what_it_says)
+{
+    mc_flag_set("floatX", "float64");
+    for (size_t i = 0; i < NELEM(calls); i++) {
+        check_call(calls[i].call, calls[i].same, calls[i].rough, MC_FLOAT64);
+        if (!strstr(calls[i].call, "float64") && !(calls[i].same && strstr(calls[i].same, "float64"))) {
+            check_call(calls[i].call, calls[i].same, calls[i].rough, MC_FLOAT32);
+        }
+    }
+}
+
+TEST(no_formula_goes_untested)
+{
+    mc_flag_set("floatX", "float64");
+    for (int row = 0; mc_op_at(row); row++) {
+        const struct mc_op *op = mc_op_at(row);
+        struct mc_str call = { 0 };
+        bool told = !op->formula;
+        for (size_t i = 0; i < NELEM(calls); i++) {
+            const char *at_name = strstr(calls[i].call, op->name);
+            told |= at_name && at_name[strlen(op->name)] == '(';
+        }
+        if (!told) { /* nobody said how: with matrices */
+            mc_str_addf(&call, "%s(", op->name);
+            for (int i = 0; i < op->sig->ntensor; i++) {
+                mc_str_add(&call, i ? ", n" : "m");
+            }
+            mc_str_add(&call, ")");
+            check_call(call.s, NULL, false, MC_FLOAT64);
+            mc_str_free(&call);
+        }
+    }
+    CHECK(mc_op_find("softmax") && mc_op_find("softmax")->formula, "the formulas are gone");
+}
+
+/* ---- the table itself ---- */
+
+TEST(rows_are_whole)
+{
+    for (int i = 0; mc_op_at(i); i++) {
+        const struct mc_op *op = mc_op_at(i);
+        CHECK(mc_op_find(op->name) == op && op->index == i, "%s stands twice", op->name);
+        CHECK(op->doc && *op->doc, "%s is not documented", op->name);
+        CHECK(strlen(op->doc) > 0 && op->doc[strlen(op->doc) - 1] != '.', "%s: its line ends with a full stop", op->name);
+        CHECK(op->infer || op->build || op->formula, "%s has no types", op->name);
+        CHECK(op->build || op->eval || (op->formula && !(op->flags & OP_EXPANDS)), "%s has no reference", op->name);
+        CHECK(!(op->flags & OP_EXPANDS) || op->formula, "%s expands to nothing", op->name);
+        CHECK(op->sig->nparam < 16, "%s has %d parameters", op->name, op->sig->nparam);
+    }
+    CHECK(mc_op_count() > 100 && strcmp(mc_op_name(0), mc_op_at(0)->name) == 0 && mc_op_doc(0) == mc_op_at(0)->doc, "%d",
+          mc_op_count());
+    CHECK(!mc_op_name(-1) && !mc_op_doc(mc_op_count()) && !mc_op_find(NULL) && !mc_op_find("no such op"), "found");
+}

@@ -30,9 +30,7 @@ void mc_graph_free(mc_graph *g)
         mc_shared_unref(&g->shareds.at[i]);
     }
     for (size_t i = 0; i < g->custom.n; i++) {
-        if (g->custom.at[i]->custom->release) {
-            g->custom.at[i]->custom->release(g->custom.at[i]->custom->arg);
-        }
+        mc_custom_unref(g->custom.at[i]);
     }
     VEC_FREE(g->nodes);
     VEC_FREE(g->shareds);
@@ -336,7 +334,9 @@ mc_node **mc_graph_reach(int n, mc_node *const *outputs, size_t *count)
         }
     }
     mc_node **list = mc_alloc((*count + 1) * sizeof *list, "nodes");
-    if (list) {
+    if (!list) {
+        *count = 0;
+    } else {
         size_t k = 0;
         for (uint32_t id = 0; id <= top; id++) {
             if (mark[id]) {

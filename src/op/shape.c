@@ -25,7 +25,8 @@ static mc_status copy_eval(const mc_node *n, mc_array *const *in, mc_array *cons
 static mc_node *cast_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     (void)wrt;
-    return mc_is_float(n->in[0]->type.dtype) && mc_is_float(n->type.dtype) && g[0] ? mc_cast_to(g[0], n->in[0]->type.dtype) : NULL;
+    mc_dtype from = n->in[0]->type.dtype; /* a whole number is connected, though nothing passes */
+    return !mc_is_float(n->type.dtype) || !g[0] ? NULL : mc_is_float(from) ? mc_cast_to(g[0], from) : g[0];
 }
 
 /* ---- dimshuffle: order[i] is the input's axis at i, -1 a new axis of size 1 ---- */
@@ -108,17 +109,17 @@ static mc_status reshape_infer(struct mc_infer *q)
         return mc_fail(MC_ESHAPE, "reshape: more than %d axes", MC_MAX_RANK);
     }
     q->out[0] = mc_type_make(x->dtype, (int)rank, NULL);
-    const mc_array *v = q->value[1];
     int64_t total = mc_dims_count(x->rank, x->dims), known = 1;
     int open = -1;
     for (int i = 0; i < x->rank; i++) {
         total = x->dims[i] < 0 ? -1 : total;
     }
-    if (!v) {
-        return MC_OK;
-    }
     for (int i = 0; i < rank; i++) {
-        int64_t d = mc_load_i64(v->dtype, v->data + (v->rank ? i * v->strides[0] : 0));
+        int64_t d;
+        if (!mc_shape_entry(q, 1, i, &d)) {
+            total = -1; /* nothing can be said of the rest */
+            continue;
+        }
         if (d < -1 || (d == -1 && open >= 0)) {
             return mc_fail(MC_ESHAPE, d < -1 ? "reshape: size %lld is negative" : "reshape: only one size may be -1", (long long)d);
         }
@@ -148,14 +149,10 @@ static mc_status reshape_infer(struct mc_infer *q)
 static mc_node *reshape_size(mc_node *n, int item, int axis)
 {
     (void)item;
-    mc_node *shape = n->in[1];
-    if (shape->type.rank == 1 && strcmp(shape->op->name, "stack") == 0) {
-        int64_t v;
-        int count;
-        mc_node *one = shape->in[axis];
-        return mc_const_ints(one, &v, 1, &count) && v < 0 ? NULL : mc_cast_to(one, MC_INT64);
-    }
-    return NULL;
+    int64_t v;
+    int count;
+    mc_node *one = mc_shape_entry_node(n->in[1], axis);
+    return one && mc_const_ints(one, &v, 1, &count) && v < 0 ? NULL : one; /* -1: what the others leave */
 }
 
 static mc_status reshape_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
@@ -200,6 +197,19 @@ static mc_status size_infer(struct mc_infer *q)
     return MC_OK;
 }
 
+/* A size that is known is a constant at once. */
+static mc_node *build_size(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    int axis;
+    (void)nin;
+    if (mc_axis_check("size", mc_attr_int(&attr[0]), in[0]->type.rank, &axis) < 0) {
+        return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
+    }
+    int64_t at = axis;
+    struct mc_attr a = { .kind = ATTR_INT, .n = 1, .ints = &at };
+    return in[0]->type.dims[axis] >= 0 ? mc_node_int(g, in[0]->type.dims[axis]) : mc_node_make(g, mc_op_find("size"), 1, in, &a);
+}
+
 static mc_status size_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
     int axis;
@@ -230,6 +240,31 @@ static mc_node *first_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     (void)n;
     return wrt == 0 ? g[0] : NULL;
+}
+
+/* ---- check_index(t, n): t, where every element must be an index into n ---- */
+
+static mc_status check_infer(struct mc_infer *q)
+{
+    q->out[0] = q->in[0];
+    if (mc_is_float(q->in[0].dtype)) {
+        return mc_fail(MC_ETYPE, "an index must be an integer, not %s", mc_dtype_name(q->in[0].dtype));
+    }
+    return q->in[1].rank == 0 ? MC_OK : mc_fail(MC_ESHAPE, "check_index: the bound must be a scalar");
+}
+
+static mc_status check_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    (void)n;
+    TRY(mc_array_assign(out[0], in[0]));
+    int64_t bound = mc_load_i64(in[1]->dtype, in[1]->data), count = mc_array_size(out[0]);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t t = mc_load_i64(out[0]->dtype, out[0]->data + (size_t)i * mc_dtypes[out[0]->dtype].size);
+        if (t < 0 || t >= bound) {
+            return mc_fail(MC_EINDEX, "index %lld is out of range for size %lld", (long long)t, (long long)bound);
+        }
+    }
+    return MC_OK;
 }
 
 /* ---- built of dimshuffle and reshape ---- */
@@ -454,13 +489,15 @@ const struct mc_op mc_ops_shape[] = {
     { .name = "dimshuffle", .params = "x, order:ints", .flags = OP_VIEW, .nout = 1, .infer = dimshuffle_infer,
       .size = dimshuffle_size, .eval = dimshuffle_eval, .grad = dimshuffle_grad,
       .doc = "x's axes in another order; -1 makes an axis of size 1, axes of size 1 may be left out" },
-    { .name = "reshape", .params = "x, shape, ndim=None:int", .flags = OP_VIEW, .nout = 1, .infer = reshape_infer,
+    { .name = "reshape", .params = "x, shape, ndim=None:int", .flags = OP_VIEW, .nout = 1, .shape_args = 2, .infer = reshape_infer,
       .size = reshape_size, .eval = reshape_eval, .grad = reshape_grad, .doc = "the elements of x in another shape; one size may be -1" },
     { .name = "shape", .params = "x", .nout = 1, .infer = shape_infer, .eval = shape_eval, .disconnected = 1, .doc = "the sizes of x" },
-    { .name = "size", .params = "x, axis:int", .nout = 1, .infer = size_infer, .eval = size_eval, .disconnected = 1,
+    { .name = "size", .params = "x, axis:int", .nout = 1, .build = build_size, .infer = size_infer, .eval = size_eval, .disconnected = 1,
       .doc = "the size of one axis" },
     { .name = "specify_shape", .params = "x, sizes:ints", .flags = OP_VIEW, .nout = 1, .infer = specify_infer, .size = same_size,
       .eval = copy_eval, .grad = first_grad, .doc = "x, whose sizes are promised; -1 promises nothing" },
+    { .name = "check_index", .flags = OP_HIDDEN, .params = "t, n", .nout = 1, .infer = check_infer, .size = same_size, .eval = check_eval,
+      .disconnected = 3, .doc = "t; an error while running if an element is not at least 0 and less than n" },
     { .name = "transpose", .params = "x, axes=None:ints", .nout = 1, .build = build_transpose, .doc = "axes reversed, or in the order given" },
     { .name = "swapaxes", .params = "x, a:int, b:int", .nout = 1, .build = build_swapaxes, .doc = "two axes exchanged" },
     { .name = "expand_dims", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = "a new axis of size 1" },
@@ -470,9 +507,9 @@ const struct mc_op mc_ops_shape[] = {
     { .name = "squeeze", .params = "x, axis=None:axes", .nout = 1, .build = build_squeeze, .doc = "axes of size 1 dropped" },
     { .name = "flatten", .params = "x, ndim=1:int", .nout = 1, .build = build_flatten, .doc = "the last axes joined so that ndim remain" },
     { .name = "count", .params = "x, axis=None:axes", .nout = 1, .build = build_count, .doc = "how many elements the axes hold" },
-    { .name = "as_float", .params = "x", .nout = 1, .build = build_as_float, .doc = "x, or its elements as float64 if they are integers" },
-    { .name = "cast_to", .params = "x, dtype=None:dtype", .nout = 1, .build = build_cast_to, .doc = "x cast to a dtype, floatX if none is given" },
-    { .name = "default", .params = "x=None, y", .nout = 1, .build = build_default, .doc = "x if it is given, else y" },
+    { .name = "as_float", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_as_float, .doc = "x, or its elements as float64 if they are integers" },
+    { .name = "cast_to", .flags = OP_HIDDEN, .params = "x, dtype=None:dtype", .nout = 1, .build = build_cast_to, .doc = "x cast to a dtype, floatX if none is given" },
+    { .name = "default", .flags = OP_HIDDEN, .params = "x=None, y", .nout = 1, .build = build_default, .doc = "x if it is given, else y" },
     { .name = "addbroadcast", .params = "x, axis:axes", .nout = 1, .build = build_addbroadcast, .doc = "x, promised to have size 1 on these axes" },
 };
 const int mc_nops_shape = (int)NELEM(mc_ops_shape);

@@ -1,0 +1,139 @@
+/* function.h: compiled functions.
+ *
+ *   code       program and kernels; shared by copies of a function, never changed after compiling
+ *   plan       code at one shape: sizes, offsets in the arena, launches, solvers' plans
+ *   function   code, its plans, its arena, its inputs' defaults, its times
+ *
+ * Invariant: a call either does all of its updates or none. */
+#ifndef MC_FUNCTION_H
+#define MC_FUNCTION_H
+
+#include "device/cpu/cpu.h"
+#include "gemm/gemm.h"
+#include "lower/lower.h"
+#include "rewrite/rewrite.h"
+
+enum mc_mode { MODE_FAST_RUN, MODE_FAST_COMPILE, MODE_DEBUG, MODE_NANGUARD };
+
+struct mc_code_unit {           /* shared by copies; counted */
+    _Atomic int refs;
+    mc_graph *graph;
+    struct mc_program program;
+    struct mc_code *lib;        /* NULL: everything by the reference */
+    mc_kernel_fn **fn, **join;  /* by step */
+    char *source, *text;        /* of the kernels; of the graph after rewriting */
+    enum mc_mode mode;
+    char **step_text;           /* by step */
+    int nstep;
+    double compile_seconds, rewrite_seconds, cc_seconds;
+    size_t nodes_before, nodes_after;
+};
+
+/* Where a value's memory starts. */
+enum mc_base { BASE_NONE, BASE_ARENA, BASE_INPUT, BASE_SHARED, BASE_OUTPUT, BASE_FIXED };
+struct mc_spot {
+    enum mc_base base;
+    int index;                  /* input number, output number */
+    int64_t offset;             /* bytes */
+    mc_array *fixed;            /* BASE_FIXED: constants, early values */
+    bool own;                   /* a view that had to be copied */
+    struct mc_type type;        /* all sizes known */
+    int64_t strides[MC_MAX_RANK]; /* bytes */
+};
+/* A kernel at one shape. */
+struct mc_launch {
+    mc_kernel_fn *fn, *join;    /* NULL fn: by the reference, node by node */
+    int nop, nouter;
+    int *value;                 /* by operand: value id; -1: an index */
+    int64_t *s;                 /* 3 strides an operand, elements */
+    int64_t n[4];
+    int64_t outer[MC_MAX_RANK]; /* sizes of loops above the kernel's own */
+    int64_t *step;              /* nouter strides an operand, bytes (positions for an index) */
+    int64_t outer_total;
+    enum { SPLIT_NONE, SPLIT_OUTER, SPLIT_1, SPLIT_0, SPLIT_FOLD } split;
+    int64_t units, grain;       /* of the loop that is split */
+    int64_t chunk;              /* SPLIT_FOLD: elements a chunk */
+    int threads;
+    size_t scratch;             /* bytes a thread: row buffers; or for all: accumulators */
+    double flops, bytes;
+};
+struct mc_step_plan {
+    struct mc_launch launch;    /* kernels, and a product's epilogue */
+    struct mc_plan *gemm;
+    struct mc_gemm_problem problem;
+    int64_t copy[2];            /* a product's operands that must be made contiguous first: their place in the scratch; -1 */
+    size_t workspace;
+    int64_t space[MC_MAX_RANK]; /* a kernel's sizes */
+};
+struct mc_shape_plan {
+    struct mc_shape_plan *next;
+    int64_t *key;
+    int nkey;
+    struct mc_spot *place;     /* by value */
+    struct mc_step_plan *step;  /* by step */
+    size_t arena;               /* bytes of values */
+    size_t scratch;             /* bytes behind them: row buffers, workspaces */
+    bool direct_output;         /* some outputs are made where the caller wants them */
+    uint64_t used;
+};
+struct mc_input_info { char *name; bool has_default; mc_array *dflt; };
+struct mc_output_info { bool borrow; };
+struct mc_step_time { int64_t calls; double seconds, flops, bytes; };
+
+struct mc_function {
+    struct mc_code_unit *code;
+    char *name;
+    struct mc_input_info *input;
+    struct mc_output_info *output;
+    struct mc_shared **shared;  /* every shared variable it touches, by address */
+    int nshared;
+    int *shared_value;          /* value id of each; -1 if only updated */
+    struct mc_shared **target;  /* by update */
+    struct mc_shape_plan *plans;
+    int nplans;
+    uint64_t clock;
+    pthread_mutex_t lock;
+    char *arena;
+    size_t arena_size;
+    /* scratch of one call */
+    char **ptr;                 /* by value */
+    int64_t *key;
+    mc_array **arg;             /* by input */
+    mc_array **result;          /* by output: where it is made */
+    int threads;
+    bool profile;
+    bool skip_updates;          /* a copy that only looks */
+    struct mc_step_time *time;
+    int64_t calls, planned;
+    double call_seconds, plan_seconds;
+};
+
+/* shape_plan.c */
+struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f);    /* for f->arg; made if it is not there; NULL: error */
+void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p);
+mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step); /* one step, when sizes come while running */
+mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step); /* launches and solvers, once places are known */
+/* memory.c */
+mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
+/* launch.c */
+struct mc_running {             /* one kernel step while it runs */
+    const struct mc_step *st;
+    const struct mc_launch *l;
+    char *const *ptr;
+    char *scratch;
+    int64_t err[4];             /* a failed check: which, the index, the bound */
+};
+mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c, int64_t row_stride);
+/* product.c */
+mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+/* run.c */
+mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, int value);
+mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p, int step, bool compare);
+bool mc_spot_contiguous(const struct mc_spot *p);
+size_t mc_spot_bytes(const struct mc_spot *p);
+const char *mc_step_name(const struct mc_function *f, int step);
+
+#endif

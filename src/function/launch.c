@@ -1,0 +1,309 @@
+/* launch.c: a kernel at one shape: axes without work dropped, neighbours joined, loops given to the
+ * kernel, to the odometer above it, and to threads.
+ *
+ * Invariant: which numbers are added in which order depends on the shape alone, never on threads. */
+#include "function/function.h"
+
+enum { FOLD_CHUNK = 32768, FOLD_CHUNKS = 256 };
+
+struct axis { int64_t size; bool reduced; int at; };
+
+/* The stride of operand o along axis a of the space, in elements; a broadcast axis has none. */
+static int64_t stride_of(const struct mc_step *s, const struct mc_spot *place, const struct mc_koperand *o, int v, int a)
+{
+    (void)s;
+    if (o->index) {
+        return o->varies & 1u << a ? 1 : 0;
+    }
+    const struct mc_spot *p = &place[v];
+    int64_t size = (int64_t)mc_dtypes[o->dtype].size;
+    return p->type.rank && o->varies & 1u << a ? p->strides[a] / size : 0;
+}
+
+static bool joins_next(const struct mc_launch *l, const int64_t *stride, const struct axis *outer, const struct axis *inner)
+{
+    if (outer->reduced != inner->reduced) {
+        return false;
+    }
+    for (int i = 0; i < l->nop; i++) {
+        if (stride[i * MC_MAX_RANK + outer->at] != stride[i * MC_MAX_RANK + inner->at] * inner->size) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void give_loop(struct mc_launch *l, int loop, const struct axis *a, const int64_t *stride)
+{
+    l->n[loop] = a->size;
+    for (int i = 0; i < l->nop; i++) {
+        l->s[3 * i + loop] = stride[i * MC_MAX_RANK + a->at];
+    }
+}
+
+static void give_outer(const struct mc_step *st, struct mc_launch *l, const struct axis *a, const int64_t *stride)
+{
+    for (int i = 0; i < l->nop; i++) {
+        const struct mc_koperand *o = &st->kernel->operand.at[i];
+        l->step[i * MC_MAX_RANK + l->nouter] = stride[i * MC_MAX_RANK + a->at] * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size);
+    }
+    l->outer[l->nouter++] = a->size;
+    l->outer_total *= a->size;
+}
+
+/* Hands the axes, outermost first in a[], to loops.  False: more reduced axes than the kernel has loops. */
+static bool assign_loops(const struct mc_step *st, struct mc_launch *l, const struct axis *a, int na, const int64_t *stride)
+{
+    static const int reduced_loops[][2] = { [KERNEL_MAP] = { -1, -1 }, [KERNEL_ROW] = { 0, 2 }, [KERNEL_COLUMN] = { 1, 2 }, [KERNEL_FOLD] = { 0, 2 } };
+    static const int kept_loops[][2] = { [KERNEL_MAP] = { 0, 1 }, [KERNEL_ROW] = { 1, -1 }, [KERNEL_COLUMN] = { 0, -1 }, [KERNEL_FOLD] = { -1, -1 } };
+    enum mc_kernel_mode mode = st->kernel->mode;
+    int nr = 0, nk = 0;
+    for (int i = na; i-- > 0;) {
+        int loop = a[i].reduced ? (nr < 2 ? reduced_loops[mode][nr++] : -1) : (nk < 2 ? kept_loops[mode][nk++] : -1);
+        if (loop >= 0) {
+            give_loop(l, loop, &a[i], stride);
+        } else if (a[i].reduced && mode != KERNEL_FOLD) {
+            return false;
+        } else {
+            give_outer(st, l, &a[i], stride);
+        }
+    }
+    return true;
+}
+
+static int threads_for(const struct mc_function *f, double elements, double flops, double bytes)
+{
+    double ns = elements * (flops * 0.03) + bytes * 0.03;
+    return ns < 8000 ? 1 : f->threads;
+}
+
+static void choose_split(const struct mc_function *f, const struct mc_step *st, struct mc_launch *l, double elements)
+{
+    enum mc_kernel_mode mode = st->kernel->mode;
+    l->threads = threads_for(f, elements, st->kernel->flops, l->bytes);
+    l->split = SPLIT_NONE;
+    l->units = l->grain = 1;
+    if (mode == KERNEL_FOLD) {
+        int64_t chunks = l->outer_total;
+        l->chunk = l->n[0];
+        if (l->outer_total == 1 && l->n[2] == 1 && l->n[0] > FOLD_CHUNK) {
+            chunks = MC_MIN((l->n[0] + FOLD_CHUNK - 1) / FOLD_CHUNK, FOLD_CHUNKS);
+            l->chunk = ((l->n[0] + chunks - 1) / chunks + 2047) / 2048 * 2048;
+            chunks = (l->n[0] + l->chunk - 1) / l->chunk;
+        }
+        l->split = SPLIT_FOLD;
+        l->units = chunks;
+        return;
+    }
+    bool kept1 = mode == KERNEL_MAP || mode == KERNEL_ROW, kept0 = mode == KERNEL_MAP || mode == KERNEL_COLUMN;
+    int64_t t = l->threads;
+    if (l->outer_total >= 2 * t && l->outer_total > 1) {
+        l->split = SPLIT_OUTER;
+        l->units = l->outer_total;
+    } else if (kept1 && l->n[1] >= 2 * t && l->n[1] > 1) {
+        l->split = SPLIT_1;
+        l->units = l->n[1];
+    } else if (kept0 && l->n[0] > 1) {
+        l->split = SPLIT_0;
+        l->units = l->n[0];
+        l->grain = mode == KERNEL_COLUMN ? KERNEL_COLUMNS : 64;
+    }
+}
+
+mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_kernel *k = st->kernel;
+    struct mc_launch *l = &p->step[step].launch;
+    int nop = (int)k->operand.n, na = 0;
+    struct axis axis[MC_MAX_RANK];
+    double elements = 1;
+
+    *l = (struct mc_launch){ .fn = f->code->fn[step], .join = f->code->join[step], .nop = nop, .n = { 1, 1, 1, 0 }, .outer_total = 1 };
+    l->value = mc_calloc((size_t)nop + 1, sizeof *l->value, "plan");
+    l->s = mc_calloc((size_t)nop * 3 + 1, sizeof *l->s, "plan");
+    l->step = mc_calloc((size_t)nop * MC_MAX_RANK + 1, sizeof *l->step, "plan");
+    int64_t *stride = mc_calloc((size_t)nop * MC_MAX_RANK + 1, sizeof *stride, "plan");
+    if (!l->value || !l->s || !l->step || !stride) {
+        mc_free(stride);
+        return MC_EMEMORY;
+    }
+    mc_status s = MC_OK;
+    for (int i = 0; i < nop; i++) {
+        l->value[i] = k->operand.at[i].index ? -1 : st->operand[i];
+    }
+    for (int a = 0; a < k->rank && s == MC_OK; a++) {
+        if (!(k->varies & 1u << a)) {
+            continue;
+        }
+        int64_t size = p->step[step].space[a];
+        elements *= (double)size;
+        if (size == 1) {
+            continue;
+        }
+        struct axis x = { size, (k->reduced & 1u << a) != 0, a };
+        for (int i = 0; i < nop && s == MC_OK; i++) {
+            stride[i * MC_MAX_RANK + a] = stride_of(st, p->place, &k->operand.at[i], l->value[i], a);
+        }
+        if (na && joins_next(l, stride, &axis[na - 1], &x)) {
+            x.size *= axis[na - 1].size;
+            na--;
+        }
+        axis[na++] = x;
+    }
+    if (s == MC_OK && !assign_loops(st, l, axis, na, stride)) {
+        l->fn = NULL;
+    }
+    for (int i = 0; i < nop && k->inner >= 0; i++) { /* a loop of one turn has whatever stride the kernel likes */
+        if (l->n[0] <= 1) {
+            l->s[3 * i] = k->operand.at[i].varies >> k->inner & 1;
+        }
+        if (l->value[i] >= 0) {
+            l->bytes += (double)mc_spot_bytes(&p->place[l->value[i]]);
+        }
+    }
+    mc_free(stride);
+    l->flops = elements * k->flops;
+    choose_split(f, st, l, elements);
+    l->scratch = k->mode == KERNEL_FOLD ? (size_t)l->units * 16 * (size_t)k->nreduce
+                                        : mc_kernel_row_bytes(k) * (size_t)(l->n[0] * l->n[2]);
+    l->scratch = (l->scratch + 127) / 128 * 128;
+    p->step[step].workspace = MC_MAX(p->step[step].workspace, k->mode == KERNEL_FOLD ? l->scratch : l->scratch * (size_t)l->threads);
+    return s;
+}
+
+/* ---- running ---- */
+
+static char *shift(char *p, int64_t by) /* an index operand's p is a number, not an address */
+{
+    return (char *)((uintptr_t)p + (uintptr_t)by);
+}
+
+/* p[]: the operands at odometer position `at`; loops above the kernel's own. */
+static void at_position(const struct mc_launch *l, char *const *base, int64_t at, char **p)
+{
+    memcpy(p, base, (size_t)l->nop * sizeof *p);
+    for (int d = 0; d < l->nouter && at; d++) {
+        int64_t i = at % l->outer[d];
+        at /= l->outer[d];
+        for (int k = 0; k < l->nop; k++) {
+            p[k] = shift(p[k], i * l->step[k * MC_MAX_RANK + d]);
+        }
+    }
+}
+
+static void move(const struct mc_running *r, char **p, int loop, int64_t by)
+{
+    for (int k = 0; k < r->l->nop; k++) {
+        const struct mc_koperand *o = &r->st->kernel->operand.at[k];
+        p[k] = shift(p[k], by * r->l->s[3 * k + loop] * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
+    }
+}
+
+static void bases(const struct mc_running *r, char **p)
+{
+    for (int k = 0; k < r->l->nop; k++) {
+        p[k] = r->l->value[k] < 0 ? NULL : r->ptr[r->l->value[k]];
+    }
+}
+
+enum { MOST_OPERANDS = 512 };
+
+static void work(void *arg, int64_t from, int64_t to, int thread)
+{
+    struct mc_running *r = arg;
+    const struct mc_launch *l = r->l;
+    char *base[MOST_OPERANDS], *p[MOST_OPERANDS + 1];
+    int64_t n[4] = { l->n[0], l->n[1], l->n[2], 0 };
+    bases(r, base);
+    p[l->nop] = r->scratch + (size_t)thread * l->scratch;
+    if (l->split == SPLIT_FOLD) {
+        for (int64_t c = from; c < to; c++) {
+            at_position(l, base, l->outer_total > 1 ? c : 0, p);
+            p[l->nop] = r->scratch + (size_t)c * 16 * (size_t)r->st->kernel->nreduce;
+            if (l->outer_total == 1) {
+                move(r, p, 0, c * l->chunk);
+                n[0] = MC_MIN(l->chunk, l->n[0] - c * l->chunk);
+                n[3] = c * l->chunk;
+            } else {
+                n[3] = c * l->n[0] * l->n[2];
+            }
+            l->fn(p, l->s, n, r->err);
+        }
+        return;
+    }
+    int64_t first = l->split == SPLIT_OUTER ? from : 0, last = l->split == SPLIT_OUTER ? to : l->outer_total;
+    for (int64_t at = first; at < last; at++) {
+        at_position(l, base, at, p);
+        if (l->split == SPLIT_1 || l->split == SPLIT_0) {
+            int loop = l->split == SPLIT_1;
+            move(r, p, loop, from);
+            n[loop] = to - from;
+        }
+        l->fn(p, l->s, n, r->err);
+    }
+}
+
+/* The odometer of a fold counts its outermost loop slowest, so that positions grow with chunks. */
+static mc_status failed_check(const struct mc_function *f, const struct mc_running *r, int step)
+{
+    return mc_fail(MC_EINDEX, "index %lld is out of range for size %lld in %s", (long long)r->err[1], (long long)r->err[2],
+                   mc_step_name(f, step));
+}
+
+mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+{
+    const struct mc_launch *l = &p->step[step].launch;
+    struct mc_running r = { .st = &f->code->program.step.at[step], .l = l, .ptr = f->ptr, .scratch = scratch };
+    bool fold = l->split == SPLIT_FOLD;
+    if (!fold && (l->n[0] == 0 || l->n[1] == 0 || l->outer_total == 0) && !(r.st->kernel->mode == KERNEL_ROW && l->n[1]) &&
+        r.st->kernel->mode != KERNEL_COLUMN) {
+        return MC_OK; /* nothing to make */
+    }
+    if (fold && l->outer_total == 0) {
+        return MC_OK;
+    }
+    if (l->threads <= 1 || l->units <= 1) {
+        work(&r, 0, l->units, 0);
+    } else {
+        mc_team_run(work, &r, l->units, l->grain, l->threads);
+    }
+    if (fold) {
+        char *base[MOST_OPERANDS + 1];
+        int64_t n[4] = { l->units, 1, 1, 0 };
+        bases(&r, base);
+        base[l->nop] = scratch;
+        l->join(base, l->s, n, r.err);
+    }
+    return r.err[0] ? failed_check(f, &r, step) : MC_OK;
+}
+
+/* A product's epilogue on the tile that was just made: the product operand is the tile itself. */
+void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c, int64_t row_stride)
+{
+    const struct mc_running *r = arg;
+    const struct mc_launch *l = r->l;
+    const struct mc_step *st = r->st;
+    char *p[MOST_OPERANDS + 1];
+    int64_t s[3 * MOST_OPERANDS], count[4] = { n, m, 1, 0 };
+    (void)batch;
+    bases(r, p);
+    p[l->nop] = NULL;
+    for (int k = 0; k < l->nop; k++) {
+        const struct mc_koperand *o = &st->kernel->operand.at[k];
+        int64_t row = l->step[k * MC_MAX_RANK], col = l->step[k * MC_MAX_RANK + 1]; /* elements */
+        bool tile = k == st->product || (o->dst && l->value[k] >= 0 && st->product >= 0 && p[k] == r->ptr[l->value[st->product]]);
+        if (tile) {
+            p[k] = c;
+            row = row_stride;
+            col = 1;
+        } else {
+            p[k] = shift(p[k], (i * row + j * col) * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
+        }
+        s[3 * k] = col;
+        s[3 * k + 1] = row;
+        s[3 * k + 2] = 0;
+    }
+    int64_t err[4] = { 0 };
+    l->fn(p, s, count, err);
+}

@@ -1,0 +1,41 @@
+/* look.c: a compiled function as others see it. */
+#include "function/function.h"
+
+static const char *const kinds[] = { [STEP_KERNEL] = "kernel", [STEP_GEMM] = "gemm", [STEP_VIEW] = "view", [STEP_EARLY] = "size", [STEP_HOST] = "host" };
+
+const char *mc_step_name(const struct mc_function *f, int step)
+{
+    return step >= 0 && step < f->code->nstep ? f->code->step_text[step] : "";
+}
+
+int mc_function_nsteps(const mc_function *f)
+{
+    return f ? f->code->nstep : 0;
+}
+
+mc_step_info mc_function_step(const mc_function *f, int i)
+{
+    mc_step_info info = { .kind = "", .text = "", .device = "cpu", .solver = "", .reason = "" };
+    if (!f || i < 0 || i >= f->code->nstep) {
+        return info;
+    }
+    const struct mc_step *s = &f->code->program.step.at[i];
+    info.kind = kinds[s->kind];
+    info.text = f->code->step_text[i];
+    info.reason = s->reason;
+    info.calls = f->time[i].calls;
+    info.seconds = f->time[i].seconds;
+    info.flops = f->time[i].flops;
+    info.bytes = f->time[i].bytes;
+    if (s->kernel) {
+        info.solver = s->kernel->name;
+    }
+    if (s->gemm && f->plans && f->plans->step[i].gemm) {
+        info.solver = f->plans->step[i].gemm->solver->name;
+    }
+    return info;
+}
+
+const char *mc_function_source(const mc_function *f) { return f ? f->code->source : ""; }
+const char *mc_function_graph_text(const mc_function *f) { return f ? f->code->text : ""; }
+size_t mc_function_memory(const mc_function *f) { return f && f->plans ? f->plans->arena + f->plans->scratch : 0; }

@@ -1,0 +1,187 @@
+/* memory.c: one arena for all intermediates of a plan.  A value lives from the step that makes it to the
+ * last that reads it, through views too; first fit into the gaps.  Work that only maps may write over a
+ * source that dies with it. */
+#include "function/function.h"
+
+enum { ALIGN = 64 };
+
+struct block { int64_t at, size; int last; };
+struct arena { VEC(struct block) live; int64_t top; };
+
+static int64_t rounded(size_t n)
+{
+    return (int64_t)((n + ALIGN - 1) / ALIGN * ALIGN);
+}
+
+static void give_back(struct arena *a, int step)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < a->live.n; i++) {
+        if (a->live.at[i].last >= step) {
+            a->live.at[k++] = a->live.at[i];
+        }
+    }
+    a->live.n = k;
+}
+
+/* The lowest gap that is large enough; live blocks are kept sorted by address. */
+static int64_t take(struct arena *a, int64_t size, int last)
+{
+    int64_t at = 0;
+    size_t i = 0;
+    for (; i < a->live.n; i++) {
+        if (a->live.at[i].at - at >= size) {
+            break;
+        }
+        at = MC_MAX(at, a->live.at[i].at + a->live.at[i].size);
+    }
+    struct block b = { at, size, last };
+    if (!VEC_PUSH(a->live, b)) {
+        return -1;
+    }
+    memmove(&a->live.at[i + 1], &a->live.at[i], (a->live.n - 1 - i) * sizeof b);
+    a->live.at[i] = b;
+    a->top = MC_MAX(a->top, at + size);
+    return at;
+}
+
+static int root_of(const struct mc_program *p, int v)
+{
+    while (p->value.at[v].view_of >= 0) {
+        v = p->value.at[v].view_of;
+    }
+    return v;
+}
+
+/* A source of step s whose memory result v may take over: dies here, same size and layout, read element by element. */
+static int dying_source(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v)
+{
+    const struct mc_program *pr = &f->code->program;
+    const struct mc_step *st = &pr->step.at[step];
+    if (!st->kernel || st->kernel->mode != KERNEL_MAP || f->code->mode == MODE_DEBUG || !f->code->fn[step]) {
+        return -1;
+    }
+    for (size_t i = 0; i < st->kernel->operand.n; i++) {
+        const struct mc_koperand *o = &st->kernel->operand.at[i];
+        int src = o->dst || o->index ? -1 : st->operand[i];
+        if (src < 0 || pr->value.at[src].kind != VALUE_TEMP || pr->value.at[src].last != step || p->place[src].base != BASE_ARENA ||
+            mc_dtypes[o->dtype].size != mc_dtypes[p->place[v].type.dtype].size || o->varies != st->kernel->varies ||
+            !mc_dims_equal(p->place[src].type.rank, p->place[src].type.dims, p->place[v].type.rank, p->place[v].type.dims)) {
+            continue;
+        }
+        bool alone = true; /* no other view of it in this kernel, and not taken over already */
+        for (size_t k = 0; k < st->kernel->operand.n; k++) {
+            int other = st->kernel->operand.at[k].index ? -1 : st->operand[k];
+            if (k != i && other >= 0 && (root_of(pr, other) == src || (other != v && p->place[other].base == BASE_ARENA &&
+                                                                         p->place[other].offset == p->place[src].offset &&
+                                                                         st->kernel->operand.at[k].dst))) {
+                alone = false;
+            }
+        }
+        if (alone) {
+            return src;
+        }
+    }
+    return -1;
+}
+
+/* Results the caller wants fresh are made where he wants them, when nothing else needs their memory. */
+static int direct_output(const struct mc_function *f, const struct mc_program *pr, int v)
+{
+    int found = -1;
+    for (int i = 0; i < pr->noutput; i++) {
+        if (pr->output[i] == v) {
+            if (found >= 0 || f->output[i].borrow) {
+                return -1;
+            }
+            found = i;
+        }
+    }
+    for (int i = 0; i < pr->nupdate; i++) {
+        if (pr->update[i] == v) {
+            return -1;
+        }
+    }
+    for (size_t k = 0; k < pr->value.n; k++) {
+        if (pr->value.at[k].view_of == v && pr->value.at[k].is_output) {
+            return -1;
+        }
+    }
+    return found;
+}
+
+static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, struct arena *a, int step, int v)
+{
+    const struct mc_program *pr = &f->code->program;
+    struct mc_spot *place = &p->place[v];
+    int out = pr->value.at[v].is_output ? direct_output(f, pr, v) : -1;
+    if (out >= 0) {
+        place->base = BASE_OUTPUT;
+        place->index = out;
+        return MC_OK;
+    }
+    int last = MC_MAX(pr->value.at[v].last, step), src = dying_source(f, p, step, v);
+    place->base = BASE_ARENA;
+    if (src >= 0) {
+        place->offset = p->place[src].offset;
+        for (size_t i = 0; i < a->live.n; i++) {
+            if (a->live.at[i].at == place->offset) {
+                a->live.at[i].last = last;
+            }
+        }
+        return MC_OK;
+    }
+    if (f->code->mode == MODE_DEBUG) {
+        last = 0x7fffffff; /* everything stays, so that each step can be computed again */
+    }
+    place->offset = take(a, rounded(mc_spot_bytes(place)), last);
+    return place->offset < 0 ? MC_EMEMORY : MC_OK;
+}
+
+/* Views follow their root, whose place is known by now; until here their offsets count from it. */
+static void place_view(const struct mc_program *pr, struct mc_shape_plan *p, const struct mc_step *st)
+{
+    struct mc_spot *to = &p->place[st->dst[0]];
+    int root = st->src[0];
+    while (pr->value.at[root].view_of >= 0 && !p->place[root].own) {
+        root = pr->value.at[root].view_of;
+    }
+    if (to->base != BASE_FIXED) {
+        to->base = p->place[root].base;
+        to->index = p->place[root].index;
+        to->offset += p->place[root].offset;
+    }
+}
+
+mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    struct arena a = { { 0 }, 0 };
+    mc_status s = MC_OK;
+    for (size_t i = 0; i < pr->step.n && s == MC_OK; i++) {
+        const struct mc_step *st = &pr->step.at[i];
+        give_back(&a, (int)i);
+        if (st->kind == STEP_EARLY) {
+            continue;
+        }
+        if (st->kind == STEP_VIEW) {
+            if (p->place[st->dst[0]].own) {
+                s = place_result(f, p, &a, (int)i, st->dst[0]);
+            } else {
+                place_view(pr, p, st);
+            }
+            continue;
+        }
+        if (st->gemm && st->kernel) { /* the product first: its finisher may write over it */
+            s = place_result(f, p, &a, (int)i, st->operand[st->product]);
+        }
+        for (int k = 0; k < st->ndst && s == MC_OK; k++) {
+            if (!(st->gemm && st->kernel && st->dst[k] == st->operand[st->product])) {
+                s = place_result(f, p, &a, (int)i, st->dst[k]);
+            }
+        }
+    }
+    p->arena = (size_t)a.top;
+    VEC_FREE(a.live);
+    return s;
+}

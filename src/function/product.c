@@ -1,0 +1,135 @@
+/* product.c: matrix products at one shape: the gemm problem, the planner's choice, operands that need a
+ * copy first, the kernel that finishes each tile. */
+#include "function/function.h"
+
+static const struct mc_node *product_node(const struct mc_step *st)
+{
+    return st->gemm;
+}
+
+static int source(const struct mc_function *f, const struct mc_node *n, int i)
+{
+    return f->code->program.value_of[n->in[i]->id];
+}
+
+/* Strides of a matrix in elements; false if neither of its own is 1, so that it must be copied. */
+static bool matrix_strides(const struct mc_spot *p, int64_t out[3])
+{
+    int r = p->type.rank;
+    int64_t size = (int64_t)mc_dtypes[p->type.dtype].size, rows = p->type.dims[r - 2], cols = p->type.dims[r - 1];
+    out[0] = r == 3 ? p->strides[0] / size : 0;
+    out[1] = p->strides[r - 2] / size;
+    out[2] = p->strides[r - 1] / size;
+    if (cols == 1 && out[1] != 1) {
+        out[2] = 1;
+    } else if (rows == 1 && out[2] != 1) {
+        out[1] = 1;
+    }
+    bool by_row = out[2] == 1 && (out[1] >= cols || rows == 1), by_col = out[1] == 1 && (out[2] >= rows || cols == 1);
+    if (by_row && rows == 1 && out[1] < cols) {
+        out[1] = cols;
+    }
+    if (by_col && !by_row && cols == 1 && out[2] < rows) {
+        out[2] = rows;
+    }
+    return by_row || by_col;
+}
+
+static void dense_strides(const struct mc_spot *p, int64_t out[3])
+{
+    int r = p->type.rank;
+    out[2] = 1;
+    out[1] = p->type.dims[r - 1];
+    out[0] = p->type.dims[r - 1] * p->type.dims[r - 2];
+}
+
+static mc_status plan_epilogue(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    struct mc_launch *l = &p->step[step].launch;
+    int nop = (int)st->kernel->operand.n;
+    *l = (struct mc_launch){ .fn = f->code->fn[step], .nop = nop };
+    l->value = mc_calloc((size_t)nop + 1, sizeof *l->value, "plan");
+    l->step = mc_calloc((size_t)nop * MC_MAX_RANK + 1, sizeof *l->step, "plan");
+    l->s = mc_calloc((size_t)nop * 3 + 1, sizeof *l->s, "plan");
+    if (!l->value || !l->step || !l->s) {
+        return MC_EMEMORY;
+    }
+    for (int i = 0; i < nop; i++) {
+        const struct mc_koperand *o = &st->kernel->operand.at[i];
+        l->value[i] = o->index ? -1 : st->operand[i];
+        for (int a = 0; a < 2; a++) {
+            const struct mc_spot *at = o->index ? NULL : &p->place[st->operand[i]];
+            bool moves = o->varies & 1u << a;
+            l->step[i * MC_MAX_RANK + a] = !moves ? 0 : o->index ? 1 : at->strides[a] / (int64_t)mc_dtypes[o->dtype].size;
+        }
+    }
+    l->flops = st->kernel->flops * (double)p->step[step].space[0] * (double)p->step[step].space[1];
+    return MC_OK;
+}
+
+mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_node *n = product_node(st);
+    struct mc_step_plan *sp = &p->step[step];
+    int c = st->kernel ? st->operand[st->product] : st->dst[0];
+    const struct mc_spot *a = &p->place[source(f, n, 0)], *b = &p->place[source(f, n, 1)], *y = &p->place[c];
+    struct mc_gemm_problem *q = &sp->problem;
+    int r = a->type.rank;
+    *q = (struct mc_gemm_problem){ .dtype = y->type.dtype, .batch = r == 3 ? a->type.dims[0] : 1, .m = a->type.dims[r - 2],
+                                   .k = a->type.dims[r - 1], .n = b->type.dims[r - 1], .alpha = 1, .has_epilogue = st->kernel != NULL };
+    size_t copies = 0;
+    sp->copy[0] = sp->copy[1] = -1;
+    if (!matrix_strides(a, q->as)) {
+        dense_strides(a, q->as);
+        sp->copy[0] = (int64_t)copies;
+        copies += (mc_spot_bytes(a) + 63) / 64 * 64;
+    }
+    if (!matrix_strides(b, q->bs)) {
+        dense_strides(b, q->bs);
+        sp->copy[1] = (int64_t)copies;
+        copies += (mc_spot_bytes(b) + 63) / 64 * 64;
+    }
+    dense_strides(y, q->cs);
+    sp->gemm = mc_gemm_plan(q);
+    if (!sp->gemm) {
+        return mc_last_status();
+    }
+    sp->workspace = copies + sp->gemm->workspace + 64;
+    return st->kernel ? plan_epilogue(f, p, step) : MC_OK;
+}
+
+static mc_status dense_copy(const struct mc_spot *from, char *src, char *dst)
+{
+    mc_array *x = mc_array_wrap(from->type.dtype, from->type.rank, from->type.dims, from->strides, src, NULL, NULL);
+    mc_array *y = mc_array_wrap(from->type.dtype, from->type.rank, from->type.dims, NULL, dst, NULL, NULL);
+    mc_status s = x && y ? mc_array_assign(y, x) : mc_last_status();
+    mc_array_unref(&x);
+    mc_array_unref(&y);
+    return s;
+}
+
+mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_node *n = product_node(st);
+    const struct mc_step_plan *sp = &p->step[step];
+    struct mc_running r = { .st = st, .l = &sp->launch, .ptr = f->ptr };
+    int v[2] = { source(f, n, 0), source(f, n, 1) }, c = st->kernel ? st->operand[st->product] : st->dst[0];
+    void *operand[GEMM_NOPERAND] = { f->ptr[v[0]], f->ptr[v[1]], f->ptr[c], NULL, NULL, NULL };
+    char *work = scratch;
+    for (int i = 0; i < 2; i++) {
+        if (sp->copy[i] >= 0) {
+            TRY(dense_copy(&p->place[v[i]], f->ptr[v[i]], scratch + sp->copy[i]));
+            operand[i] = scratch + sp->copy[i];
+            work = MC_MAX(work, scratch + sp->copy[i] + (mc_spot_bytes(&p->place[v[i]]) + 63) / 64 * 64);
+        }
+    }
+    if (st->kernel) {
+        mc_gemm_epilogue *tile = mc_launch_tile;
+        memcpy(&operand[GEMM_EPILOGUE], &tile, sizeof tile); /* a function's address as an operand */
+        operand[GEMM_EPILOGUE_ARG] = &r;
+    }
+    return sp->gemm->run(sp->gemm, operand, work, f->threads);
+}

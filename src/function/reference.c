@@ -1,0 +1,124 @@
+/* reference.c: a step by the reference, node by node: where there is no compiler, no kernel, or where
+ * DEBUG wants to compare. */
+#include "function/function.h"
+#include <math.h>
+
+struct known { const mc_node *node; mc_array *array; };
+struct table { VEC(struct known) at; struct mc_function *f; const struct mc_shape_plan *p; };
+
+mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, int value)
+{
+    const struct mc_spot *at = &p->place[value];
+    if (at->base == BASE_FIXED) {
+        return mc_array_ref(at->fixed);
+    }
+    if (at->base == BASE_INPUT && f->code->program.value.at[value].kind == VALUE_INPUT) { /* also while planning */
+        return mc_array_ref(f->arg[at->index]);
+    }
+    return mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, at->strides, f->ptr[value], NULL, NULL);
+}
+
+static mc_array *lookup(const struct table *t, const mc_node *n)
+{
+    for (size_t i = t->at.n; i-- > 0;) {
+        if (t->at.at[i].node == n) {
+            return t->at.at[i].array;
+        }
+    }
+    return NULL;
+}
+
+/* The array of node n: known, a value, a constant, or computed here (positions have no value). */
+static mc_array *array_of(struct table *t, mc_node *n, int depth)
+{
+    mc_array *a = lookup(t, n), *in[8] = { 0 }, *made[16] = { 0 };
+    int v = t->f->code->program.value_of[n->id];
+    if (a) {
+        return a;
+    }
+    if (v >= 0 && t->p->place[v].base != BASE_NONE) {
+        a = mc_value_array(t->f, t->p, v);
+    } else if (n->value) {
+        a = mc_array_ref(n->value);
+    } else if (n->nin <= 8 && depth < 16) {
+        bool ok = true;
+        for (int i = 0; i < n->nin; i++) {
+            ok = ok && (in[i] = array_of(t, n->in[i], depth + 1)) != NULL;
+        }
+        if (ok && mc_eval_node(n, in, made) == MC_OK) {
+            a = made[0];
+        }
+    }
+    struct known k = { n, a };
+    if (a && !VEC_PUSH(t->at, k)) {
+        mc_array_unref(&a);
+    }
+    return a;
+}
+
+static double tolerance(mc_dtype d)
+{
+    return mc_is_float(d) ? 64 * mc_dtypes[d].eps : 0;
+}
+
+/* Longer sums differ more: both ways of adding are right. */
+static mc_status compare_value(struct mc_function *f, const struct mc_shape_plan *p, int step, int v, const mc_array *want)
+{
+    mc_array *have = mc_value_array(f, p, v);
+    if (!have) {
+        return mc_last_status();
+    }
+    double tol = tolerance(want->dtype), scale = 0;
+    int64_t n = mc_array_size(want);
+    for (int64_t i = 0; i < n && mc_is_float(want->dtype); i++) {
+        double x = fabs(mc_load_f64(want->dtype, want->data + (size_t)i * mc_dtypes[want->dtype].size));
+        scale = x > scale && x < HUGE_VAL ? x : scale;
+    }
+    int64_t bad = mc_array_differs(have, want, tol, tol * scale + 1e-30);
+    mc_array_unref(&have);
+    return bad < 0 ? MC_OK : mc_fail(MC_ECHECK, "DEBUG: step %d, %s: element %lld differs from the reference", step,
+                                     f->code->step_text[step], (long long)bad);
+}
+
+mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p, int step, bool compare)
+{
+    const struct mc_program *pr = &f->code->program;
+    const struct mc_step *st = &pr->step.at[step];
+    struct table t = { { 0 }, f, p };
+    mc_status s = MC_OK;
+    for (int i = st->gemm && st->kernel ? -1 : 0; i < st->nnode && s == MC_OK; i++) {
+        mc_node *n = i < 0 ? st->gemm : st->node[i];
+        mc_array **in = mc_alloc((size_t)(n->nin + 1) * sizeof *in, "reference"), *made[16] = { 0 };
+        s = in ? MC_OK : MC_EMEMORY;
+        for (int k = 0; k < n->nin && s == MC_OK; k++) {
+            in[k] = array_of(&t, n->in[k], 0);
+            s = in[k] ? MC_OK : mc_last_status();
+        }
+        s = s < 0 ? s : mc_eval_node(n, in, made);
+        mc_free(in);
+        for (int k = 0; k < n->nout && s == MC_OK; k++) {
+            int v = n->nout == 1 ? pr->value_of[n->id] : st->dst[k];
+            bool ours = v >= 0 && (pr->value.at[v].step == step || n->nout > 1);
+            if (ours && compare) {
+                s = compare_value(f, p, step, v, made[k]);
+            } else if (ours) {
+                mc_array *to = mc_value_array(f, p, v);
+                s = to ? mc_array_assign(to, made[k]) : mc_last_status();
+                mc_array_unref(&to);
+            }
+        }
+        struct known k = { n, made[0] };
+        if (n->nout == 1 && s == MC_OK) {
+            s = VEC_PUSH(t.at, k) ? MC_OK : MC_EMEMORY;
+            made[0] = s == MC_OK ? NULL : made[0];
+        }
+        for (int j = 0; j < n->nout; j++) {
+            mc_array_unref(&made[j]);
+        }
+    }
+    for (size_t i = 0; i < t.at.n; i++) {
+        mc_array_unref(&t.at.at[i].array);
+    }
+    VEC_FREE(t.at);
+    return s;
+}

@@ -1,0 +1,511 @@
+/* shape_plan.c: code at one shape.  The steps are walked once: each op's infer gives the sizes, early
+ * values are computed, views resolved, kernels and products planned.  Plans are kept and found again by
+ * what decided them: the inputs' sizes and strides, and the contents of inputs that sizes depend on.
+ *
+ * Nothing is compiled here, and nothing is timed unless the flag plan asks for it. */
+#include "function/function.h"
+
+enum { MOST_PLANS = 64 };
+
+/* ---- keys ---- */
+
+static int array_key(int64_t *key, const mc_array *a)
+{
+    memcpy(key, a->dims, (size_t)a->rank * sizeof *key);
+    memcpy(key + a->rank, a->strides, (size_t)a->rank * sizeof *key);
+    return 2 * a->rank;
+}
+
+static int contents_key(int64_t *key, const mc_array *a)
+{
+    int64_t n = mc_array_size(a);
+    for (int64_t i = 0; i < n; i++) {
+        key[i] = mc_load_i64(a->dtype, a->data + (a->rank ? i * a->strides[0] : 0));
+    }
+    return (int)n;
+}
+
+static int make_key(struct mc_function *f)
+{
+    const struct mc_program *p = &f->code->program;
+    int n = 0;
+    for (int i = 0; i < p->ninput; i++) {
+        n += array_key(f->key + n, f->arg[i]);
+        if (p->key_input[i]) {
+            n += contents_key(f->key + n, f->arg[i]);
+        }
+    }
+    for (int i = 0; i < f->nshared; i++) {
+        n += array_key(f->key + n, f->shared[i]->value);
+    }
+    return n;
+}
+
+/* ---- places ---- */
+
+size_t mc_spot_bytes(const struct mc_spot *p)
+{
+    return (size_t)mc_dims_count(p->type.rank, p->type.dims) * mc_dtypes[p->type.dtype].size;
+}
+
+bool mc_spot_contiguous(const struct mc_spot *p)
+{
+    int64_t want = (int64_t)mc_dtypes[p->type.dtype].size;
+    for (int i = p->type.rank; i-- > 0;) {
+        if (p->type.dims[i] != 1 && p->strides[i] != want) {
+            return false;
+        }
+        want *= p->type.dims[i];
+    }
+    return true;
+}
+
+static void place_type(struct mc_spot *place, const struct mc_type *t)
+{
+    place->type = *t;
+    mc_contiguous_strides(t->dtype, t->rank, t->dims, place->strides);
+}
+
+static void place_array(struct mc_spot *place, enum mc_base base, int index, const mc_array *a)
+{
+    *place = (struct mc_spot){ .base = base, .index = index, .type = mc_type_make(a->dtype, a->rank, a->dims) };
+    memcpy(place->strides, a->strides, (size_t)a->rank * sizeof *a->strides);
+}
+
+static void place_leaves(struct mc_function *f, struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    for (size_t v = 0; v < pr->value.n; v++) {
+        const struct mc_value *x = &pr->value.at[v];
+        if (x->kind == VALUE_INPUT) {
+            place_array(&p->place[v], BASE_INPUT, x->input, f->arg[x->input]);
+        } else if (x->kind == VALUE_CONST) {
+            place_array(&p->place[v], BASE_FIXED, 0, x->node->value);
+            p->place[v].fixed = mc_array_ref(x->node->value);
+        } else if (x->kind == VALUE_SHARED) {
+            for (int i = 0; i < f->nshared; i++) {
+                if (f->shared[i] == x->node->shared) {
+                    place_array(&p->place[v], BASE_SHARED, i, f->shared[i]->value);
+                }
+            }
+        }
+    }
+}
+
+/* ---- types of a step's nodes, at these sizes ---- */
+
+struct infer {
+    struct mc_function *f;
+    struct mc_shape_plan *p;
+    struct mc_type *type;   /* of nodes inside the kernel, in the order of the step's nodes */
+    const struct mc_step *step;
+};
+
+static bool same_node(const struct mc_node *a, const struct mc_node *b) { return a == b; }
+
+/* The type of x as an input of step's node k: a value's, a constant's, or that of a node of this kernel. */
+static mc_status input_type(struct infer *q, mc_node *x, struct mc_type *t, const mc_array **value)
+{
+    int v = q->f->code->program.value_of[x->id];
+    *value = x->value;
+    for (int i = 0; i < q->step->nnode && q->step->kernel; i++) {
+        if (same_node(q->step->node[i], x)) {
+            *t = q->type[i];
+            return MC_OK;
+        }
+    }
+    if (v >= 0 && q->p->place[v].base != BASE_NONE) {
+        const struct mc_spot *at = &q->p->place[v];
+        const struct mc_program *pr = &q->f->code->program;
+        *t = at->type;
+        *value = at->fixed;
+        if (at->base == BASE_INPUT && pr->value.at[v].kind == VALUE_INPUT && (pr->dynamic || pr->key_input[at->index])) {
+            *value = q->f->arg[at->index];
+        } else if (at->base == BASE_SHARED && pr->dynamic && pr->value.at[v].kind == VALUE_SHARED) {
+            *value = q->f->shared[at->index]->value;
+        }
+        return MC_OK;
+    }
+    if (x->value) {
+        *t = x->type;
+        return MC_OK;
+    }
+    struct mc_type in[8]; /* positions and their like have no value of their own */
+    const mc_array *val[8];
+    struct mc_infer n = { .op = x->op, .nin = x->nin, .in = in, .value = val, .attr = x->attr, .nout = x->op->nout };
+    for (int i = 0; i < x->nin && i < 8; i++) {
+        TRY(input_type(q, x->in[i], &in[i], &val[i]));
+    }
+    TRY(x->op->infer(&n));
+    *t = n.out[0];
+    return MC_OK;
+}
+
+/* Only an axis that promised size 1 broadcasts. */
+static mc_status check_broadcast(const struct mc_node *n, const struct mc_type *in)
+{
+    for (int i = 0; n->op->arity && i < n->nin; i++) {
+        for (int a = 0; a < in[i].rank; a++) {
+            if (in[i].dims[a] != 1 || n->in[i]->type.dims[a] == 1) {
+                continue;
+            }
+            for (int j = 0; j < n->nin; j++) {
+                if (in[j].rank == in[i].rank && in[j].dims[a] != 1) {
+                    return mc_fail(MC_ESHAPE, "%s: axis %d has size 1 in argument %d and %lld in argument %d; declare the size 1 to "
+                                   "broadcast it", n->op->name, a, i + 1, (long long)in[j].dims[a], j + 1);
+                }
+            }
+        }
+    }
+    return MC_OK;
+}
+
+static mc_status infer_node(struct infer *q, mc_node *n, struct mc_infer *out)
+{
+    struct mc_type few[8], *in = n->nin <= 8 ? few : mc_alloc((size_t)n->nin * sizeof *in, "plan");
+    const mc_array *some[8], **value = n->nin <= 8 ? some : mc_alloc((size_t)n->nin * sizeof *value, "plan");
+    mc_status s = in && value ? MC_OK : MC_EMEMORY;
+    for (int i = 0; i < n->nin && s == MC_OK; i++) {
+        s = input_type(q, n->in[i], &in[i], &value[i]);
+    }
+    if (s == MC_OK) {
+        *out = (struct mc_infer){ .op = n->op, .nin = n->nin, .in = in, .value = value, .attr = n->attr, .nout = n->op->nout };
+        s = check_broadcast(n, in);
+        s = s < 0 ? s : n->op->infer(out);
+    }
+    for (int i = 0; s == MC_OK && i < out->nout; i++) {
+        for (int a = 0; a < out->out[i].rank; a++) {
+            if (out->out[i].dims[a] < 0) {
+                s = mc_fail(MC_ESHAPE, "%s: size of axis %d is not known", n->op->name, a);
+            }
+        }
+        if (s == MC_OK && mc_dims_count(out->out[i].rank, out->out[i].dims) < 0) {
+            s = mc_fail(MC_ESHAPE, "%s: the result would have more elements than 64 bits count", n->op->name);
+        }
+    }
+    if (in != few) {
+        mc_free(in);
+    }
+    if (value != some) {
+        mc_free(value);
+    }
+    return s;
+}
+
+/* ---- views ---- */
+
+/* The view's array over memory at address zero says offset and strides. */
+static mc_status plan_view(struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st, const struct mc_type *t)
+{
+    const mc_node *n = st->node[0];
+    int v = st->dst[0];
+    const struct mc_spot *from = &p->place[st->src[0]];
+    struct mc_spot *to = &p->place[v];
+    *to = *from;
+    to->fixed = NULL;
+    to->own = false;
+    to->type = *t;
+    (void)f;
+    if (strcmp(n->op->name, "dimshuffle") == 0) {
+        for (int i = 0; i < n->attr[0].n; i++) {
+            int64_t a = n->attr[0].ints[i];
+            to->strides[i] = a < 0 ? 0 : from->strides[a];
+        }
+    } else if (strcmp(n->op->name, "reshape") == 0) {
+        if (mc_spot_contiguous(from)) {
+            mc_contiguous_strides(t->dtype, t->rank, t->dims, to->strides);
+        } else {
+            place_type(to, t);
+            to->own = true; /* copied when the step runs */
+            to->offset = 0;
+        }
+    } else if (strcmp(n->op->name, "subtensor") == 0) {
+        return mc_fail(MC_EUNSUPPORTED, "subtensor: planned elsewhere");
+    }
+    if (from->base == BASE_FIXED && !to->own) {
+        to->fixed = mc_array_view(from->fixed, t->rank, t->dims, to->strides, from->fixed->data);
+        return to->fixed ? MC_OK : mc_last_status();
+    }
+    return MC_OK;
+}
+
+static int64_t bound_value(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st, const int64_t *spec, int kind, int64_t dflt)
+{
+    if (spec[kind] == BOUND_NONE) {
+        return dflt;
+    }
+    if (spec[kind] == BOUND_CONST) {
+        return spec[kind + 1];
+    }
+    const struct mc_spot *at = &p->place[st->src[spec[kind + 1]]];
+    const mc_array *a = at->base == BASE_INPUT ? f->arg[at->index] : at->fixed;
+    return a ? mc_load_i64(a->dtype, a->data) : dflt;
+}
+
+static mc_status plan_subtensor(const struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st, const struct mc_type *t)
+{
+    const mc_node *n = st->node[0];
+    const struct mc_spot *from = &p->place[st->src[0]];
+    struct mc_spot to = *from;
+    int k = 0;
+    to.fixed = NULL;
+    to.own = false;
+    to.type = *t;
+    for (int a = 0; a < from->type.rank; a++) {
+        const int64_t *spec = &n->attr[0].ints[a * SPEC_N];
+        int64_t size = from->type.dims[a], step = bound_value(f, p, st, spec, SPEC_STEP_KIND, 1);
+        int64_t start = bound_value(f, p, st, spec, SPEC_START_KIND, step < 0 ? size - 1 : 0);
+        if (spec[SPEC_START_KIND] != BOUND_NONE && start < 0) {
+            start += size;
+        }
+        if (spec[SPEC_INDEX]) {
+            to.offset += start * from->strides[a];
+            continue;
+        }
+        start = MC_MAX(MC_MIN(start, step < 0 ? size - 1 : size), step < 0 ? -1 : 0);
+        if (t->dims[k] > 0) {
+            to.offset += start * from->strides[a];
+        }
+        to.strides[k++] = step * from->strides[a];
+    }
+    if (from->base == BASE_FIXED) {
+        to.fixed = mc_array_view(from->fixed, t->rank, t->dims, to.strides, from->fixed->data + (to.offset - from->offset));
+        to.offset = from->offset;
+        if (!to.fixed) {
+            return mc_last_status();
+        }
+    }
+    p->place[st->dst[0]] = to;
+    return MC_OK;
+}
+
+/* ---- early values ---- */
+
+static mc_status plan_early(struct infer *q, const struct mc_step *st)
+{
+    mc_node *n = st->node[0];
+    struct mc_shape_plan *p = q->p;
+    struct mc_infer out;
+    mc_array *in[16] = { 0 }, *made[1] = { 0 };
+    mc_status s = n->nin <= 16 ? infer_node(q, n, &out) : mc_fail(MC_EUNSUPPORTED, "%s: too many sizes", n->op->name);
+    if (s < 0) {
+        return s;
+    }
+    bool sizes = strcmp(n->op->name, "size") == 0 || strcmp(n->op->name, "shape") == 0;
+    if (sizes) { /* of something that may have no memory: its type is enough */
+        struct mc_type t;
+        const mc_array *value;
+        int axis = 0;
+        TRY(input_type(q, n->in[0], &t, &value));
+        made[0] = mc_array_empty(MC_INT64, out.out[0].rank, out.out[0].dims);
+        if (made[0] && strcmp(n->op->name, "shape") == 0) {
+            memcpy(made[0]->data, t.dims, (size_t)t.rank * sizeof(int64_t));
+        } else if (made[0] && (s = mc_axis_check("size", mc_attr_int(&n->attr[0]), t.rank, &axis)) == MC_OK) {
+            memcpy(made[0]->data, &t.dims[axis], sizeof(int64_t));
+        }
+        s = made[0] ? s : mc_last_status();
+    } else {
+        for (int i = 0; i < n->nin && s == MC_OK; i++) {
+            in[i] = mc_value_array(q->f, p, st->src[i]);
+            s = in[i] ? MC_OK : mc_last_status();
+        }
+        s = s < 0 ? s : mc_eval_node(n, in, made);
+        for (int i = 0; i < n->nin; i++) {
+            mc_array_unref(&in[i]);
+        }
+    }
+    if (s == MC_OK) {
+        struct mc_spot *to = &p->place[st->dst[0]];
+        place_array(to, BASE_FIXED, 0, made[0]);
+        to->fixed = made[0];
+    } else {
+        mc_array_unref(&made[0]);
+    }
+    return s;
+}
+
+/* ---- steps ---- */
+
+/* The kernel's space: the sizes of whatever varies along each axis. */
+static mc_status kernel_space(const struct infer *q, int64_t *space)
+{
+    const struct mc_kernel *k = q->step->kernel;
+    for (int a = 0; a < MC_MAX_RANK; a++) {
+        space[a] = 1;
+    }
+    for (int i = 0; i < q->step->nnode; i++) {
+        const mc_node *n = q->step->node[i];
+        for (int j = -1; j < n->nin; j++) {
+            const mc_node *x = j < 0 ? n : n->in[j];
+            struct mc_type t = q->type[i];
+            const mc_array *value;
+            if (j >= 0 && (n->op->flags & OP_REDUCES) == 0) {
+                break; /* what is not reduced varies as its result does */
+            }
+            if (j >= 0) {
+                TRY(input_type((struct infer *)q, (mc_node *)x, &t, &value));
+            }
+            for (int a = 0; a < t.rank && t.rank == k->rank; a++) {
+                if (x->type.dims[a] != 1) {
+                    space[a] = t.dims[a];
+                }
+            }
+        }
+    }
+    return MC_OK;
+}
+
+mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    struct mc_type few[32], *type = st->nnode <= 32 ? few : mc_alloc((size_t)st->nnode * sizeof *type, "plan");
+    struct infer q = { f, p, type, st };
+    struct mc_infer out = { 0 };
+    mc_status s = type ? MC_OK : MC_EMEMORY;
+
+    if (s == MC_OK && st->kind == STEP_EARLY) {
+        s = plan_early(&q, st);
+    } else if (s == MC_OK && st->kernel) {
+        if (st->gemm) {
+            s = infer_node(&q, st->gemm, &out);
+            place_type(&p->place[st->operand[st->product]], &out.out[0]);
+            p->place[st->operand[st->product]].base = BASE_ARENA;
+        }
+        struct mc_type one;
+        for (int i = 0; i < st->nnode && s == MC_OK; i++) {
+            s = infer_node(&q, st->node[i], &out);
+            one = out.out[0];
+            type[i] = one;
+            int v = f->code->program.value_of[st->node[i]->id];
+            if (s == MC_OK && v >= 0 && f->code->program.value.at[v].step == step) {
+                place_type(&p->place[v], &one);
+            }
+        }
+        s = s < 0 ? s : kernel_space(&q, p->step[step].space);
+    } else if (s == MC_OK) {
+        s = infer_node(&q, st->node[0], &out);
+        if (s == MC_OK && st->kind == STEP_VIEW) {
+            s = strcmp(st->node[0]->op->name, "subtensor") == 0 ? plan_subtensor(f, p, st, &out.out[0]) : plan_view(f, p, st, &out.out[0]);
+        } else if (s == MC_OK) {
+            for (int i = 0; i < st->ndst; i++) {
+                place_type(&p->place[st->dst[i]], &out.out[i]);
+            }
+        }
+    }
+    if (type != few) {
+        mc_free(type);
+    }
+    return s;
+}
+
+mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    mc_status s = MC_OK;
+    if (st->kind == STEP_KERNEL && f->code->fn[step]) {
+        s = mc_launch_plan(f, p, step);
+    } else if (st->kind == STEP_GEMM) {
+        s = mc_product_plan(f, p, step);
+    }
+    p->scratch = MC_MAX(p->scratch, p->step[step].workspace);
+    return s;
+}
+
+void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
+{
+    if (!p) {
+        return;
+    }
+    for (size_t i = 0; p->place && i < f->code->program.value.n; i++) {
+        mc_array_unref(&p->place[i].fixed);
+    }
+    for (size_t i = 0; p->step && i < f->code->program.step.n; i++) {
+        mc_plan_free(p->step[i].gemm);
+        mc_free(p->step[i].launch.value);
+        mc_free(p->step[i].launch.s);
+        mc_free(p->step[i].launch.step);
+    }
+    mc_free(p->place);
+    mc_free(p->step);
+    mc_free(p->key);
+    mc_free(p);
+}
+
+static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey)
+{
+    const struct mc_program *pr = &f->code->program;
+    struct mc_shape_plan *p = mc_calloc(1, sizeof *p, "plan");
+    if (!p) {
+        return NULL;
+    }
+    p->place = mc_calloc(pr->value.n + 1, sizeof *p->place, "plan");
+    p->step = mc_calloc(pr->step.n + 1, sizeof *p->step, "plan");
+    p->key = mc_alloc((size_t)(nkey + 1) * sizeof *p->key, "plan");
+    mc_status s = p->place && p->step && p->key ? MC_OK : MC_EMEMORY;
+    if (s == MC_OK) {
+        memcpy(p->key, f->key, (size_t)nkey * sizeof *p->key);
+        p->nkey = nkey;
+        place_leaves(f, p);
+        for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {
+            s = mc_shape_plan_step(f, p, (int)i);
+        }
+        s = s < 0 || pr->dynamic ? s : mc_plan_memory(f, p);
+        for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {
+            s = mc_shape_plan_work(f, p, (int)i);
+        }
+    }
+    if (s < 0) {
+        mc_shape_plan_free(f, p);
+        return NULL;
+    }
+    return p;
+}
+
+static void drop_oldest(struct mc_function *f)
+{
+    struct mc_shape_plan **oldest = &f->plans;
+    for (struct mc_shape_plan **p = &f->plans; *p; p = &(*p)->next) {
+        if ((*p)->used < (*oldest)->used) {
+            oldest = p;
+        }
+    }
+    struct mc_shape_plan *p = *oldest;
+    *oldest = p->next;
+    mc_shape_plan_free(f, p);
+    f->nplans--;
+}
+
+struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f)
+{
+    int n = make_key(f);
+    f->clock++;
+    for (struct mc_shape_plan **at = &f->plans; *at; at = &(*at)->next) {
+        struct mc_shape_plan *p = *at;
+        if (p->nkey == n && memcmp(p->key, f->key, (size_t)n * sizeof *f->key) == 0 && !f->code->program.dynamic) {
+            *at = p->next; /* to the front: most calls repeat the last shape */
+            p->next = f->plans;
+            f->plans = p;
+            p->used = f->clock;
+            return p;
+        }
+    }
+    double start = mc_now();
+    struct mc_shape_plan *p = new_plan(f, n);
+    if (!p) {
+        return NULL;
+    }
+    if (f->nplans >= MOST_PLANS || f->code->program.dynamic) {
+        while (f->nplans && (f->nplans >= MOST_PLANS || f->code->program.dynamic)) {
+            drop_oldest(f);
+        }
+    }
+    p->used = f->clock;
+    p->next = f->plans;
+    f->plans = p;
+    f->nplans++;
+    f->planned++;
+    f->plan_seconds += mc_now() - start;
+    LOG(LOG_PLAN, "%s: plan %lld, arena %zu bytes, scratch %zu, %.3f ms", f->name, (long long)f->planned, p->arena, p->scratch,
+        (mc_now() - start) * 1e3);
+    return p;
+}

@@ -1,0 +1,197 @@
+/* expand.c: the last changes of the graph before kernels are made of it.
+ *
+ *   formulas       softmax(x) becomes what it stands for
+ *   no-ops         consider_constant, grad_clip, ...: only gradients saw them
+ *   reductions     keep their axes as size 1, so that all values of a kernel have one rank; a dimshuffle
+ *                  behind drops them, and wanders behind what follows: log(sum(x, 1)) stays row work
+ *
+ * leaves: no OP_EXPANDS node, every reduction with keepdims=True. */
+#include "lower/lower.h"
+
+static bool is_op(const mc_node *n, const char *name) { return strcmp(n->op->name, name) == 0; }
+
+static mc_node *shuffle(mc_node *x, int n, const int64_t *order)
+{
+    bool same = n == x->type.rank;
+    for (int i = 0; same && i < n; i++) {
+        same = order[i] == i;
+    }
+    struct mc_attr a = { .kind = ATTR_INTS, .n = n, .ints = (int64_t *)order };
+    return same ? x : mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &x, &a);
+}
+
+/* n = dimshuffle that only drops axes behind kernel work. */
+static bool drops(const mc_node *n)
+{
+    if (!is_op(n, "dimshuffle") || n->type.rank >= n->in[0]->type.rank || !mc_is_fusible(n->in[0])) {
+        return false;
+    }
+    for (int i = 0; i < n->attr[0].n; i++) {
+        if (n->attr[0].ints[i] < 0 || (i && n->attr[0].ints[i] <= n->attr[0].ints[i - 1])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* f(drop(a), drop(b), c) = drop(f(a, b, expand(c))) */
+static mc_node *sink(mc_node *n, mc_node **in)
+{
+    const mc_node *d = NULL;
+    mc_node *arg[4];
+    for (int i = 0; i < n->nin; i++) {
+        d = !d && in[i]->type.rank == n->type.rank && drops(in[i]) ? in[i] : d;
+    }
+    if (!d) {
+        return NULL;
+    }
+    int full = d->in[0]->type.rank;
+    const int64_t *kept = d->attr[0].ints;
+    for (int i = 0; i < n->nin; i++) {
+        int64_t order[MC_MAX_RANK];
+        if (in[i]->type.rank == 0 && full && !(drops(in[i]) && in[i]->in[0]->type.rank == full)) {
+            arg[i] = in[i];
+            continue;
+        }
+        bool same = drops(in[i]) && in[i]->in[0]->type.rank == full &&
+                    memcmp(in[i]->attr[0].ints, kept, (size_t)d->attr[0].n * sizeof *kept) == 0;
+        for (int a = 0, k = 0; a < full; a++) {
+            order[a] = k < d->attr[0].n && kept[k] == a ? k++ : -1;
+        }
+        arg[i] = same ? in[i]->in[0] : shuffle(in[i], full, order);
+    }
+    mc_node *f = mc_apply(n->graph, n->op, n->nin, arg, n->attr);
+    return mc_is_error(f) ? f : shuffle(f, d->attr[0].n, kept);
+}
+
+/* dimshuffle(drop(a)) as one dimshuffle of a; a new axis where one of size 1 was dropped is that axis again. */
+static mc_node *compose(mc_node *n, mc_node *x)
+{
+    int64_t order[MC_MAX_RANK];
+    const struct mc_attr *outer = &n->attr[0], *inner = &x->attr[0];
+    unsigned used = 0;
+    for (int i = 0; i < inner->n; i++) {
+        used |= inner->ints[i] >= 0 ? 1u << inner->ints[i] : 0;
+    }
+    for (int i = 0; i < outer->n; i++) {
+        order[i] = outer->ints[i] < 0 ? -1 : inner->ints[outer->ints[i]];
+        if (order[i] < 0 && i < x->in[0]->type.rank && !(used & 1u << i) && x->in[0]->type.dims[i] == 1) {
+            order[i] = i;
+            used |= 1u << i;
+        }
+    }
+    return shuffle(x->in[0], outer->n, order);
+}
+
+static mc_node *keep_axes(mc_node *n, mc_node *x)
+{
+    int axis[MC_MAX_RANK];
+    int64_t full[MC_MAX_RANK], order[MC_MAX_RANK];
+    int naxis = mc_axes_of(n, 0, x->type.rank, axis), rank = x->type.rank, k = 0;
+    bool keep = mc_attr_int(&n->attr[1]) != 0;
+    mc_node *base = x;
+    if (naxis < 0) {
+        return mc_node_fail(n->graph, mc_last_status(), "%s", mc_last_error());
+    }
+    for (int i = 0; i < naxis; i++) {
+        full[i] = axis[i];
+    }
+    bool dropped = drops(x) && !mc_monoid(n->op)->positions; /* reduce what is behind the drop instead */
+    if (dropped) {
+        base = x->in[0];
+        for (int i = 0; i < naxis; i++) {
+            full[i] = x->attr[0].ints[axis[i]];
+        }
+    }
+    struct mc_attr attr[8];
+    int64_t yes = 1;
+    memcpy(attr, n->attr, (size_t)n->op->sig->nattr * sizeof *attr);
+    attr[0] = (struct mc_attr){ .kind = ATTR_AXES, .n = naxis, .ints = full };
+    attr[1] = (struct mc_attr){ .kind = ATTR_BOOL, .n = 1, .ints = &yes };
+    mc_node *r = mc_apply(n->graph, n->op, 1, &base, attr);
+    if (mc_is_error(r)) {
+        return r;
+    }
+    for (int i = 0; i < rank; i++) {
+        bool reduced = false;
+        for (int j = 0; j < naxis; j++) {
+            reduced |= axis[j] == i;
+        }
+        if (keep || !reduced) {
+            order[k++] = dropped ? x->attr[0].ints[i] : i;
+        }
+    }
+    return shuffle(r, k, order);
+}
+
+static mc_node *expand_one(mc_node *n, mc_node **in)
+{
+    mc_graph *g = n->graph;
+    if (is_op(n, "consider_constant") || is_op(n, "grad_clip") || is_op(n, "grad_scale")) {
+        return in[0];
+    }
+    if (mc_monoid(n->op) && n->op->flags & OP_REDUCES) {
+        return keep_axes(n, in[0]);
+    }
+    if (is_op(n, "dimshuffle") && is_op(in[0], "dimshuffle")) {
+        return compose(n, in[0]);
+    }
+    mc_node *r = n->op->arity || is_op(n, "cast") ? sink(n, in) : NULL;
+    return r ? r : mc_apply(g, n->op, n->nin, in, n->attr);
+}
+
+/* One sweep in id order; map[] leads from old nodes to new.  Formulas are opened first, in a sweep of their own. */
+static mc_status sweep(mc_graph *g, int n, mc_node **out, mc_node *(*one)(mc_node *n, mc_node **in))
+{
+    size_t count = 0, widest = 1;
+    mc_node **list = mc_graph_reach(n, out, &count);
+    uint32_t top = count ? list[count - 1]->id : 0;
+    mc_node **map = mc_calloc((size_t)top + 1, sizeof *map, "lower"), **in = NULL;
+    for (size_t i = 0; list && i < count; i++) {
+        widest = MC_MAX(widest, (size_t)list[i]->nin);
+    }
+    in = mc_alloc(widest * sizeof *in, "lower");
+    mc_status s = list && map && in ? MC_OK : MC_EMEMORY;
+    for (size_t i = 0; s == MC_OK && i < count; i++) {
+        mc_node *x = list[i];
+        if (x->op->flags & OP_LEAF) {
+            map[x->id] = x;
+            continue;
+        }
+        for (int k = 0; k < x->nin; k++) {
+            in[k] = map[x->in[k]->id];
+        }
+        map[x->id] = x->op == &mc_op_item ? mc_item(in[0], x->item) : one(x, in);
+        if (mc_is_error(map[x->id])) {
+            s = g->status < 0 ? g->status : MC_EARG;
+        }
+    }
+    for (int i = 0; s == MC_OK && i < n; i++) {
+        out[i] = map[out[i]->id];
+    }
+    mc_free(list);
+    mc_free(map);
+    mc_free(in);
+    return s;
+}
+
+static mc_node *open_formula(mc_node *n, mc_node **in)
+{
+    return n->op->flags & OP_EXPANDS ? mc_formula_expand(n->graph, n->op, n->nin, in, n->attr)
+                                     : mc_apply(n->graph, n->op, n->nin, in, n->attr);
+}
+
+mc_status mc_lower_expand(mc_graph *g, int n, mc_node **out)
+{
+    for (bool more = true; more;) { /* formulas may stand for formulas */
+        TRY(sweep(g, n, out, open_formula));
+        size_t count = 0;
+        mc_node **list = mc_graph_reach(n, out, &count);
+        more = false;
+        for (size_t i = 0; list && i < count; i++) {
+            more |= (list[i]->op->flags & OP_EXPANDS) != 0;
+        }
+        mc_free(list);
+    }
+    return sweep(g, n, out, expand_one);
+}

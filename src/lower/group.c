@@ -1,0 +1,284 @@
+/* group.c: fusion.  Walks the graph upwards and puts each node into the kernel of what feeds it, where
+ * the two share an iteration space and no path leads out of the kernel and back into it.
+ *
+ * Invariant: depends[g] holds every group that g waits for, itself excluded; it never contains g. */
+#include "lower/lower.h"
+
+enum { MOST_NODES = 160, MOST_SOURCES = 40 };
+
+struct group {
+    int rank, nnode, nsource;
+    unsigned varies, reduced;  /* axes of the space; axes its reductions reduce */
+    bool fusible;
+    int into;                  /* merged into this group; -1: itself */
+    VEC(uint64_t) depends;
+};
+struct fuse {
+    VEC(struct group) group;
+    int *of;                   /* by node id */
+};
+
+unsigned mc_varies(const struct mc_type *t)
+{
+    unsigned v = 0;
+    for (int i = 0; i < t->rank; i++) {
+        v |= t->dims[i] != 1 ? 1u << i : 0;
+    }
+    return v;
+}
+
+static bool is_op(const mc_node *n, const char *name) { return strcmp(n->op->name, name) == 0; }
+
+static bool counts_from_zero(const mc_node *n)
+{
+    double start = 1, step = 0;
+    return is_op(n, "arange") && n->nin == 3 && n->type.dtype == MC_INT64 && mc_const_number(n->in[0], &start) && start == 0 &&
+           mc_const_number(n->in[2], &step) && step == 1;
+}
+
+bool mc_is_fusible(const mc_node *n)
+{
+    return n->op->arity || is_op(n, "cast") || is_op(n, "alloc") || is_op(n, "check_index") || counts_from_zero(n) ||
+           (mc_monoid(n->op) && n->op->flags & OP_REDUCES);
+}
+
+static unsigned reduces(const mc_node *n)
+{
+    int axis[MC_MAX_RANK];
+    unsigned r = 0;
+    if (!(n->op->flags & OP_REDUCES)) {
+        return 0;
+    }
+    int k = mc_axes_of(n, 0, n->in[0]->type.rank, axis);
+    for (int i = 0; i < k; i++) {
+        r |= 1u << axis[i];
+    }
+    return r & mc_varies(&n->in[0]->type);
+}
+
+static int root(const struct fuse *f, int g)
+{
+    while (f->group.at[g].into >= 0) {
+        g = f->group.at[g].into;
+    }
+    return g;
+}
+
+static bool has(const struct group *g, int bit)
+{
+    return (size_t)bit / 64 < g->depends.n && g->depends.at[bit / 64] >> (bit % 64) & 1;
+}
+
+static bool set(struct group *g, int bit)
+{
+    while (g->depends.n <= (size_t)bit / 64) {
+        if (!VEC_PUSH(g->depends, 0)) {
+            return false;
+        }
+    }
+    g->depends.at[bit / 64] |= UINT64_C(1) << (bit % 64);
+    return true;
+}
+
+static bool join_depends(struct group *to, const struct group *from)
+{
+    for (size_t i = 0; i < from->depends.n; i++) {
+        if (i >= to->depends.n && !VEC_PUSH(to->depends, 0)) {
+            return false;
+        }
+        to->depends.at[i] |= from->depends.at[i];
+    }
+    return true;
+}
+
+/* Does a wait for b, by any of b's former numbers? */
+static bool waits(const struct fuse *f, int a, int b)
+{
+    return has(&f->group.at[a], b);
+}
+
+
+/* Can node n join group g?  in: n's operand that lives in g. */
+static bool joins(const struct fuse *f, const struct group *g, const mc_node *n, const mc_node *in)
+{
+    unsigned v = mc_varies(&n->type), r = reduces(n), from = mc_varies(&in->type);
+    (void)f;
+    if (!g->fusible || g->nnode >= MOST_NODES || g->nsource + n->nin > MOST_SOURCES) {
+        return false;
+    }
+    if (is_op(n, "alloc") || n->type.rank != g->rank || in->type.rank != g->rank) {
+        return false;
+    }
+    if (n->op->flags & OP_REDUCES) {
+        if (g->reduced) {
+            return r == g->reduced && from == g->varies;
+        }
+        return r && from == g->varies;
+    }
+    if (g->reduced) {
+        unsigned kept = g->varies & ~g->reduced;
+        if (kept == 0) {
+            return v == 0 || (v == g->varies && from == g->varies); /* a fold's rows are scalars; no second walk */
+        }
+        return v == g->varies || v == kept || v == 0;
+    }
+    return v == g->varies;
+}
+
+static mc_status add_group(struct fuse *f, const mc_node *n, bool fusible)
+{
+    unsigned r = fusible ? reduces(n) : 0;
+    const struct mc_type *space = r ? &n->in[0]->type : &n->type;
+    struct group g = { .rank = n->type.rank, .nnode = 1, .nsource = n->nin, .varies = mc_varies(space), .reduced = r,
+                       .fusible = fusible, .into = -1 };
+    f->of[n->id] = (int)f->group.n;
+    return VEC_PUSH(f->group, g) ? MC_OK : MC_EMEMORY;
+}
+
+/* Group g now also waits for what n's inputs outside g wait for. */
+static mc_status wait_for_inputs(struct fuse *f, int g, const mc_node *n)
+{
+    bool grew = false;
+    for (int i = 0; i < n->nin; i++) {
+        int h = f->of[n->in[i]->id];
+        h = h < 0 ? h : root(f, h);
+        if (h >= 0 && h != g) {
+            grew |= !waits(f, g, h);
+            if (!set(&f->group.at[g], h) || !join_depends(&f->group.at[g], &f->group.at[h])) {
+                return MC_EMEMORY;
+            }
+        }
+    }
+    for (size_t k = 0; grew && k < f->group.n; k++) {
+        if (f->group.at[k].into < 0 && (int)k != g && waits(f, (int)k, g) && !join_depends(&f->group.at[k], &f->group.at[g])) {
+            return MC_EMEMORY;
+        }
+    }
+    return MC_OK;
+}
+
+/* Would putting n into g make g wait for itself? */
+static bool makes_cycle(const struct fuse *f, int g, const mc_node *n)
+{
+    for (int i = 0; i < n->nin; i++) {
+        int h = f->of[n->in[i]->id];
+        h = h < 0 ? h : root(f, h);
+        if (h >= 0 && h != g && waits(f, h, g)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool can_merge(const struct fuse *f, int a, int b)
+{
+    const struct group *x = &f->group.at[a], *y = &f->group.at[b];
+    return x->fusible && y->fusible && x->rank == y->rank && x->varies == y->varies &&
+           (x->reduced == y->reduced || !x->reduced || !y->reduced) && x->nnode + y->nnode <= MOST_NODES &&
+           x->nsource + y->nsource <= MOST_SOURCES && !waits(f, a, b) && !waits(f, b, a);
+}
+
+static mc_status merge(struct fuse *f, int a, int b)
+{
+    struct group *x = &f->group.at[a], *y = &f->group.at[b];
+    x->nnode += y->nnode;
+    x->nsource += y->nsource;
+    x->reduced |= y->reduced;
+    y->into = a;
+    if (!join_depends(x, y)) {
+        return MC_EMEMORY;
+    }
+    for (size_t k = 0; k < f->group.n; k++) {
+        if (f->group.at[k].into < 0 && (int)k != a && (waits(f, (int)k, b) || waits(f, (int)k, a))) {
+            if (!set(&f->group.at[k], a) || !set(&f->group.at[k], b) || !join_depends(&f->group.at[k], &f->group.at[a])) {
+                return MC_EMEMORY;
+            }
+        }
+    }
+    return MC_OK;
+}
+
+/* After a merge row values of one side could be elements the other side walks twice; the spaces agree, so
+ * what remains is that a fold has no second walk. */
+static bool merge_keeps_fold(const struct fuse *f, int a, int b)
+{
+    const struct group *x = &f->group.at[a], *y = &f->group.at[b];
+    unsigned r = x->reduced | y->reduced;
+    return !r || (x->varies & ~r) != 0 || (x->reduced == y->reduced);
+}
+
+static mc_status place(struct fuse *f, const mc_node *n, bool fuse)
+{
+    if (!fuse || !mc_is_fusible(n)) {
+        TRY(add_group(f, n, fuse && mc_is_fusible(n)));
+        return wait_for_inputs(f, f->of[n->id], n);
+    }
+    int home = -1;
+    for (int i = 0; i < n->nin; i++) {
+        int h = f->of[n->in[i]->id];
+        h = h < 0 ? h : root(f, h);
+        if (h < 0 || h == home) {
+            continue;
+        }
+        if (home < 0) {
+            home = joins(f, &f->group.at[h], n, n->in[i]) && !makes_cycle(f, h, n) ? h : -1;
+        } else if (joins(f, &f->group.at[h], n, n->in[i]) && can_merge(f, home, h) && merge_keeps_fold(f, home, h)) {
+            TRY(merge(f, home, h));
+        }
+    }
+    if (home < 0) {
+        TRY(add_group(f, n, true));
+        return wait_for_inputs(f, f->of[n->id], n);
+    }
+    struct group *g = &f->group.at[home];
+    f->of[n->id] = home;
+    g->nnode++;
+    g->nsource += n->nin;
+    g->reduced |= reduces(n);
+    g->varies |= mc_varies(&n->type);
+    return wait_for_inputs(f, home, n);
+}
+
+mc_status mc_group(mc_graph *g, int n, mc_node *const *out, bool fuse, struct mc_groups *groups)
+{
+    struct fuse f = { 0 };
+    size_t count = 0;
+    mc_node **list = mc_graph_reach(n, out, &count);
+    mc_status s = list ? MC_OK : MC_EMEMORY;
+    f.of = mc_alloc((g->nodes.n + 1) * sizeof *f.of, "lower");
+    s = f.of ? s : MC_EMEMORY;
+    for (size_t i = 0; s == MC_OK && i < g->nodes.n; i++) {
+        f.of[i] = -1;
+    }
+    for (size_t i = 0; s == MC_OK && i < count; i++) {
+        if (!(list[i]->op->flags & OP_LEAF)) {
+            s = place(&f, list[i], fuse);
+        }
+    }
+    *groups = (struct mc_groups){ .of = f.of, .n = (int)f.group.n, .list = list, .count = count };
+    groups->reduced = mc_calloc(f.group.n + 1, sizeof *groups->reduced, "lower");
+    for (size_t i = 0; s == MC_OK && i < count; i++) {
+        int h = f.of[list[i]->id];
+        f.of[list[i]->id] = h < 0 ? h : root(&f, h);
+    }
+    for (size_t i = 0; i < f.group.n; i++) {
+        if (groups->reduced) {
+            groups->reduced[i] = f.group.at[i].reduced;
+        }
+        VEC_FREE(f.group.at[i].depends);
+    }
+    s = groups->reduced ? s : MC_EMEMORY;
+    VEC_FREE(f.group);
+    if (s < 0) {
+        mc_groups_free(groups);
+    }
+    return s;
+}
+
+void mc_groups_free(struct mc_groups *groups)
+{
+    mc_free(groups->of);
+    mc_free(groups->list);
+    mc_free(groups->reduced);
+    *groups = (struct mc_groups){ 0 };
+}

@@ -1,0 +1,73 @@
+/* lower.h: from a rewritten graph to a program: a flat list of steps over values.
+ *
+ * A value is what has memory of its own, or is a view of what has: inputs, shared variables, constants,
+ * results of steps.  Everything between is inside kernels. */
+#ifndef MC_LOWER_H
+#define MC_LOWER_H
+
+#include "render/kernel.h"
+
+enum mc_value_kind {
+    VALUE_INPUT, VALUE_SHARED, VALUE_CONST,
+    VALUE_EARLY,   /* computed on the host when a plan is made: sizes and what follows from them */
+    VALUE_TEMP,    /* made by a step, in the arena */
+    VALUE_VIEW     /* of another value's memory */
+};
+struct mc_value {
+    enum mc_value_kind kind;
+    mc_node *node;
+    int step;              /* that makes it; -1: a leaf */
+    int view_of;           /* VALUE_VIEW */
+    int last;              /* last step that reads it, through views too; a large number for outputs */
+    int input;             /* VALUE_INPUT: its number */
+    bool is_output;
+};
+enum mc_step_kind {
+    STEP_KERNEL,   /* a fused kernel */
+    STEP_GEMM,     /* a matrix product by the planner's choice, maybe with a kernel as epilogue */
+    STEP_VIEW,     /* no work: sizes and strides */
+    STEP_EARLY,    /* on the host, when the plan is made */
+    STEP_HOST      /* the reference of one op */
+};
+struct mc_step {
+    enum mc_step_kind kind;
+    mc_node **node;        /* what it computes, in order; one but for kernels */
+    int nnode;
+    struct mc_kernel *kernel;
+    int *operand;          /* the kernel's: value ids, or -1 - k for index operands over node[k]'s axes */
+    int *src, nsrc;        /* value ids read */
+    int *dst, ndst;        /* value ids made */
+    int product;           /* STEP_GEMM with an epilogue: which of the kernel's operands is the product; -1 */
+    mc_node *gemm;         /* STEP_GEMM */
+    const char *reason;    /* why not faster, or "" */
+};
+struct mc_program {
+    mc_graph *graph;       /* its own */
+    VEC(struct mc_value) value;
+    VEC(struct mc_step) step;
+    int *value_of;         /* by node id; -1 */
+    int ninput, noutput, nupdate;
+    mc_node **input;
+    int *output;           /* value ids */
+    struct mc_shared **shared; /* of updates */
+    int *update;           /* value ids */
+    bool dynamic;          /* some sizes are known only while running */
+    bool *key_input;       /* inputs whose contents decide sizes */
+    struct mc_arena arena;
+    int nkernel;
+};
+
+/* expand.c: formulas become their ops, reductions keep their axes, dropped axes wander to the end */
+mc_status mc_lower_expand(mc_graph *g, int n, mc_node **out);
+/* group.c: which nodes go into one kernel: group[id], -1 for leaves; singletons for what is no kernel */
+struct mc_groups { int *of; int n; unsigned *reduced; mc_node **list; size_t count; };
+bool mc_is_fusible(const mc_node *n);
+mc_status mc_group(mc_graph *g, int n, mc_node *const *out, bool fuse, struct mc_groups *groups);
+void mc_groups_free(struct mc_groups *groups);
+/* program.c */
+mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout, mc_node *const *out,
+                          int nup, struct mc_shared *const *shared, mc_node *const *update, bool fuse);
+void mc_program_free(struct mc_program *p);
+unsigned mc_varies(const struct mc_type *t);  /* axes not known to have size 1 */
+
+#endif

@@ -1,0 +1,114 @@
+/* kernel.c: building and analysing the kernel form. */
+#include "render/kernel.h"
+
+static const struct mc_monoid monoids[] = {
+    { "sum", false }, { "prod", false }, { "max", false }, { "min", false }, { "any", false }, { "all", false }, { "argmax", true },
+};
+
+const struct mc_monoid *mc_monoid(const struct mc_op *op)
+{
+    for (size_t i = 0; i < NELEM(monoids); i++) {
+        if (strcmp(monoids[i].name, op->name) == 0) {
+            return &monoids[i];
+        }
+    }
+    return NULL;
+}
+
+int mc_kernel_add(struct mc_kernel *k, struct mc_kval v)
+{
+    for (size_t i = 0; i < k->val.n; i++) {
+        const struct mc_kval *o = &k->val.at[i];
+        if (o->kind == v.kind && o->op == v.op && o->dtype == v.dtype && o->acc == v.acc && o->narg == v.narg &&
+            memcmp(o->arg, v.arg, sizeof v.arg) == 0 && o->operand == v.operand && o->varies == v.varies &&
+            memcmp(o->bits, v.bits, sizeof v.bits) == 0) {
+            return (int)i;
+        }
+    }
+    return VEC_PUSH(k->val, v) ? (int)k->val.n - 1 : -1;
+}
+
+void mc_kernel_free(struct mc_kernel *k)
+{
+    if (k) {
+        VEC_FREE(k->val);
+        VEC_FREE(k->operand);
+        mc_free(k);
+    }
+}
+
+size_t mc_kernel_row_bytes(const struct mc_kernel *k)
+{
+    return (size_t)k->nsaved * 8;
+}
+
+static int later(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* Is v needed in walk `stage`, directly or through values computed anew there? */
+static void need(struct mc_kernel *k, int v, int stage, unsigned char *mark)
+{
+    struct mc_kval *x = &k->val.at[v];
+    if (!x->element || mark[v]) {
+        return;
+    }
+    mark[v] = 1;
+    if (x->stage < stage && k->mode == KERNEL_ROW && x->kind == K_OP && x->op->flags & OP_COSTLY) {
+        x->saved = x->saved ? x->saved : ++k->nsaved;
+        return;
+    }
+    for (int i = 0; i < x->narg; i++) {
+        need(k, x->arg[i], stage, mark);
+    }
+}
+
+void mc_kernel_analyse(struct mc_kernel *k)
+{
+    static const double costs[] = { 1, 15 }; /* floating operations a plain and a costly op count for */
+    k->varies = 0;
+    k->nstage = 1;
+    k->inner = -1;
+    for (size_t i = 0; i < k->val.n; i++) {
+        k->varies |= k->val.at[i].varies;
+    }
+    for (int a = 0; a < k->rank; a++) {
+        k->inner = k->varies & 1u << a ? a : k->inner;
+    }
+    unsigned kept = k->varies & ~k->reduced;
+    for (size_t i = 0; i < k->val.n; i++) {
+        k->nreduce += k->val.at[i].kind == K_REDUCE;
+    }
+    k->mode = !k->nreduce ? KERNEL_MAP : !kept ? KERNEL_FOLD : k->inner >= 0 && k->reduced & 1u << k->inner ? KERNEL_ROW : KERNEL_COLUMN;
+    for (size_t i = 0; i < k->val.n; i++) {
+        struct mc_kval *v = &k->val.at[i];
+        v->element = k->mode == KERNEL_MAP ? v->varies != 0 : (v->varies & k->reduced) != 0;
+        v->stage = 0;
+        for (int j = 0; j < v->narg; j++) {
+            const struct mc_kval *a = &k->val.at[v->arg[j]];
+            v->stage = later(v->stage, a->stage + (a->kind == K_REDUCE));
+        }
+        if (v->kind == K_REDUCE || v->element) {
+            k->nstage = later(k->nstage, v->stage + 1);
+        }
+        k->flops += v->kind == K_OP ? costs[v->op->flags & OP_COSTLY ? 1 : 0] : v->kind == K_REDUCE ? 1 : 0;
+    }
+    unsigned char *mark = mc_calloc(k->val.n + 1, 1, "kernel");
+    for (int stage = 1; mark && stage < k->nstage; stage++) {
+        memset(mark, 0, k->val.n);
+        for (size_t i = 0; i < k->val.n; i++) {
+            struct mc_kval *v = &k->val.at[i];
+            if (v->kind == K_REDUCE && v->stage == stage) {
+                need(k, v->arg[0], stage, mark);
+            }
+        }
+        for (size_t i = 0; i < k->operand.n; i++) {
+            const struct mc_koperand *o = &k->operand.at[i];
+            if (o->dst && k->val.at[o->val].element && k->val.at[o->val].stage == stage) {
+                need(k, o->val, stage, mark);
+            }
+        }
+    }
+    mc_free(mark);
+}

@@ -1,0 +1,90 @@
+/* kernel.h: the kernel form: a loop nest over one iteration space with everything fused into it.
+ *
+ * A kernel is a list of values in the order they are computed, over a space of `rank` axes.  Each
+ * value varies along some of the axes.  Axes are kept or reduced; all reductions of a kernel reduce
+ * the same axes, so a value is either on the element level (varies along a reduced axis, or nothing is
+ * reduced) or on the row level (one for each point of the kept axes).  A reduction turns elements into
+ * a row value; elements that use row values come in a later stage, another walk over the row.
+ *
+ *   map     nothing is reduced                           y = tanh(x) + b
+ *   row     the innermost axis is reduced                softmax over the last axis
+ *   column  the innermost axis is kept                   sum over the first axis
+ *   fold    everything is reduced, in fixed chunks       mean(x)
+ *
+ * A kernel is printed once, for any shape: sizes and strides are arguments.  No node is seen here. */
+#ifndef MC_KERNEL_H
+#define MC_KERNEL_H
+
+#include "op/op.h"
+
+enum mc_kind_of_value { K_LOAD, K_CONST, K_INDEX, K_OP, K_CAST, K_REDUCE, K_CHECK };
+struct mc_kval {
+    enum mc_kind_of_value kind;
+    const struct mc_op *op;     /* K_OP, K_REDUCE */
+    mc_dtype dtype, acc;        /* acc: in which a reduction accumulates */
+    int arg[3], narg;           /* earlier values */
+    int operand;                /* K_LOAD, K_INDEX */
+    unsigned varies;            /* bit a: along axis a of the space */
+    char bits[8];               /* K_CONST: the element */
+    /* found by mc_kernel_analyse */
+    bool element;               /* on the element level */
+    int stage;                  /* elements, reductions: the walk they are computed in; rows: from which on they are there */
+    int saved;                  /* > 0: kept in row buffer saved - 1 for later stages */
+};
+struct mc_koperand {
+    mc_dtype dtype;
+    unsigned varies;
+    bool dst;                   /* written: val is stored; else read */
+    bool index;                 /* no memory: the position, base + sum of i * stride */
+    int val;
+};
+enum mc_kernel_mode { KERNEL_MAP, KERNEL_ROW, KERNEL_COLUMN, KERNEL_FOLD };
+struct mc_kernel {
+    char name[24];
+    int rank;
+    unsigned varies, reduced;
+    VEC(struct mc_kval) val;
+    VEC(struct mc_koperand) operand;
+    /* found by mc_kernel_analyse */
+    enum mc_kernel_mode mode;
+    int inner;                  /* the innermost axis that anything varies along; -1: a scalar kernel */
+    int nstage, nsaved, nreduce;
+    double flops;               /* an element */
+};
+
+/* How a printed kernel is called.  p: an address for each operand, then the row buffers (row) or
+ * accumulators (fold).  s: three strides in elements for each operand, along the loops 0, 1, 2.  n: their
+ * counts, then the linear position of the first element (fold).  Loop 0 is the innermost.
+ *   map     0 and 1 kept           row     0 and 2 reduced, 1 kept
+ *   column  0 kept, 1 and 2 reduced        fold    0, 1 and 2 reduced; NAME_join(p, s, n, err) ends it, n[0] chunks
+ * err: set to the number of an operand's failed check plus one. */
+typedef void mc_kernel_fn(char *const *p, const int64_t *s, const int64_t *n, int64_t *err);
+enum { KERNEL_COLUMNS = 128 }; /* columns a column kernel works on at a time */
+
+int  mc_kernel_add(struct mc_kernel *k, struct mc_kval v);       /* equal values are one; -1: no memory */
+void mc_kernel_analyse(struct mc_kernel *k);                     /* fills what is derived */
+void mc_kernel_free(struct mc_kernel *k);
+size_t mc_kernel_row_bytes(const struct mc_kernel *k);           /* row buffers, for one element of the row */
+/* The reductions kernels know. */
+struct mc_monoid { const char *name; bool positions; };
+const struct mc_monoid *mc_monoid(const struct mc_op *op);       /* NULL: not one */
+
+/* ---- dialects: what differs between C and its kin, as text ---- */
+struct mc_dialect {
+    const char *name;
+    const char *prelude;
+    const char *head;                  /* "void %s(char *const *p, ...)" */
+    const char *join;
+    const char *store[MC_NDTYPE];      /* the type in memory */
+    const char *calc[MC_NDTYPE];       /* the type computed in */
+    const char *suffix[MC_NDTYPE];     /* of functions and constants made for it: f, d, i */
+    const char *load_as[MC_NDTYPE], *store_as[MC_NDTYPE]; /* conversions around memory, "" for none */
+    const char *loop;                  /* in front of a loop without dependences */
+    const char *reduce_loop;           /* with a reduction: "%s" takes "+:a1) reduction(max:a2" */
+};
+extern const struct mc_dialect mc_dialect_c;
+
+/* render.c: all kernels of a function as one unit */
+void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
+
+#endif

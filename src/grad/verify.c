@@ -36,7 +36,7 @@ static mc_node *twin_leaf(mc_graph *g, const mc_node *x)
     mc_array *value = x->value ? mc_array_ref(x->value) : x->shared ? mc_shared_get(x->shared) : NULL;
     t.dtype = widened(t.dtype);
     if (x->op == &mc_op_input) {
-        return mc_node_blank(g, &t);
+        return x->name ? mc_input_sized(g, x->name, t.dtype, t.rank, t.dims) : mc_node_blank(g, &t);
     }
     mc_array *wide = value ? mc_array_cast(value, t.dtype) : NULL;
     mc_array_unref(&value);

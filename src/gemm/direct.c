@@ -1,0 +1,152 @@
+/* direct.c: products whose operands are read where they lie.  Where B's columns are not adjacent, a
+ * panel of them at a time is turned round first.  A call that is one task touches no other thread.
+ *
+ * Invariant: each element of C is one sum over k in order. */
+#include "gemm/solver.h"
+#include "device/cpu/cpu.h"
+
+struct direct {
+    struct mc_plan base;
+    const struct mc_gemm_kernel *kernel;
+    bool turned;            /* B is copied into panels */
+    int64_t mb, nb;         /* rows and columns of a task, multiples of mr and nr */
+    int slots;
+    size_t panel_bytes;     /* of the workspace, one panel a slot */
+};
+struct call {
+    struct mc_gemm_run r;
+    const struct direct *d;
+};
+struct area {
+    int64_t batch, i0, i1, j0, j1;
+};
+
+/* One tile; t has what all tiles of the area share. */
+static void tile(const struct call *x, struct mc_gemm_tile *t, int64_t batch, int64_t i, int64_t j)
+{
+    _Alignas(64) char spare[GEMM_MAX_MR * GEMM_MAX_NR * sizeof(double)];
+    t->a = gemm_a(&x->r, batch, i, 0);
+    t->c = gemm_c(&x->r, batch, i, j);
+    mc_gemm_tile_c0(&x->r, batch, i, j, t, spare);
+    x->d->kernel->direct[gemm_ceil(t->n, x->d->kernel->lanes)](t);
+}
+
+/* Row by row of tiles, as C lies in memory. */
+static void in_place(const struct call *x, struct mc_gemm_tile *t, const struct area *s)
+{
+    const int64_t mr = x->d->kernel->mr, nr = x->d->kernel->nr;
+    for (int64_t i = s->i0; i < s->i1; i += mr) {
+        t->m = MC_MIN(s->i1 - i, mr);
+        for (int64_t j = s->j0; j < s->j1; j += nr) {
+            t->n = MC_MIN(s->j1 - j, nr);
+            t->b = gemm_b(&x->r, s->batch, 0, j);
+            tile(x, t, s->batch, i, j);
+        }
+    }
+}
+
+/* Panel by panel. */
+static void turned(const struct call *x, struct mc_gemm_tile *t, const struct area *s, void *panel)
+{
+    const struct mc_gemm_kernel *kernel = x->d->kernel;
+    const struct mc_gemm_problem *p = x->r.p;
+    t->b = panel;
+    for (int64_t j = s->j0; j < s->j1; j += kernel->nr) {
+        t->n = MC_MIN(s->j1 - j, (int64_t)kernel->nr);
+        t->b_row = gemm_ceil(t->n, kernel->lanes) * kernel->lanes;
+        kernel->pack(panel, gemm_b(&x->r, s->batch, 0, j), p->bs[2], p->bs[1], t->n, p->k, t->b_row);
+        for (int64_t i = s->i0; i < s->i1; i += kernel->mr) {
+            t->m = MC_MIN(s->i1 - i, (int64_t)kernel->mr);
+            tile(x, t, s->batch, i, j);
+        }
+    }
+}
+
+static void task(void *arg, int64_t at, int slot)
+{
+    const struct call *x = arg;
+    const struct direct *d = x->d;
+    const struct mc_gemm_problem *p = x->r.p;
+    const int64_t down = gemm_ceil(p->m, d->mb), across = gemm_ceil(p->n, d->nb);
+    struct area s = { .batch = at / (down * across), .i0 = at % down * d->mb, .j0 = at / down % across * d->nb };
+    struct mc_gemm_tile t = { .k = p->k, .a_row = p->as[1], .a_col = p->as[2], .b_row = p->bs[1], .alpha = p->alpha,
+                              .c_row = p->cs[1] };
+    s.i1 = MC_MIN(s.i0 + d->mb, p->m);
+    s.j1 = MC_MIN(s.j0 + d->nb, p->n);
+    if (d->turned) {
+        turned(x, &t, &s, x->r.workspace + (size_t)slot * d->panel_bytes);
+    } else {
+        in_place(x, &t, &s);
+    }
+    gemm_finish(&x->r, s.batch, s.i0, s.j0, s.i1 - s.i0, s.j1 - s.j0);
+}
+
+static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct direct *d = (const struct direct *)(const void *)plan;
+    struct call x = { mc_gemm_bind(plan, operand, workspace, threads), d };
+    const struct mc_gemm_problem *p = x.r.p;
+    mc_gemm_tasks(task, &x, p->batch * gemm_ceil(p->m, d->mb) * gemm_ceil(p->n, d->nb), d->slots, x.r.threads,
+                  mc_gemm_work(p));
+    return MC_OK;
+}
+
+static const char *refuse(const struct mc_problem *p_)
+{
+    const struct mc_gemm_problem *p = gemm(p_);
+    if (mc_dtypes[p->dtype].size < 4) {
+        return "takes float32 and float64 only";
+    }
+    return mc_gemm_hollow(p);
+}
+
+static bool needs_turning(const struct mc_gemm_problem *p)
+{
+    return p->bs[2] != 1 && p->n > 1;
+}
+
+static double estimate(const struct mc_problem *p_)
+{
+    const struct mc_gemm_problem *p = gemm(p_);
+    const struct mc_gemm_kernel *kernel = mc_gemm_kernel(p->dtype);
+    const double m = (double)gemm_ceil(p->m, kernel->mr) * kernel->mr, k = (double)p->k, b = (double)p->batch;
+    const double n = (double)gemm_ceil(p->n, kernel->lanes) * kernel->lanes, size = mc_dtypes[p->dtype].size;
+    double seconds = 2 * b * m * n * k / (0.97 * mc_gemm_peak(p));
+    /* Unpacked operands cost more the less of them the caches and the table of pages hold. */
+    seconds *= 1 + (n + m) * k * size / 40e6 + (p->as[2] != 1 && p->k > 1 ? k * 4e-4 : 0);
+    if (needs_turning(p)) {
+        seconds += b * n * k * 0.15e-9;
+    }
+    seconds = MC_MAX(seconds, mc_gemm_traffic(p));
+    const double tasks = b * (needs_turning(p) && p->m < 64 ? 1 : m / kernel->mr) * (double)gemm_ceil(p->n, kernel->nr);
+    return 6e-8 + 1e-8 * b + seconds / mc_gemm_threads(seconds, tasks);
+}
+
+static struct mc_plan *plan(const struct mc_problem *p_)
+{
+    const struct mc_gemm_problem *p = gemm(p_);
+    const int64_t size = mc_dtypes[p->dtype].size;
+    struct direct *d = mc_calloc(1, sizeof *d, "plans");
+    if (!d) {
+        return NULL;
+    }
+    d->base.run = run;
+    d->kernel = mc_gemm_kernel(p->dtype);
+    d->turned = needs_turning(p);
+    d->slots = mc_team_size();
+    const int64_t mr = d->kernel->mr, nr = d->kernel->nr, panels = gemm_ceil(p->n, nr);
+    /* Half the second cache holds the B of a task; a turned panel is used by all rows. */
+    d->nb = d->turned ? nr : MC_MIN(panels, MC_MAX((int64_t)mc_cpu()->l2 / 2 / (p->k * size * nr), 1)) * nr;
+    d->mb = gemm_ceil(p->m, mr) * mr;
+    const int64_t columns = p->batch * gemm_ceil(p->n, d->nb), want = d->turned ? 4 * d->slots : 24 * d->slots;
+    if (columns < want && mc_gemm_work(p) > 2e-6) {
+        d->mb = MC_MAX(gemm_ceil(p->m, gemm_ceil(want, columns) * mr), d->turned ? 4 : 1) * mr;
+    }
+    if (d->turned) {
+        d->panel_bytes = ((size_t)(p->k * nr * size) + 127) / 128 * 128;
+        d->base.workspace = d->panel_bytes * (size_t)d->slots;
+    }
+    return &d->base;
+}
+
+const struct mc_solver mc_gemm_direct = { .name = "direct", .refuse = refuse, .estimate = estimate, .plan = plan };

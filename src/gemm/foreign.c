@@ -1,0 +1,82 @@
+/* foreign.c: opening libraries, and matrices as they take them.
+ *
+ * Invariant: a library once opened stays open: its threads may outlive every call. */
+#include "gemm/foreign.h"
+#include <dlfcn.h>
+
+void *mc_foreign_open(struct mc_foreign *f)
+{
+    const char *flag = mc_flag_text(f->flag);
+    pthread_mutex_lock(&f->lock);
+    if (!f->tried || strcmp(f->tried, flag) != 0) {
+        f->tried = flag;
+        f->handle = NULL;
+        if (strcmp(flag, "auto") == 0) {
+            for (const char *const *name = f->files; *name && !f->handle; name++) {
+                f->handle = dlopen(*name, RTLD_NOW | RTLD_LOCAL);
+            }
+        } else if (strcmp(flag, "none") != 0) {
+            f->handle = dlopen(flag, RTLD_NOW | RTLD_LOCAL);
+        }
+    }
+    void *handle = f->handle;
+    pthread_mutex_unlock(&f->lock);
+    return handle;
+}
+
+const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_gemm_problem *p)
+{
+    struct mc_foreign_matrix any;
+    if (mc_gemm_hollow(p)) {
+        return mc_gemm_hollow(p);
+    }
+    if (p->alpha == 0) {
+        return "would not read A and B, whose NaN must show";
+    }
+    if (!mc_foreign_matrix(p->as, p->m, p->k, &any) || !mc_foreign_matrix(p->bs, p->k, p->n, &any) ||
+        (p->m > 1 && p->cs[1] < p->n)) {
+        return "takes no overlapping rows";
+    }
+    if (mc_flag_int(FLAG_plan) == 0 && strcmp(mc_flag_text(FLAG_gemm_algo), f->solver) != 0) {
+        return "is considered only by plan=measure, or by name";
+    }
+    return mc_foreign_open(f) ? NULL : "finds no library";
+}
+
+bool mc_foreign_matrix(const int64_t *s, int64_t rows, int64_t cols, struct mc_foreign_matrix *out)
+{
+    const bool plain = s[2] == 1 || cols == 1;
+    const int64_t across = plain ? cols : rows, count = plain ? rows : cols;
+    out->trans = plain ? 'N' : 'T';
+    out->lead = count == 1 ? MC_MAX(across, (int64_t)1) : plain ? s[1] : s[2];
+    return out->lead >= across;
+}
+
+static void start_row(void *arg, int64_t task, int slot)
+{
+    const struct mc_gemm_run *r = arg;
+    const int64_t batch = task / r->p->m, i = task % r->p->m, z = r->p->c0s[2];
+    const char *from = gemm_c0(r, batch, i, 0);
+    char *to = gemm_c(r, batch, i, 0);
+    (void)slot;
+    if (from != to) {
+        mc_convert(r->p->dtype, to, r->size, r->p->dtype, from, z * r->size, r->p->n);
+    }
+}
+
+void mc_foreign_start(const struct mc_gemm_run *r)
+{
+    if (r->c0) {
+        mc_gemm_tasks(start_row, (void *)r, r->p->batch * r->p->m, r->threads, r->threads,
+                      (double)(r->p->batch * r->p->m * r->p->n) * 1e-10);
+    }
+}
+
+struct mc_plan *mc_foreign_plan(mc_status (*run)(const struct mc_plan *, void *const *, void *, int))
+{
+    struct mc_plan *made = mc_calloc(1, sizeof *made, "plans");
+    if (made) {
+        made->run = run;
+    }
+    return made;
+}

@@ -1,0 +1,31 @@
+/* foreign.h: what the two solvers that call a library share.
+ *
+ * Invariant: no library is opened before someone asks for timing or names the solver, so that a
+ * program which only estimates starts as fast as if there were none. */
+#ifndef MC_GEMM_FOREIGN_H
+#define MC_GEMM_FOREIGN_H
+
+#include "gemm/solver.h"
+
+struct mc_foreign {
+    enum mc_flag flag;          /* auto, none, or a file */
+    const char *solver;
+    const char *const *files;   /* what auto tries, NULL-terminated */
+    pthread_mutex_t lock;
+    const char *tried;          /* the flag's text when it was last tried */
+    void *handle;               /* NULL: there is none */
+};
+void *mc_foreign_open(struct mc_foreign *f);  /* the library's handle; it is never closed */
+/* NULL, or why the library is not to be asked about p. */
+const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_gemm_problem *p);
+
+/* An operand as libraries take it: transposed or not, and its leading dimension. */
+struct mc_foreign_matrix {
+    char trans;
+    int64_t lead;
+};
+bool mc_foreign_matrix(const int64_t *strides, int64_t rows, int64_t cols, struct mc_foreign_matrix *out);
+void mc_foreign_start(const struct mc_gemm_run *r); /* C = C0 where that is another matrix */
+struct mc_plan *mc_foreign_plan(mc_status (*run)(const struct mc_plan *, void *const *, void *, int));
+
+#endif

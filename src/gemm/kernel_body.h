@@ -1,0 +1,344 @@
+/* kernel_body.h: the text of all matrix product kernels, included once for each instruction set and
+ * element type.  The including file defines
+ *
+ *   T, V, L           element, vector, lanes of a vector
+ *   NAME(x), TARGET   name of a static here; attribute that names the instruction set
+ *   MR, NVMAX         rows and most vectors of a register tile
+ *   ACC               accumulators of a thin kernel
+ *   DOT_Q, OUTER_Q    most columns of a thin kernel
+ *   ZERO SET1 LOAD STORE FMA MUL     on vectors
+ *   MASK MASK_OF LOADM STOREM        the first n lanes, n in 0..L; the others are not touched
+ *   SUM4              the lane sums of four vectors, to four adjacent elements
+ *   TW, TK, TURN      a transposed block copy: TK rows of TW elements from TW rows of TK
+ *   ISA, FLOPS        name; multiplications and additions a cycle
+ *
+ * and finds them undefined again below, with NAME(kernel) made.
+ *
+ * Invariant: every loop over registers has bounds that are constants once inlined, so that all
+ * accumulators live in registers. */
+
+#define INLINE static inline __attribute__((always_inline)) TARGET
+
+/* ---- tiles ---- */
+
+INLINE void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int64_t a_row, const int64_t a_col)
+{
+    const T *a = t->a, *b = t->b;
+    const int64_t b_row = t->b_row;
+    const int64_t last = t->n - (nv - 1) * L;
+    const MASK mask = MASK_OF(last);
+    const bool masked = last != L;
+    V acc[MR][NVMAX];
+
+    UNROLL(8)
+    for (int r = 0; r < MR; r++) {
+        UNROLL(3)
+        for (int v = 0; v < nv; v++) {
+            acc[r][v] = ZERO();
+        }
+    }
+    for (int r = 0; r < t->m && t->k >= 64; r++) { /* wanted when the sums are done, not much sooner */
+        const T *row = (const T *)t->c + r * t->c_row;
+        UNROLL(3)
+        for (int v = 0; v < nv; v++) {
+            __builtin_prefetch(row + v * L, 1);
+        }
+        __builtin_prefetch(row + t->n - 1, 1);
+    }
+    /* Packed panels hold full rows of both; unpacked ones end where the matrix does. */
+    if (a_row == 1) {
+        for (int64_t k = t->k; k > 0; k--) {
+            V bv[NVMAX];
+            UNROLL(3)
+            for (int v = 0; v < nv; v++) {
+                bv[v] = LOAD(b + v * L);
+            }
+            UNROLL(8)
+            for (int r = 0; r < MR; r++) {
+                const V av = SET1(a[r]);
+                UNROLL(3)
+                for (int v = 0; v < nv; v++) {
+                    acc[r][v] = FMA(av, bv[v], acc[r][v]);
+                }
+            }
+            a += a_col;
+            b += b_row;
+        }
+    } else {
+        const T *row[MR];
+        UNROLL(8)
+        for (int r = 0; r < MR; r++) {
+            row[r] = a + (r < t->m ? r : t->m - 1) * t->a_row;
+        }
+        for (int64_t k = 0; k < t->k; k++) {
+            V bv[NVMAX];
+            UNROLL(3)
+            for (int v = 0; v < nv; v++) {
+                bv[v] = v == nv - 1 && masked ? LOADM(b + v * L, mask) : LOAD(b + v * L);
+            }
+            UNROLL(8)
+            for (int r = 0; r < MR; r++) {
+                const V av = SET1(row[r][k * t->a_col]);
+                UNROLL(3)
+                for (int v = 0; v < nv; v++) {
+                    acc[r][v] = FMA(av, bv[v], acc[r][v]);
+                }
+            }
+            b += b_row;
+        }
+    }
+
+    const V alpha = SET1((T)t->alpha), beta = SET1((T)t->beta);
+    const bool add = t->beta != 0;
+    T *c = t->c;
+    const T *c0 = t->c0;
+    UNROLL(8)
+    for (int r = 0; r < MR; r++) {
+        if (r >= t->m) {
+            break;
+        }
+        UNROLL(3)
+        for (int v = 0; v < nv; v++) {
+            const bool part = v == nv - 1 && masked;
+            V x = MUL(alpha, acc[r][v]);
+            if (add) {
+                const T *from = c0 + r * t->c0_row + v * L;
+                x = FMA(beta, part ? LOADM(from, mask) : LOAD(from), x);
+            }
+            if (part) {
+                STOREM(c + r * t->c_row + v * L, mask, x);
+            } else {
+                STORE(c + r * t->c_row + v * L, x);
+            }
+        }
+    }
+}
+
+#define TILES(nv)                                                                                  \
+    static TARGET void NAME(packed##nv)(const struct mc_gemm_tile *t)                              \
+    {                                                                                              \
+        NAME(tile)(t, nv, 1, MR);                                                                  \
+    }                                                                                              \
+    static TARGET void NAME(direct##nv)(const struct mc_gemm_tile *t)                              \
+    {                                                                                              \
+        NAME(tile)(t, nv, 0, 0);                                                                   \
+    }
+TILES(1)
+TILES(2)
+TILES(3)
+
+/* ---- thin ---- */
+
+INLINE void NAME(dot)(int64_t k, const void *x_, int64_t x_row, int rows, const void *s_, void *out_, const int q)
+{
+    const T *x[4], *s = s_;
+    T *out = out_;
+    V acc[DOT_Q][4], xv[4];
+    UNROLL(4)
+    for (int r = 0; r < 4; r++) {
+        x[r] = (const T *)x_ + MC_MIN(r, rows - 1) * x_row;
+    }
+    UNROLL(8)
+    for (int j = 0; j < q; j++) {
+        UNROLL(4)
+        for (int r = 0; r < 4; r++) {
+            acc[j][r] = ZERO();
+        }
+    }
+    int64_t at = 0;
+    for (; at + L <= k; at += L) {
+        UNROLL(4)
+        for (int r = 0; r < 4; r++) {
+            xv[r] = LOAD(x[r] + at);
+        }
+        UNROLL(8)
+        for (int j = 0; j < q; j++) {
+            const V sv = LOAD(s + j * L);
+            UNROLL(4)
+            for (int r = 0; r < 4; r++) {
+                acc[j][r] = FMA(xv[r], sv, acc[j][r]);
+            }
+        }
+        s += q * L;
+    }
+    if (at < k) {
+        const MASK mask = MASK_OF(k - at);
+        UNROLL(4)
+        for (int r = 0; r < 4; r++) {
+            xv[r] = LOADM(x[r] + at, mask);
+        }
+        UNROLL(8)
+        for (int j = 0; j < q; j++) {
+            const V sv = LOAD(s + j * L);
+            UNROLL(4)
+            for (int r = 0; r < 4; r++) {
+                acc[j][r] = FMA(xv[r], sv, acc[j][r]);
+            }
+        }
+    }
+    UNROLL(8)
+    for (int j = 0; j < q; j++) {
+        SUM4(acc[j], out + j * 4);
+    }
+}
+
+#define OUTER_P(q) (ACC / (q) > 16 ? 16 : ACC / (q)) /* vectors of x that q columns leave room for */
+
+INLINE void NAME(outer)(int64_t k, const void *x_, int64_t x_col, int64_t np, const void *s_, bool add, void *out_,
+                        int64_t out_row, const int q, const bool full)
+{
+    const int nv = OUTER_P(q);
+    const T *x = x_, *s = s_;
+    T *out = out_;
+    MASK mask[16];
+    V acc[OUTER_Q][16];
+    UNROLL(16)
+    for (int v = 0; v < nv && !full; v++) {
+        const int64_t left = np - v * L;
+        mask[v] = MASK_OF(left < 0 ? 0 : left > L ? L : left);
+    }
+    UNROLL(16)
+    for (int j = 0; j < q; j++) {
+        UNROLL(16)
+        for (int v = 0; v < nv; v++) {
+            const T *from = out + j * out_row + v * L;
+            acc[j][v] = !add ? ZERO() : full ? LOAD(from) : LOADM(from, mask[v]);
+        }
+    }
+    for (; k > 0; k--) {
+        V xv[16];
+        UNROLL(16)
+        for (int v = 0; v < nv; v++) {
+            xv[v] = full ? LOAD(x + v * L) : LOADM(x + v * L, mask[v]);
+        }
+        UNROLL(16)
+        for (int j = 0; j < q; j++) {
+            const V sv = SET1(s[j]);
+            UNROLL(16)
+            for (int v = 0; v < nv; v++) {
+                acc[j][v] = FMA(xv[v], sv, acc[j][v]);
+            }
+        }
+        x += x_col;
+        s += q;
+    }
+    UNROLL(16)
+    for (int j = 0; j < q; j++) {
+        UNROLL(16)
+        for (int v = 0; v < nv; v++) {
+            if (full) {
+                STORE(out + j * out_row + v * L, acc[j][v]);
+            } else {
+                STOREM(out + j * out_row + v * L, mask[v], acc[j][v]);
+            }
+        }
+    }
+}
+
+#define DOT(q)                                                                                     \
+    static TARGET void NAME(dot##q)(int64_t k, const void *x, int64_t x_row, int rows, const void *s, void *out) \
+    {                                                                                              \
+        NAME(dot)(k, x, x_row, rows, s, out, q);                                                   \
+    }
+#define OUTER(q)                                                                                   \
+    static TARGET void NAME(outer##q)(int64_t k, const void *x, int64_t x_col, int64_t np, const void *s, bool add, \
+                                      void *out, int64_t out_row)                                  \
+    {                                                                                              \
+        if (np == OUTER_P(q) * L) {                                                                \
+            NAME(outer)(k, x, x_col, np, s, add, out, out_row, q, true);                           \
+        } else {                                                                                   \
+            NAME(outer)(k, x, x_col, np, s, add, out, out_row, q, false);                          \
+        }                                                                                          \
+    }
+EACH_DOT(DOT)
+EACH_OUTER(OUTER)
+
+/* ---- packing ---- */
+
+static TARGET void NAME(pack)(void *dst_, const void *src_, int64_t w_stride, int64_t k_stride, int64_t nw, int64_t nk,
+                              int64_t width)
+{
+    T *dst = dst_;
+    const T *src = src_;
+    int64_t w = 0; /* columns of dst done */
+    if (w_stride == 1) {
+        const int64_t whole = nw / L * L; /* row by row: each is read in one piece */
+        for (int64_t p = 0; p < nk; p++) {
+            for (w = 0; w < whole; w += L) {
+                STORE(dst + p * width + w, LOAD(src + p * k_stride + w));
+            }
+        }
+        w = whole;
+    } else if (k_stride == 1) {
+        for (; w + TW <= nw; w += TW) {
+            int64_t p = 0;
+            for (; p + TK <= nk; p += TK) {
+                TURN(dst + p * width + w, width, src + w * w_stride + p, w_stride);
+            }
+            for (; p < nk; p++) {
+                for (int64_t i = w; i < w + TW; i++) {
+                    dst[p * width + i] = src[i * w_stride + p];
+                }
+            }
+        }
+    }
+    if (w == width) {
+        return;
+    }
+    for (int64_t p = 0; p < nk; p++) {
+        T *to = dst + p * width;
+        for (int64_t i = w; i < nw; i++) {
+            to[i] = src[i * w_stride + p * k_stride];
+        }
+        for (int64_t i = nw; i < width; i++) {
+            to[i] = 0;
+        }
+    }
+}
+
+#define ROW_DOT(q) [q] = NAME(dot##q),
+#define ROW_OUTER(q) [q] = NAME(outer##q),
+#define ROW_OUTER_P(q) [q] = OUTER_P(q) * L,
+static const struct mc_gemm_kernel NAME(kernel) = {
+    .name    = ISA,
+    .mr      = MR,
+    .nr      = NVMAX * L,
+    .lanes   = L,
+    .flops   = FLOPS,
+    .dot_q   = DOT_Q,
+    .outer_q = OUTER_Q,
+    .outer_p = { EACH_OUTER(ROW_OUTER_P) },
+    .packed  = { NULL, NAME(packed1), NAME(packed2), NAME(packed3) },
+    .direct  = { NULL, NAME(direct1), NAME(direct2), NAME(direct3) },
+    .dot     = { EACH_DOT(ROW_DOT) },
+    .outer   = { EACH_OUTER(ROW_OUTER) },
+    .pack    = NAME(pack),
+};
+
+#undef T
+#undef V
+#undef L
+#undef NAME
+#undef ZERO
+#undef SET1
+#undef LOAD
+#undef STORE
+#undef FMA
+#undef MUL
+#undef MASK
+#undef MASK_OF
+#undef LOADM
+#undef STOREM
+#undef SUM4
+#undef TW
+#undef TK
+#undef TURN
+#undef FLOPS
+#undef INLINE
+#undef TILES
+#undef DOT
+#undef OUTER
+#undef OUTER_P
+#undef ROW_DOT
+#undef ROW_OUTER
+#undef ROW_OUTER_P

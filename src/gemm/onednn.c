@@ -1,0 +1,88 @@
+/* onednn.c: oneDNN's dnnl_sgemm, by its C interface.
+ *
+ * It runs on OpenMP's threads, not on our team; their number is set to the team's for the calling
+ * thread alone, and set back.
+ *
+ * Invariant: the same bits on every run, but not for every number of threads: it may divide k. */
+#include "gemm/foreign.h"
+#include <dlfcn.h>
+
+typedef int dnnl_sgemm(char transa, char transb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
+                       int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc); /* row-major */
+
+static const char *const files[] = { "libdnnl.so.3", "libdnnl.so.2", "libdnnl.so", NULL };
+static struct mc_foreign library = {
+    .flag = FLAG_onednn, .solver = "onednn", .files = files, .lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+/* POSIX lets a pointer from dlsym be a function's; C has no cast that says so. */
+static void find(void *handle, const char *name, void *function)
+{
+    void *found = handle ? dlsym(handle, name) : NULL;
+    memcpy(function, &found, sizeof found);
+}
+
+static int set_threads(void *handle, int n)
+{
+    int (*most)(void) = NULL;
+    void (*set)(int) = NULL;
+    find(handle, "omp_get_max_threads", (void *)&most);
+    find(handle, "omp_set_num_threads", (void *)&set);
+    const int before = most ? most() : n;
+    if (set && before != n) {
+        set(n);
+    }
+    return before;
+}
+
+static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct mc_gemm_run r = mc_gemm_bind(plan, operand, workspace, threads);
+    const struct mc_gemm_problem *p = r.p;
+    struct mc_foreign_matrix a, b;
+    void *handle = mc_foreign_open(&library);
+    dnnl_sgemm *sgemm = NULL;
+    int failed = 0;
+    find(handle, "dnnl_sgemm", (void *)&sgemm);
+    if (!sgemm) {
+        return mc_fail(MC_EUNSUPPORTED, "gemm: oneDNN is no longer there");
+    }
+    mc_foreign_matrix(p->as, p->m, p->k, &a);
+    mc_foreign_matrix(p->bs, p->k, p->n, &b);
+    mc_foreign_start(&r);
+    const int before = set_threads(handle, r.threads);
+    for (int64_t i = 0; i < p->batch && !failed; i++) {
+        failed = sgemm(a.trans, b.trans, p->m, p->n, p->k, (float)p->alpha, gemm_a(&r, i, 0, 0), a.lead,
+                       gemm_b(&r, i, 0, 0), b.lead, r.c0 ? (float)p->beta : 0, gemm_c(&r, i, 0, 0),
+                       p->m > 1 ? p->cs[1] : p->n);
+    }
+    set_threads(handle, before);
+    if (failed) {
+        return mc_fail(MC_EUNSUPPORTED, "gemm: dnnl_sgemm failed with status %d", failed);
+    }
+    mc_gemm_finish_all(&r);
+    return MC_OK;
+}
+
+static const char *refuse(const struct mc_problem *p)
+{
+    if (gemm(p)->dtype != MC_FLOAT32) {
+        return "takes float32 only";
+    }
+    const char *no = mc_foreign_refuse(&library, gemm(p));
+    return no ? no : dlsym(mc_foreign_open(&library), "dnnl_sgemm") ? NULL : "finds no dnnl_sgemm in the library";
+}
+
+/* A little behind ours, so that only timing prefers it. */
+static double estimate(const struct mc_problem *p)
+{
+    return 1e-6 + 1.1 * mc_gemm_packed.estimate(p);
+}
+
+static struct mc_plan *plan(const struct mc_problem *p)
+{
+    (void)p;
+    return mc_foreign_plan(run);
+}
+
+const struct mc_solver mc_gemm_onednn = { .name = "onednn", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -1,0 +1,95 @@
+/* solver.h: what the solvers of matrix products share.
+ *
+ * Invariant: a result depends on the problem and the kernel alone, never on how many threads there
+ * were: work is divided over batch, m and n, and over k only as the shape says (splitk.c). */
+#ifndef MC_GEMM_SOLVER_H
+#define MC_GEMM_SOLVER_H
+
+#include "gemm/gemm.h"
+#include "gemm/kernel.h"
+#include "value/value.h"
+
+/* ---- table.c ---- */
+extern const struct mc_solver *const mc_gemm_solvers[];
+extern const struct mc_solver mc_gemm_direct, mc_gemm_thin, mc_gemm_packed, mc_gemm_splitk, mc_gemm_onednn,
+    mc_gemm_blas, mc_gemm_reference;
+
+/* ---- run.c: one call of a plan ---- */
+struct mc_gemm_run {
+    const struct mc_gemm_problem *p;
+    const char *a, *b, *c0; /* c0 is NULL when beta is 0 */
+    char *c;
+    mc_gemm_epilogue *epilogue; /* NULL: none */
+    void *arg;
+    int64_t size; /* of an element */
+    char *workspace;
+    int threads;
+};
+struct mc_gemm_run mc_gemm_bind(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
+/* Calls one(arg, task, slot) for each task in [0, n), each on any thread; a slot in [0, slots) is one
+ * thread's for the call.  Threads other than the caller take part when `seconds` of work are worth it. */
+typedef void mc_gemm_task(void *arg, int64_t task, int slot);
+void mc_gemm_tasks(mc_gemm_task *one, void *arg, int64_t n, int slots, int threads, double seconds);
+/* Gives a tile at (i, j) its c0 and beta; columns that are not adjacent are copied to spare (mr, nr). */
+void mc_gemm_tile_c0(const struct mc_gemm_run *r, int64_t batch, int64_t i, int64_t j, struct mc_gemm_tile *t,
+                     void *spare);
+/* For solvers that know no epilogue: runs it on all of C, in blocks of rows. */
+void mc_gemm_finish_all(const struct mc_gemm_run *r);
+
+static inline const struct mc_gemm_problem *gemm(const struct mc_problem *p)
+{
+    return (const struct mc_gemm_problem *)(const void *)p;
+}
+
+static inline const void *gemm_a(const struct mc_gemm_run *r, int64_t batch, int64_t i, int64_t k)
+{
+    const int64_t *s = r->p->as;
+    return r->a + (batch * s[0] + i * s[1] + k * s[2]) * r->size;
+}
+
+static inline const void *gemm_b(const struct mc_gemm_run *r, int64_t batch, int64_t k, int64_t j)
+{
+    const int64_t *s = r->p->bs;
+    return r->b + (batch * s[0] + k * s[1] + j * s[2]) * r->size;
+}
+
+static inline void *gemm_c(const struct mc_gemm_run *r, int64_t batch, int64_t i, int64_t j)
+{
+    const int64_t *s = r->p->cs;
+    return r->c + (batch * s[0] + i * s[1] + j * s[2]) * r->size;
+}
+
+static inline const void *gemm_c0(const struct mc_gemm_run *r, int64_t batch, int64_t i, int64_t j)
+{
+    const int64_t *s = r->p->c0s;
+    return r->c0 ? r->c0 + (batch * s[0] + i * s[1] + j * s[2]) * r->size : NULL;
+}
+
+/* Columns [j, j+n) of rows [i, i+m) are finished. */
+static inline void gemm_finish(const struct mc_gemm_run *r, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n)
+{
+    if (r->epilogue) {
+        r->epilogue(r->arg, batch, i, j, m, n, gemm_c(r, batch, i, j), r->p->cs[1]);
+    }
+}
+
+static inline int64_t gemm_ceil(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* `parts` equal ranges of [0, n) in units of `unit`: where range i begins. */
+static inline int64_t gemm_cut(int64_t n, int64_t unit, int64_t parts, int64_t i)
+{
+    const int64_t units = gemm_ceil(n, unit), at = (units * i / parts) * unit;
+    return at < n ? at : n;
+}
+
+/* ---- estimates: seconds, good enough to order our own solvers ---- */
+double mc_gemm_peak(const struct mc_gemm_problem *p); /* operations a second of one thread */
+double mc_gemm_threads(double seconds, double tasks); /* how many times faster a team would be */
+double mc_gemm_traffic(const struct mc_gemm_problem *p); /* seconds of one thread to touch all operands once */
+double mc_gemm_work(const struct mc_gemm_problem *p);    /* seconds of one thread at best, for mc_gemm_tasks */
+const char *mc_gemm_hollow(const struct mc_gemm_problem *p); /* refuses what only the reference takes */
+
+#endif

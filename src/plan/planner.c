@@ -1,0 +1,407 @@
+/* planner.c: which solver serves a problem.
+ *
+ *   plan=estimate    the cheapest by its own estimate; a function of problem, flags and processor alone
+ *   plan=measure     what wisdom remembers; else the likely ones are timed and the fastest remembered
+ *   plan=exhaustive  the same, with all that can do it timed
+ *
+ * Invariant: a plan that is returned comes from a solver that did not refuse, keeps the workspace cap
+ * and, under check=3, gave the reference's result. */
+#include "plan/plan.h"
+#include "device/cpu/cpu.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { ESTIMATE, MEASURE, EXHAUSTIVE };    /* in the order of the flag's words */
+enum { LIKELY = 4 };                       /* at most so many are timed by plan=measure ... */
+static const double likely = 4;            /* ... if their estimate is within this factor of the best */
+static const double budget = 0.25;         /* seconds of timing a problem */
+static const double margin = 0.98;         /* a challenger must take less than this part of the time */
+
+struct candidate {
+    const struct mc_solver *solver;
+    const char *no; /* why not, or NULL */
+    double estimate;
+    int row; /* in the family's table: breaks ties */
+};
+struct choice {
+    const struct mc_problem *problem;
+    struct mc_str word;
+    VEC(struct candidate) list; /* those that can do it, cheapest first, then those that decline */
+    size_t able;
+    struct mc_str why; /* reasons met while planning */
+    int mode;
+};
+
+/* ---- plans ---- */
+
+static const char *declines(const struct mc_problem *p, const struct mc_solver *s)
+{
+    if (s->nondeterministic && mc_flag_int(FLAG_deterministic)) {
+        return "is not deterministic, and the flag deterministic is set";
+    }
+    return s->refuse ? s->refuse(p) : NULL;
+}
+
+struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s)
+{
+    struct mc_problem *copy = mc_alloc(p->family->problem_size, "plans");
+    if (!copy) {
+        return NULL;
+    }
+    memcpy(copy, p, p->family->problem_size);
+    struct mc_plan *plan = s->plan(copy);
+    if (!plan) {
+        mc_free(copy);
+        return NULL;
+    }
+    plan->solver = s;
+    plan->problem = copy;
+    plan->cost = s->estimate(copy);
+    return plan;
+}
+
+void mc_plan_free(struct mc_plan *p)
+{
+    if (!p) {
+        return;
+    }
+    for (size_t i = 0; i < NELEM(p->child); i++) {
+        mc_plan_free(p->child[i]);
+    }
+    if (p->destroy) {
+        p->destroy(p);
+    }
+    mc_free((void *)p->problem);
+    mc_free(p);
+}
+
+void mc_plan_text(const struct mc_plan *p, struct mc_str *out)
+{
+    const char *family = p->problem->family->name;
+    struct mc_str word = { 0 };
+    p->problem->family->word(p->problem, &word);
+    const char *rest = word.bad || !word.s ? "" : word.s;
+    if (strncmp(rest, family, strlen(family)) == 0) {
+        rest += strlen(family);
+    }
+    mc_str_addf(out, "(%s%s", p->solver->name, rest);
+    for (size_t i = 0; i < NELEM(p->child); i++) {
+        if (p->child[i]) {
+            mc_str_add(out, " ");
+            mc_plan_text(p->child[i], out);
+        }
+    }
+    mc_str_add(out, ")");
+    out->bad |= word.bad;
+    mc_str_free(&word);
+}
+
+void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out)
+{
+    for (const struct mc_solver *const *s = p->family->solvers; *s; s++) {
+        const char *no = declines(p, *s);
+        if (no) {
+            mc_str_addf(out, "%s%s %s", out->n ? "; " : "", (*s)->name, no);
+        }
+    }
+}
+
+/* Plans with s and holds the plan to the workspace cap; the reason for a NULL goes to c->why. */
+static struct mc_plan *plan_within(struct choice *c, const struct mc_solver *s)
+{
+    struct mc_plan *plan = mc_plan_with(c->problem, s);
+    const int64_t cap = mc_flag_int(FLAG_workspace);
+    if (!plan) {
+        mc_str_addf(&c->why, "; %s failed: %s", s->name, mc_last_error());
+    } else if ((uint64_t)cap < plan->workspace) {
+        mc_str_addf(&c->why, "; %s needs %zu bytes of workspace, the flag allows %" PRId64, s->name, plan->workspace,
+                    cap);
+        mc_plan_free(plan);
+        plan = NULL;
+    }
+    return plan;
+}
+
+static bool verified(struct choice *c, const struct mc_plan *plan)
+{
+    return mc_flag_int(FLAG_check) < 3 || !c->problem->family->verify ||
+           c->problem->family->verify(c->problem, plan) >= 0;
+}
+
+/* ---- candidates ---- */
+
+static int by_estimate(const void *a_, const void *b_)
+{
+    const struct candidate *a = a_, *b = b_;
+    if (!a->no != !b->no) {
+        return a->no ? 1 : -1;
+    }
+    return a->estimate < b->estimate ? -1 : a->estimate > b->estimate ? 1 : a->row - b->row;
+}
+
+static bool gather(struct choice *c)
+{
+    const struct mc_solver *const *s = c->problem->family->solvers;
+    for (int row = 0; s[row]; row++) {
+        struct candidate k = { s[row], declines(c->problem, s[row]), 0, row };
+        k.estimate = k.no ? 0 : s[row]->estimate(c->problem);
+        if (!VEC_PUSH(c->list, k)) {
+            return false;
+        }
+        c->able += !k.no;
+    }
+    qsort(c->list.at, c->list.n, sizeof c->list.at[0], by_estimate);
+    return true;
+}
+
+static struct mc_plan *by_estimates(struct choice *c)
+{
+    for (size_t i = 0; i < c->able; i++) {
+        struct mc_plan *plan = plan_within(c, c->list.at[i].solver);
+        if (plan && verified(c, plan)) {
+            return plan;
+        }
+        mc_plan_free(plan);
+        if (plan || mc_last_status() == MC_EMEMORY) {
+            return NULL; /* the error is set: a failed check, or no memory */
+        }
+    }
+    mc_fail(MC_EUNSUPPORTED, "no solver for %s%s", c->word.s, c->why.s ? c->why.s : "");
+    return NULL;
+}
+
+/* ---- timing ---- */
+
+struct trial {
+    const struct mc_plan *plan;
+    void *operand[8];
+    void *workspace;
+};
+
+static mc_status run_trial(void *arg)
+{
+    struct trial *t = arg;
+    return t->plan->run(t->plan, t->operand, t->workspace, 0);
+}
+
+/* The plan's seconds, into plan->cost.  False when it could not be run. */
+static bool timed(struct mc_plan *plan, struct trial *t, double seconds)
+{
+    t->plan = plan;
+    t->workspace = plan->workspace ? mc_alloc_pages(plan->workspace, "planner") : NULL;
+    if (plan->workspace && !t->workspace) {
+        return false;
+    }
+    const struct mc_timing got = mc_time(run_trial, t, seconds);
+    mc_free_pages(t->workspace);
+    if (got.n == 0) {
+        return false;
+    }
+    plan->cost = got.least;
+    plan->measured = true;
+    return true;
+}
+
+static size_t to_time(const struct choice *c)
+{
+    size_t n = c->able;
+    for (n = 0; n < c->able; n++) {
+        const bool far = c->list.at[n].estimate > likely * c->list.at[0].estimate;
+        if (c->mode == MEASURE && (n >= LIKELY || far)) {
+            break;
+        }
+    }
+    return n;
+}
+
+/* The first by estimate is the incumbent, so that equals stay as estimated on every run. */
+static struct mc_plan *by_timing(struct choice *c)
+{
+    const struct mc_family *family = c->problem->family;
+    const size_t n = to_time(c);
+    struct mc_plan *best = NULL;
+    struct trial t = { 0 };
+    if (family->operands(c->problem, t.operand) < 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct mc_plan *plan = plan_within(c, c->list.at[i].solver);
+        if (!plan) {
+            continue;
+        }
+        if (!verified(c, plan)) {
+            mc_plan_free(plan);
+            mc_plan_free(best);
+            best = NULL;
+            goto done;
+        }
+        if (!timed(plan, &t, budget / (double)n)) {
+            mc_str_addf(&c->why, "; %s failed: %s", plan->solver->name, mc_last_error());
+            mc_plan_free(plan);
+            continue;
+        }
+        LOG(LOG_PLAN, "%s: %s takes %.3g us (estimate %.3g)", c->word.s, plan->solver->name, plan->cost * 1e6,
+            c->list.at[i].estimate * 1e6);
+        const bool wins = !best || plan->cost < best->cost * margin;
+        mc_plan_free(wins ? best : plan);
+        best = wins ? plan : best;
+    }
+    if (!best) {
+        best = by_estimates(c); /* the likely ones could not: any that can */
+    }
+done:
+    family->discard(c->problem, t.operand);
+    return best;
+}
+
+/* ---- wisdom ---- */
+
+/* What the timing depends on beside the problem: the threads and the solvers there were. */
+static bool wisdom_key(const struct choice *c, bool exhaustive, struct mc_str *key)
+{
+    uint64_t h = 0;
+    for (const struct mc_solver *const *s = c->problem->family->solvers; *s; s++) {
+        h = mc_hash_mix(h, mc_hash_str((*s)->name));
+    }
+    mc_str_addf(key, "%s t%d s%08x%s", c->word.s, mc_team_size(), (unsigned)h, exhaustive ? " all" : "");
+    return !key->bad;
+}
+
+static struct mc_plan *remembered(struct choice *c, bool exhaustive)
+{
+    struct mc_str key = { 0 };
+    struct mc_plan *plan = NULL;
+    char name[64];
+    double seconds;
+    const bool known = wisdom_key(c, exhaustive, &key) && mc_wisdom_find(key.s, name, &seconds);
+    for (size_t i = 0; known && !plan && i < c->able; i++) {
+        if (strcmp(c->list.at[i].solver->name, name) == 0) {
+            plan = plan_within(c, c->list.at[i].solver);
+            if (plan) {
+                plan->cost = seconds;
+                plan->measured = true;
+            }
+        }
+    }
+    mc_str_free(&key);
+    return plan;
+}
+
+static void remember(const struct choice *c, const struct mc_plan *plan)
+{
+    struct mc_str key = { 0 };
+    if (plan && plan->measured && wisdom_key(c, c->mode == EXHAUSTIVE, &key)) {
+        mc_wisdom_put(key.s, plan->solver->name, plan->cost);
+    }
+    mc_str_free(&key);
+}
+
+static struct mc_plan *by_wisdom(struct choice *c)
+{
+    struct mc_plan *plan = remembered(c, true);
+    if (!plan && c->mode == MEASURE) {
+        plan = remembered(c, false);
+    }
+    if (plan) {
+        if (!verified(c, plan)) {
+            mc_plan_free(plan);
+            return NULL;
+        }
+        return plan;
+    }
+    plan = by_timing(c);
+    remember(c, plan);
+    return plan;
+}
+
+/* ---- the solver the user named ---- */
+
+static const struct mc_solver *named(const struct choice *c, const char *name)
+{
+    struct mc_str all = { 0 };
+    for (const struct mc_solver *const *s = c->problem->family->solvers; *s; s++) {
+        if (strcmp((*s)->name, name) == 0) {
+            mc_str_free(&all);
+            return *s;
+        }
+        mc_str_addf(&all, " %s", (*s)->name);
+    }
+    mc_fail(MC_EARG, "%s has no solver '%s'; there are: auto%s", c->problem->family->name, name,
+            all.s ? all.s : "");
+    mc_str_free(&all);
+    return NULL;
+}
+
+static struct mc_plan *forced(struct choice *c, const char *name)
+{
+    const struct mc_solver *s = named(c, name);
+    if (!s) {
+        return NULL;
+    }
+    const char *no = declines(c->problem, s);
+    if (no) {
+        mc_fail(MC_EUNSUPPORTED, "%s: solver %s, which was asked for, %s", c->word.s, name, no);
+        return NULL;
+    }
+    struct mc_plan *plan = plan_within(c, s);
+    if (!plan) {
+        if (mc_last_status() != MC_EMEMORY) {
+            mc_fail(MC_EUNSUPPORTED, "%s%s", c->word.s, c->why.s ? c->why.s : "");
+        }
+        return NULL;
+    }
+    if (!verified(c, plan)) {
+        mc_plan_free(plan);
+        return NULL;
+    }
+    return plan;
+}
+
+static void log_plan(const struct choice *c, const struct mc_plan *plan)
+{
+    struct mc_str text = { 0 };
+    mc_plan_text(plan, &text);
+    LOG(LOG_PLAN, "%s -> %s, %.3g us %s, workspace %zu", c->word.s, text.s ? text.s : "", plan->cost * 1e6,
+        plan->measured ? "measured" : "estimated", plan->workspace);
+    for (size_t i = c->able; i < c->list.n; i++) {
+        LOG(LOG_PLAN, "    %s %s", c->list.at[i].solver->name, c->list.at[i].no);
+    }
+    mc_str_free(&text);
+}
+
+static struct mc_plan *choose(struct choice *c)
+{
+    const char *name = c->problem->family->forced ? c->problem->family->forced() : "auto";
+    if (strcmp(name, "auto") != 0) {
+        return forced(c, name);
+    }
+    if (!gather(c)) {
+        return NULL;
+    }
+    if (c->able == 0) {
+        struct mc_str why = { 0 };
+        mc_plan_reasons(c->problem, &why);
+        mc_fail(MC_EUNSUPPORTED, "no solver for %s: %s", c->word.s, why.s ? why.s : "");
+        mc_str_free(&why);
+        return NULL;
+    }
+    return c->mode == ESTIMATE || !c->problem->family->operands ? by_estimates(c) : by_wisdom(c);
+}
+
+struct mc_plan *mc_plan_make(const struct mc_problem *p)
+{
+    struct choice c = { .problem = p, .mode = (int)mc_flag_int(FLAG_plan) };
+    struct mc_plan *plan = NULL;
+    mc_clear_error(); /* mc_last_status then tells of this planning alone */
+    p->family->word(p, &c.word);
+    if (!c.word.bad && c.word.s) {
+        plan = choose(&c);
+    }
+    if (plan) {
+        log_plan(&c, plan);
+    }
+    mc_str_free(&c.word);
+    mc_str_free(&c.why);
+    VEC_FREE(c.list);
+    return plan;
+}

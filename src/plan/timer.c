@@ -1,0 +1,57 @@
+/* timer.c: how long a call takes.
+ *
+ * Invariant: the first call, which meets cold caches and lazy set-up, is never part of the result. */
+#include "plan/plan.h"
+#include <stdlib.h>
+
+enum { SAMPLES = 25 };
+static const double grain = 20e-6; /* a batch shorter than this measures the clock */
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Seconds for one of `n` calls in a row; negative when a call failed. */
+static double batch(mc_status (*run)(void *arg), void *arg, int n)
+{
+    const double start = mc_now();
+    for (int i = 0; i < n; i++) {
+        if (run(arg) < 0) {
+            return -1;
+        }
+    }
+    return (mc_now() - start) / n;
+}
+
+struct mc_timing mc_time(mc_status (*run)(void *arg), void *arg, double budget)
+{
+    struct mc_timing t = { 0 };
+    double sample[SAMPLES];
+    const double end = mc_now() + budget;
+    double each = batch(run, arg, 1);
+    int repeat = 1;
+    if (each < 0) {
+        return t;
+    }
+    do {
+        each = batch(run, arg, repeat);
+        if (each < 0) {
+            return (struct mc_timing){ 0 };
+        }
+        if (each * repeat < grain && t.n == 0 && repeat < 1 << 20) {
+            repeat *= 2;
+            continue;
+        }
+        sample[t.n++] = each;
+    } while (t.n < SAMPLES && mc_now() < end);
+    if (t.n == 0) {
+        sample[t.n++] = each; /* the budget ended while doubling */
+    }
+    qsort(sample, (size_t)t.n, sizeof sample[0], by_value);
+    t.median = sample[t.n / 2];
+    t.least = sample[0];
+    t.most = sample[t.n - 1];
+    return t;
+}

@@ -1,0 +1,462 @@
+/* t_plan.c: the planner on a family of made-up solvers, the timer, and wisdom that is whole or damaged. */
+#include "check.h"
+#include "device/cpu/cpu.h"
+#include "plan/plan.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- a family whose solvers do nothing, for as long as they are told ---- */
+
+struct toy {
+    struct mc_problem base;
+    int size;
+};
+static double quick_takes, slow_takes; /* seconds of a run */
+static int ran, verified, plans;
+static bool wrong;
+
+static void spin(double seconds)
+{
+    for (const double end = mc_now() + seconds; mc_now() < end;) {
+    }
+}
+
+static mc_status run_quick(const struct mc_plan *p, void *const *operand, void *workspace, int threads)
+{
+    (void)p, (void)operand, (void)workspace, (void)threads;
+    ran++;
+    spin(quick_takes);
+    return MC_OK;
+}
+
+static mc_status run_slow(const struct mc_plan *p, void *const *operand, void *workspace, int threads)
+{
+    (void)p, (void)operand, (void)workspace, (void)threads;
+    ran++;
+    spin(slow_takes);
+    return MC_OK;
+}
+
+static mc_status run_failing(const struct mc_plan *p, void *const *operand, void *workspace, int threads)
+{
+    (void)p, (void)operand, (void)workspace, (void)threads;
+    return mc_fail(MC_EDEVICE, "it fell over");
+}
+
+static void destroy(struct mc_plan *p)
+{
+    (void)p;
+    plans--;
+}
+
+static struct mc_plan *make(mc_status (*run)(const struct mc_plan *, void *const *, void *, int), size_t workspace)
+{
+    struct mc_plan *p = mc_calloc(1, sizeof *p, "plans");
+    if (p) {
+        p->run = run;
+        p->workspace = workspace;
+        p->destroy = destroy;
+        plans++;
+    }
+    return p;
+}
+
+static struct mc_plan *plan_quick(const struct mc_problem *p)
+{
+    (void)p;
+    return make(run_quick, 4096);
+}
+
+static struct mc_plan *plan_slow(const struct mc_problem *p)
+{
+    (void)p;
+    return make(run_slow, 0);
+}
+
+static struct mc_plan *plan_failing(const struct mc_problem *p)
+{
+    (void)p;
+    return make(run_failing, 0);
+}
+
+static struct mc_plan *plan_never(const struct mc_problem *p)
+{
+    (void)p;
+    mc_fail(MC_EUNSUPPORTED, "the moon is not full");
+    return NULL;
+}
+
+static double cost1(const struct mc_problem *p) { (void)p; return 1e-6; }
+static double cost2(const struct mc_problem *p) { (void)p; return 2e-6; }
+static double cost3(const struct mc_problem *p) { (void)p; return 3e-6; }
+static double cost9(const struct mc_problem *p) { (void)p; return 9e-6; }
+
+static const char *odd_only(const struct mc_problem *p)
+{
+    return ((const struct toy *)(const void *)p)->size % 2 ? NULL : "takes odd sizes only";
+}
+
+static const char *positive_only(const struct mc_problem *p)
+{
+    return ((const struct toy *)(const void *)p)->size > 0 ? NULL : "takes positive sizes only";
+}
+
+static const struct mc_solver loose   = { "loose",   true,  NULL,          cost1, plan_quick   };
+static const struct mc_solver never   = { "never",   false, odd_only,      cost1, plan_never   };
+static const struct mc_solver quick   = { "quick",   false, positive_only, cost2, plan_quick   };
+static const struct mc_solver falling = { "falling", false, odd_only,      cost3, plan_failing };
+static const struct mc_solver slow    = { "slow",    false, positive_only, cost3, plan_slow    };
+static const struct mc_solver far_off = { "far",     false, positive_only, cost9, plan_quick   };
+
+static const struct mc_solver *const solvers[] = { &loose, &never, &quick, &falling, &slow, &far_off, NULL };
+
+static const char *algo = "auto";
+static const char *forced(void) { return algo; }
+
+static void word(const struct mc_problem *p, struct mc_str *out)
+{
+    mc_str_addf(out, "toy %d", ((const struct toy *)(const void *)p)->size);
+}
+
+static mc_status operands(const struct mc_problem *p, void *operand[8])
+{
+    (void)p;
+    memset(operand, 0, 8 * sizeof operand[0]);
+    operand[0] = mc_alloc(16, "planner");
+    return operand[0] ? MC_OK : MC_EMEMORY;
+}
+
+static void discard(const struct mc_problem *p, void *operand[8])
+{
+    (void)p;
+    mc_free(operand[0]);
+}
+
+static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan)
+{
+    (void)p, (void)plan;
+    verified++;
+    return wrong ? mc_fail(MC_ECHECK, "toy: wrong result") : MC_OK;
+}
+
+static const struct mc_family family = { "toy", solvers, sizeof(struct toy), word, operands, discard, verify, forced };
+
+static struct mc_plan *planned(int size)
+{
+    const struct toy t = { { &family }, size };
+    return mc_plan_make(&t.base);
+}
+
+/* A cache folder of this test's own. */
+static const char *own_cache(void)
+{
+    static char dir[] = "/tmp/monochord-plan-XXXXXX";
+    static bool made;
+    made = made || CHECK(mkdtemp(dir) != NULL, "no folder");
+    mc_flag_set("cache", dir);
+    return dir;
+}
+
+static void wisdom_path(char out[256])
+{
+    own_cache();
+    snprintf(out, 256, "%s/wisdom.txt", mc_cache_dir());
+}
+
+static void gone(void)
+{
+    char path[256];
+    wisdom_path(path);
+    remove(path);
+    rmdir(mc_cache_dir());
+    rmdir(own_cache());
+}
+
+/* ---- choosing ---- */
+
+/* (flags, forced solver, size, solver found or part of the error) */
+TEST(plan_choices)
+{
+    static const struct {
+        const char *flags, *algo;
+        int size;
+        const char *solver, *error;
+    } rows[] = {
+        { "deterministic=True",             "auto",    2,  "quick", NULL },
+        { "deterministic=False",            "auto",    2,  "loose", NULL },
+        { "deterministic=True",             "auto",    3,  "quick", NULL }, /* never fails to plan, and is passed over */
+        { "workspace=1k",                   "auto",    2,  "slow",  NULL },
+        { "workspace=1k",                   "quick",   2,  NULL,    "quick needs 4096 bytes of workspace, the flag allows 1024" },
+        { "workspace=1G",                   "slow",    2,  "slow",  NULL },
+        { "workspace=1G",                   "sloww",   2,  NULL,    "toy has no solver 'sloww'; there are: auto loose never" },
+        { "workspace=1G",                   "never",   2,  NULL,    "toy 2: solver never, which was asked for, takes odd sizes only" },
+        { "workspace=1G",                   "never",   3,  NULL,    "never failed: the moon is not full" },
+        { "deterministic=True",             "loose",   2,  NULL,    "loose, which was asked for, is not deterministic" },
+        { "deterministic=True",             "auto",    -2, NULL,    "no solver for toy -2: loose is not deterministic" },
+        { "deterministic=True",             "auto",    -2, NULL,    "; slow takes positive sizes only" },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_flags_parse(rows[i].flags);
+        algo = rows[i].algo;
+        struct mc_plan *p = planned(rows[i].size);
+        if (rows[i].solver) {
+            CHECK(p && strcmp(p->solver->name, rows[i].solver) == 0, "row %zu: %s", i,
+                  p ? p->solver->name : mc_last_error());
+        } else {
+            CHECK(!p && strstr(mc_last_error(), rows[i].error), "row %zu: %s", i, p ? p->solver->name : mc_last_error());
+        }
+        mc_plan_free(p);
+    }
+    CHECK(plans == 0, "%d plans were not destroyed", plans);
+    CHECK(ran == 0, "estimating ran something");
+}
+
+TEST(plan_text_and_reasons)
+{
+    const struct toy t = { { &family }, 2 };
+    struct mc_str text = { 0 };
+    struct mc_plan *p = mc_plan_with(&t.base, &slow);
+    REQUIRE(p, "%s", mc_last_error());
+    p->child[0] = mc_plan_with(&t.base, &quick);
+    mc_plan_text(p, &text);
+    CHECK(strcmp(text.s, "(slow 2 (quick 2))") == 0, "%s", text.s);
+    mc_str_free(&text);
+    mc_plan_reasons(&t.base, &text);
+    CHECK(strstr(text.s, "never takes odd sizes only; falling takes odd sizes only"), "%s", text.s);
+    mc_str_free(&text);
+    mc_plan_free(p);
+    CHECK(plans == 0, "a child was not destroyed");
+}
+
+TEST(plan_measures_and_remembers)
+{
+    own_cache();
+    mc_flags_parse("plan=measure");
+    quick_takes = 60e-6;
+    slow_takes = 5e-6;
+    struct mc_plan *p = planned(3);
+    REQUIRE(p, "%s", mc_last_error());
+    CHECK(strcmp(p->solver->name, "slow") == 0 && p->measured, "%s won", p->solver->name);
+    CHECK(p->cost >= 5e-6 && p->cost < 60e-6, "it took %g", p->cost);
+    mc_plan_free(p);
+    ran = 0;
+    p = planned(3);
+    REQUIRE(p, "%s", mc_last_error());
+    CHECK(strcmp(p->solver->name, "slow") == 0 && p->measured && ran == 0, "%s after %d runs", p->solver->name, ran);
+    mc_plan_free(p);
+    mc_flags_parse("plan=estimate");
+    p = planned(3);
+    CHECK(p && strcmp(p->solver->name, "quick") == 0, "estimates follow wisdom");
+    mc_plan_free(p);
+    mc_wisdom_clear();
+    gone();
+}
+
+/* Solvers of one speed: the first by estimate stays, on every run. */
+TEST(plan_prefers_the_incumbent)
+{
+    own_cache();
+    mc_flags_parse("plan=measure");
+    quick_takes = slow_takes = 40e-6;
+    for (int i = 0; i < 3; i++) {
+        struct mc_plan *p = planned(2 + 2 * i);
+        CHECK(p && strcmp(p->solver->name, "quick") == 0, "%s", p ? p->solver->name : mc_last_error());
+        mc_plan_free(p);
+    }
+    mc_wisdom_clear();
+    gone();
+}
+
+TEST(plan_check3_verifies_and_refuses)
+{
+    own_cache();
+    static const char *const modes[] = { "plan=estimate", "plan=measure" };
+    for (size_t i = 0; i < NELEM(modes); i++) {
+        mc_flags_parse(modes[i]);
+        mc_flags_parse("check=3");
+        verified = 0;
+        wrong = false;
+        struct mc_plan *p = planned(8);
+        CHECK(p && verified > 0, "%s: %d verified", modes[i], verified);
+        mc_plan_free(p);
+        wrong = true;
+        p = planned(10);
+        CHECK(!p && mc_last_status() == MC_ECHECK, "%s: a wrong plan: %s", modes[i], mc_last_error());
+        mc_plan_free(p);
+        CHECK(plans == 0, "%d plans are left", plans);
+    }
+    mc_wisdom_clear();
+    gone();
+}
+
+TEST(plan_survives_failing_allocations)
+{
+    ALLOC_FAIL_LOOP {
+        struct mc_plan *p = planned(2);
+        CHECK(p || (ALLOC_FAILED && mc_last_status() == MC_EMEMORY), "%s", mc_last_error());
+        mc_plan_free(p);
+        CHECK(plans == 0, "%d plans are left", plans);
+    }
+}
+
+/* ---- timer ---- */
+
+static int calls, fail_at;
+
+static mc_status work(void *arg)
+{
+    calls++;
+    spin(*(double *)arg);
+    return fail_at && calls >= fail_at ? mc_fail(MC_EDEVICE, "no more") : MC_OK;
+}
+
+TEST(timer_times)
+{
+    static const double takes[] = { 0, 1e-6, 100e-6, 3e-3 };
+    for (size_t i = 0; i < NELEM(takes); i++) {
+        double t = takes[i];
+        calls = fail_at = 0;
+        const double start = mc_now();
+        const struct mc_timing got = mc_time(work, &t, 20e-3);
+        CHECK(got.n > 0 && got.least <= got.median && got.median <= got.most, "%d: %g %g %g", got.n, got.least,
+              got.median, got.most);
+        CHECK(got.least >= t, "%g in %g", t, got.least);
+        CHECK(calls > got.n, "no call went before");
+        CHECK(mc_now() - start < 1, "the budget was overrun by far");
+    }
+}
+
+TEST(timer_tells_of_failures)
+{
+    for (int at = 1; at < 4; at++) {
+        double t = 50e-6;
+        calls = 0;
+        fail_at = at;
+        CHECK(mc_time(work, &t, 5e-3).n == 0, "failing at call %d", at);
+        CHECK(calls == at, "%d calls", calls);
+    }
+}
+
+/* ---- wisdom ---- */
+
+static char *text_of(const char *path, size_t *n)
+{
+    char *text = NULL;
+    CHECK(mc_file_read(path, &text, n) == MC_OK, "%s", mc_last_error());
+    return text;
+}
+
+static bool knows(const char *w)
+{
+    char solver[64];
+    double seconds;
+    return mc_wisdom_find(w, solver, &seconds);
+}
+
+/* Makes the library forget what it holds in memory and read the file again. */
+static void reread(void)
+{
+    mc_flag_set("cache", "/tmp/monochord-elsewhere");
+    knows("x");
+    own_cache();
+}
+
+TEST(wisdom_is_kept)
+{
+    char path[256], solver[64];
+    double seconds = 0;
+    wisdom_path(path);
+    CHECK(!knows("gemm f32 nn m1n1k1"), "knows what nobody told");
+    mc_wisdom_put("gemm f32 nn m1n1k1", "packed", 1.5e-6);
+    mc_wisdom_put("conv b", "fft", 2e-3);
+    mc_wisdom_put("gemm f32 nn m1n1k1", "direct", 1.25e-6);
+    reread();
+    CHECK(mc_wisdom_find("gemm f32 nn m1n1k1", solver, &seconds), "forgot");
+    CHECK(strcmp(solver, "direct") == 0 && seconds == 1.25e-6, "%s %g", solver, seconds);
+    CHECK(knows("conv b"), "forgot the other");
+    CHECK(!knows("conv"), "takes a part for the whole");
+    char copy[300];
+    snprintf(copy, sizeof copy, "%s.copy", path);
+    FILE *to = fopen(copy, "w");
+    CHECK(to && mc_wisdom_print(to) == MC_OK, "%s", mc_last_error());
+    fclose(to);
+    CHECK(mc_wisdom_clear() == MC_OK && !knows("conv b") && access(path, F_OK) != 0, "not cleared");
+    CHECK(mc_wisdom_import(copy) == MC_OK && knows("conv b"), "import: %s", mc_last_error());
+    reread();
+    CHECK(knows("conv b"), "what was imported was not saved");
+    remove(copy);
+    gone();
+}
+
+/* What another process wrote meanwhile is kept. */
+TEST(wisdom_of_others_is_kept)
+{
+    char path[256];
+    size_t n = 0;
+    wisdom_path(path);
+    mc_wisdom_put("theirs", "a", 1);
+    char *text = text_of(path, &n);
+    mc_wisdom_clear();
+    mc_wisdom_put("first", "a", 1);
+    mc_file_write(path, text, n);
+    mc_free(text);
+    mc_wisdom_put("ours", "b", 1);
+    reread();
+    CHECK(knows("theirs") && knows("ours") && knows("first"), "something was lost");
+    mc_wisdom_clear();
+    gone();
+}
+
+TEST(wisdom_that_is_damaged_is_ignored)
+{
+    char path[256];
+    size_t n = 0;
+    wisdom_path(path);
+    mc_wisdom_put("a b", "one", 1e-3);
+    mc_wisdom_put("c", "two", 2e-3);
+    char *good = text_of(path, &n);
+    for (size_t i = 0; i < 2 * n; i++) { /* cut at every place, then every byte changed */
+        char *bad = malloc(n);
+        memcpy(bad, good, n);
+        bad[i % n] = (char)(bad[i % n] ^ (i < n ? 0 : 1));
+        const size_t keep = i < n ? i : n;
+        CHECK(mc_file_write(path, bad, keep) == MC_OK, "%s", mc_last_error());
+        reread();
+        CHECK(!knows("a b") && !knows("c") && !knows(""), "byte %zu %s", i % n, i < n ? "cut" : "changed");
+        mc_clear_error();
+        CHECK(mc_wisdom_import(path) == MC_EFORMAT, "byte %zu %s: imported", i % n, i < n ? "cut" : "changed");
+        free(bad);
+    }
+    mc_file_write(path, good, n);
+    reread();
+    CHECK(knows("a b") && knows("c"), "the whole file is not read");
+    mc_free(good);
+    mc_wisdom_clear();
+    gone();
+}
+
+TEST(wisdom_refuses_what_would_not_read_back)
+{
+    own_cache();
+    mc_wisdom_put("two\nlines", "a", 1);
+    mc_wisdom_put("word", "two words", 1);
+    CHECK(!knows("two\nlines") && !knows("word"), "kept");
+    CHECK(mc_wisdom_import("/tmp/monochord-no-such-file") == MC_EFILE, "%s", mc_last_error());
+    mc_wisdom_clear();
+    gone();
+}
+
+TEST(wisdom_survives_failing_allocations)
+{
+    own_cache();
+    ALLOC_FAIL_LOOP {
+        mc_wisdom_put("some word", "solver", 1);
+        FILE *to = fopen("/dev/null", "w");
+        CHECK(mc_wisdom_print(to) == MC_OK || ALLOC_FAILED, "%s", mc_last_error());
+        fclose(to);
+        CHECK(knows("some word") || ALLOC_FAILED, "lost");
+        mc_wisdom_clear();
+    }
+    gone();
+}

@@ -24,8 +24,8 @@ complain "external names without the prefix mc_" "$(grep -v '^mc_' <<<"$named" |
 #   memory goes through mc_alloc; a user's mistake never prints, exits or aborts; no hidden global state
 forbidden="
 malloc calloc realloc free strdup strndup asprintf vasprintf posix_memalign aligned_alloc   alloc.c.o
-printf vprintf puts putchar perror __printf_chk __vprintf_chk stdout                        -
-stderr                                                                                      log.c.o
+printf vprintf puts putchar perror __printf_chk __vprintf_chk                               -
+stdout stderr                                                                               log.c.o
 exit abort __assert_fail quick_exit                                                         -
 strtok rand srand setlocale gmtime localtime ctime                                 -
 "

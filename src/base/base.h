@@ -129,6 +129,7 @@ const char *mc_near_miss(const char *word, const char *const *list, size_t n); /
 enum mc_channel { LOG_REWRITE, LOG_PLAN, LOG_KERNEL, LOG_MEM, LOG_TIME, MC_NCHANNEL };
 extern _Atomic unsigned mc_log_mask;
 void mc_log_line(enum mc_channel ch, const char *fmt, ...) MC_PRINTF(2, 3);
+void mc_say(const char *text);   /* to stdout: for print_ alone, because the user's graph says so */
 #define LOG(ch, ...)                                                                               \
     do {                                                                                           \
         if (atomic_load_explicit(&mc_log_mask, memory_order_relaxed) & (1u << (ch))) {             \

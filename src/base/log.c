@@ -1,4 +1,4 @@
-/* log.c: named channels to stderr, each opened by the flag debug.
+/* log.c: named channels to stderr, each opened by the flag debug; and what a program prints itself.
  *
  * Invariant: a message is one piece, whatever other threads say, and nothing here allocates. */
 #include "base/base.h"
@@ -24,4 +24,10 @@ void mc_log_line(enum mc_channel ch, const char *fmt, ...)
     fputc('\n', stderr);
     funlockfile(stderr);
     va_end(ap);
+}
+
+void mc_say(const char *text)
+{
+    fputs(text, stdout);
+    fflush(stdout);
 }

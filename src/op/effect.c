@@ -1,4 +1,111 @@
-/* effect.c */
+/* effect.c: ops that hand their input on and do something beside: to the gradient, or to the world.
+ *
+ * Invariant: the result is the input.  What only speaks to gradients is a view, gone by the time a
+ * function is lowered; what only speaks to the world is impure, and happens as often as it was written. */
 #include "op/op.h"
-const struct mc_op mc_ops_effect[1] = { { 0 } };
-const int mc_nops_effect = 0;
+
+static mc_status same_infer(struct mc_infer *q)
+{
+    q->out[0] = q->in[0];
+    return MC_OK;
+}
+
+static mc_node *same_size(mc_node *n, int item, int axis)
+{
+    (void)item;
+    return mc_size_of(n->in[0], axis);
+}
+
+static mc_status same_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    (void)n;
+    return mc_array_assign(out[0], in[0]);
+}
+
+/* ---- to the gradient ---- */
+
+static mc_node *grad_clip_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    (void)wrt;
+    if (!g[0] || !mc_is_float(g[0]->type.dtype)) {
+        return g[0];
+    }
+    mc_node *in[3] = { g[0], mc_node_like(g[0], n->attr[0].real), mc_node_like(g[0], n->attr[1].real) };
+    return mc_call_op(n->graph, "clip", 3, in, NULL);
+}
+
+static mc_node *grad_scale_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    (void)wrt;
+    if (!g[0] || !mc_is_float(g[0]->type.dtype)) {
+        return g[0];
+    }
+    mc_node *in[2] = { g[0], mc_node_like(g[0], n->attr[0].real) };
+    return mc_call_op(n->graph, "mul", 2, in, NULL);
+}
+
+static mc_node *first_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    (void)n;
+    return wrt == 0 ? g[0] : NULL;
+}
+
+/* ---- to the world ---- */
+
+static bool is_true(const mc_array *a)
+{
+    struct mc_walk w;
+    bool all = true;
+    if (mc_walk_begin(&w, a->rank, a->dims, 0, 1, (char *[]){ a->data }, (const int64_t *[]){ a->strides })) {
+        do {
+            bool one;
+            mc_convert(MC_BOOL, &one, 0, a->dtype, w.p[0], 0, 1);
+            all &= one;
+        } while (mc_walk_next(&w));
+    }
+    return all;
+}
+
+static mc_status assert_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    for (int i = 1; i < n->nin; i++) {
+        if (!is_true(in[i])) {
+            const char *msg = n->attr[0].text;
+            return msg ? mc_fail(MC_ECHECK, "assert_: %s", msg) : mc_fail(MC_ECHECK, "assert_: condition %d does not hold", i);
+        }
+    }
+    return same_eval(n, in, out);
+}
+
+/* One piece of text, so that what other threads print does not mix with it. */
+static mc_status print_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    struct mc_str line = { 0 };
+    char *value = mc_array_text(in[0]);
+    if (n->attr[0].text) {
+        mc_str_addf(&line, "%s ", n->attr[0].text);
+    }
+    mc_str_addf(&line, "%s\n", value ? value : "");
+    mc_status s = !value || line.bad ? MC_EMEMORY : same_eval(n, in, out);
+    if (s == MC_OK) {
+        mc_say(line.s);
+    }
+    mc_text_free(value);
+    mc_str_free(&line);
+    return s;
+}
+
+#define PASSES .nout = 1, .infer = same_infer, .size = same_size
+const struct mc_op mc_ops_effect[] = {
+    { .name = "consider_constant", .params = "x", .flags = OP_VIEW, PASSES, .eval = same_eval, .disconnected = 1,
+      .doc = "x, which gradients take for a constant" },
+    { .name = "grad_clip", .params = "x, lo:real, hi:real", .flags = OP_VIEW, PASSES, .eval = same_eval, .grad = grad_clip_grad,
+      .doc = "x, whose gradient is held between lo and hi" },
+    { .name = "grad_scale", .params = "x, by:real", .flags = OP_VIEW, PASSES, .eval = same_eval, .grad = grad_scale_grad,
+      .doc = "x, whose gradient is multiplied by a number" },
+    { .name = "assert_", .params = "x, *conditions, msg=None:text", .flags = OP_IMPURE, PASSES, .eval = assert_eval, .grad = first_grad,
+      .doc = "x; an error while running if a condition has an element that is zero" },
+    { .name = "print_", .params = "x, message=None:text", .flags = OP_IMPURE, PASSES, .eval = print_eval, .grad = first_grad,
+      .doc = "x; prints a message and x each time it is computed" },
+};
+const int mc_nops_effect = (int)NELEM(mc_ops_effect);

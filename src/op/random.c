@@ -1,4 +1,308 @@
-/* random.c */
+/* random.c: random numbers by counting.  A stream is a shared uint64[2] = { seed, step }; each draw in
+ * a graph has a stream number of its own, and each call of a function moves step on by one.
+ *
+ * Invariant: element i (in C order) of a draw is a pure function of (seed, step, stream, i), the same on
+ * every device and for every number of threads.  The function is Philox4x32-10:
+ *
+ *     key      64 bits: mix(seed + (stream + 1) * 0x9e3779b97f4a7c15), the low half is key[0]
+ *              mix(z): z ^= z >> 30, z *= 0xbf58476d1ce4e5b9, z ^= z >> 27, z *= 0x94d049bb133111eb, z ^= z >> 31
+ *     counter  { block, block >> 32, step, step >> 32 }, each 32 bits
+ *     words    four of 32 bits a block: float64 takes two of them an element, all others one:
+ *              float64         block = i / 2; v = word[2 (i % 2) + 1] << 32 | word[2 (i % 2)]; (v >> 11) * 2^-53
+ *              float32         block = i / 4; (word[i % 4] >> 8) * 2^-24
+ *              float16         (word >> 21) * 2^-11
+ *              bfloat16        (word >> 24) * 2^-8
+ *
+ * All of these are exact, so uniforms and integers agree to the bit; normals are formulas over them and
+ * agree to rounding. */
 #include "op/op.h"
-const struct mc_op mc_ops_random[1] = { { 0 } };
-const int mc_nops_random = 0;
+
+/* ---- Philox: "Parallel random numbers: as easy as 1, 2, 3", 2011 ---- */
+
+void mc_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
+{
+    uint32_t k0 = key[0], k1 = key[1], c[4];
+    memcpy(c, counter, sizeof c);
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = UINT64_C(0xd2511f53) * c[0], b = UINT64_C(0xcd9e8d57) * c[2];
+        c[0] = (uint32_t)(b >> 32) ^ c[1] ^ k0;
+        c[1] = (uint32_t)b;
+        c[2] = (uint32_t)(a >> 32) ^ c[3] ^ k1;
+        c[3] = (uint32_t)a;
+        k0 += UINT32_C(0x9e3779b9);
+        k1 += UINT32_C(0xbb67ae85);
+    }
+    memcpy(out, c, sizeof c);
+}
+
+uint64_t mc_random_key(uint64_t seed, int64_t stream)
+{
+    uint64_t z = seed + ((uint64_t)stream + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* ---- random_uniform: the one draw all others are formulas over ---- */
+
+static mc_status uniform_infer(struct mc_infer *q)
+{
+    const struct mc_type *rng = &q->in[0];
+    mc_dtype d = q->attr[1].none ? mc_dtype_floatX() : (mc_dtype)mc_attr_int(&q->attr[1]);
+    if (rng->dtype != MC_UINT64 || rng->rank != 1 || (rng->dims[0] >= 0 && rng->dims[0] != 2)) {
+        return mc_fail(MC_ETYPE, "a random stream is two uint64, the seed and the step");
+    }
+    if (!mc_is_float(d)) {
+        return mc_fail(MC_ETYPE, "uniform numbers are floats, not %s", mc_dtype_name(d));
+    }
+    return mc_shape_wanted(q, 1, d, &q->out[0]);
+}
+
+static mc_node *uniform_size(mc_node *n, int item, int axis)
+{
+    (void)item;
+    return mc_shape_entry_node(n->in[1], axis);
+}
+
+/* The elements of one block: 2 of float64, 4 of the others. */
+static int block(mc_dtype d, const uint32_t word[4], double *u)
+{
+    static const struct { int shift; double unit; } rows[MC_NDTYPE] = {
+        [MC_FLOAT32] = { 8, 0x1p-24 }, [MC_FLOAT16] = { 21, 0x1p-11 }, [MC_BFLOAT16] = { 24, 0x1p-8 },
+    };
+    if (d == MC_FLOAT64) {
+        for (int i = 0; i < 2; i++) {
+            u[i] = (double)(((uint64_t)word[2 * i + 1] << 32 | word[2 * i]) >> 11) * 0x1p-53;
+        }
+        return 2;
+    }
+    for (int i = 0; i < 4; i++) {
+        u[i] = (double)(word[i] >> rows[d].shift) * rows[d].unit;
+    }
+    return 4;
+}
+
+static mc_status uniform_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    mc_array *y = out[0];
+    size_t size = mc_dtypes[y->dtype].size;
+    uint64_t seed = (uint64_t)mc_load_i64(MC_UINT64, in[0]->data);
+    uint64_t step = (uint64_t)mc_load_i64(MC_UINT64, in[0]->data + in[0]->strides[0]);
+    uint64_t key = mc_random_key(seed, mc_attr_int(&n->attr[0]));
+    int64_t count = mc_array_size(y), at = 0;
+    for (uint64_t k = 0; at < count; k++) {
+        uint32_t word[4];
+        double u[4];
+        mc_philox((uint32_t[]){ (uint32_t)key, (uint32_t)(key >> 32) },
+                  (uint32_t[]){ (uint32_t)k, (uint32_t)(k >> 32), (uint32_t)step, (uint32_t)(step >> 32) }, word);
+        int m = (int)MC_MIN(count - at, (int64_t)block(y->dtype, word, u));
+        mc_convert(y->dtype, y->data + (size_t)at * size, (int64_t)size, MC_FLOAT64, u, sizeof *u, m);
+        at += m;
+    }
+    return MC_OK;
+}
+
+/* ---- stream numbers ---- */
+
+/* The first of n numbers that no draw from this shared variable has had yet, unless the user gave one. */
+static mc_status next_stream(const mc_node *rng, const struct mc_attr *given, int n, int64_t *stream)
+{
+    struct mc_shared *s = rng->shared;
+    *stream = mc_attr_int(given);
+    if (!given->none && *stream >= 0) {
+        return MC_OK;
+    }
+    if (!s) {
+        return mc_fail(MC_EARG, "a draw from something that is not a shared variable needs stream=, a number of its own");
+    }
+    pthread_mutex_lock(&s->lock);
+    *stream = s->random;
+    s->random += n;
+    pthread_mutex_unlock(&s->lock);
+    return MC_OK;
+}
+
+static mc_node *draw(mc_node *rng, mc_node *shape, int64_t stream, mc_dtype d)
+{
+    int64_t dtype = (int64_t)d;
+    struct mc_attr a[2] = { { .kind = ATTR_INT, .n = 1, .ints = &stream }, { .kind = ATTR_DTYPE, .n = 1, .ints = &dtype } };
+    mc_node *in[2] = { rng, shape };
+    return mc_node_make(rng->graph, mc_op_find("random_uniform"), 2, in, a);
+}
+
+/* Halves are too coarse to compute with: formulas draw in float32 and round at the end. */
+static mc_dtype work_dtype(mc_dtype d)
+{
+    return d == MC_FLOAT64 ? d : MC_FLOAT32;
+}
+
+static mc_dtype wanted_dtype(const struct mc_attr *a)
+{
+    return a->none ? mc_dtype_floatX() : (mc_dtype)mc_attr_int(a);
+}
+
+static mc_node *failed(mc_graph *g)
+{
+    return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
+}
+
+static mc_node *or_number(mc_graph *g, mc_node *x, mc_dtype d, double v)
+{
+    return x ? mc_cast_to(x, d) : mc_node_number(g, d, v);
+}
+
+/* ---- the distributions; each sends its draws' shape and stream to random_uniform ---- */
+
+static mc_node *build_random_uniform(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    int64_t stream;
+    (void)nin;
+    return next_stream(in[0], &attr[0], 1, &stream) < 0 ? failed(g) : draw(in[0], in[1], stream, wanted_dtype(&attr[1]));
+}
+
+/* low + u (high - low), in [low, high). */
+static mc_node *build_uniform(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    int64_t stream;
+    mc_dtype d = wanted_dtype(&attr[0]), w = work_dtype(d);
+    mc_node *low = nin > 2 ? in[2] : NULL, *high = nin > 3 ? in[3] : NULL;
+    if (next_stream(in[0], &attr[1], 1, &stream) < 0) {
+        return failed(g);
+    }
+    if (!mc_is_float(d) || (!low && !high)) {
+        return draw(in[0], in[1], stream, d);
+    }
+    struct mc_bind b[] = { { "u", draw(in[0], in[1], stream, w), NULL }, { "low", or_number(g, low, w, 0), NULL },
+                           { "high", or_number(g, high, w, 1), NULL } };
+    return mc_cast_to(mc_expr(g, "low + u * (high - low)", b, 3), d);
+}
+
+/* Box and Muller, one number from two uniforms of two streams; 1 - u is never 0. */
+static mc_node *build_normal(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    int64_t stream;
+    mc_dtype d = wanted_dtype(&attr[0]), w = work_dtype(d);
+    mc_node *avg = nin > 2 ? in[2] : NULL, *std = nin > 3 ? in[3] : NULL;
+    if (!mc_is_float(d)) {
+        return mc_node_fail(g, MC_ETYPE, "normal: normal numbers are floats, not %s", mc_dtype_name(d));
+    }
+    if (next_stream(in[0], &attr[1], 2, &stream) < 0) {
+        return failed(g);
+    }
+    struct mc_bind b[] = { { "u", draw(in[0], in[1], stream, w), NULL }, { "v", draw(in[0], in[1], stream + 1, w), NULL },
+                           { "avg", or_number(g, avg, w, 0), NULL }, { "std", or_number(g, std, w, 1), NULL }, { "n", NULL, NULL } };
+    b[4].node = mc_expr(g, "sqrt(-2 * log(1 - u)) * cos(6.283185307179586477 * v)", b, 2);
+    return mc_cast_to(!avg && !std ? b[4].node : mc_expr(g, "avg + std * n", b, 5), d);
+}
+
+/* One where u < p. */
+static mc_node *build_bernoulli(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    int64_t stream;
+    mc_node *p = in[1], *shape = nin > 2 && in[2] ? in[2] : mc_shape_of(p);
+    mc_dtype w = work_dtype(p->weak || !mc_is_float(p->type.dtype) ? mc_dtype_floatX() : p->type.dtype);
+    if (next_stream(in[0], &attr[1], 1, &stream) < 0) {
+        return failed(g);
+    }
+    mc_node *pair[2] = { draw(in[0], shape, stream, w), mc_cast_to(p, w) };
+    return mc_cast_to(mc_call_op(g, "lt", 2, pair, NULL), wanted_dtype(&attr[0]));
+}
+
+/* Each row's u, stretched to the row's sum, falls between two running sums; p need not add up to one. */
+static mc_node *build_multinomial(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    int64_t stream;
+    mc_node *p = in[1], *size[MC_MAX_RANK];
+    int r = p->type.rank;
+    mc_dtype d = attr[0].none ? MC_INT64 : (mc_dtype)mc_attr_int(&attr[0]);
+    (void)nin;
+    if (r < 1 || !mc_is_float(p->type.dtype)) {
+        return mc_node_fail(g, MC_ETYPE, "multinomial: the probabilities are rows of floats");
+    }
+    if (next_stream(in[0], &attr[1], 1, &stream) < 0) {
+        return failed(g);
+    }
+    p = mc_cast_to(p, work_dtype(p->type.dtype));
+    for (int i = 0; i < r; i++) {
+        size[i] = i < r - 1 ? mc_size_of(p, i) : mc_node_int(g, 1);
+    }
+    struct mc_bind b[] = { { "u", draw(in[0], mc_shape_stack(g, r, size), stream, p->type.dtype), NULL },
+                           { "c", mc_call_op(g, "cumsum", 1, &p, "axis=%d", r - 1), NULL } };
+    return mc_cast_to(mc_expr(g, "eq(arange(size(c, -1)), sum(c <= u * max(c, axis=-1, keepdims=True), axis=-1, keepdims=True))", b, 2), d);
+}
+
+/* The order of n random numbers. */
+static mc_node *build_permutation(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    int64_t stream;
+    (void)nin;
+    if (in[1]->type.rank != 0) {
+        return mc_node_fail(g, MC_ESHAPE, "permutation: n is a single number");
+    }
+    if (next_stream(in[0], &attr[0], 1, &stream) < 0) {
+        return failed(g);
+    }
+    mc_node *u = draw(in[0], in[1], stream, MC_FLOAT64);
+    return mc_call_op(g, "argsort", 1, &u, NULL);
+}
+
+/* low + floor(u n), n = high - low + 1: never high + 1 for n up to 2^52. */
+static mc_node *build_integers(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    int64_t stream;
+    mc_dtype d = attr[0].none ? MC_INT64 : (mc_dtype)mc_attr_int(&attr[0]);
+    (void)nin;
+    if (mc_is_float(in[2]->type.dtype) || mc_is_float(in[3]->type.dtype)) {
+        return mc_node_fail(g, MC_ETYPE, "random_integers: low and high are integers");
+    }
+    if (next_stream(in[0], &attr[1], 1, &stream) < 0) {
+        return failed(g);
+    }
+    struct mc_bind b[] = { { "u", draw(in[0], in[1], stream, MC_FLOAT64), NULL }, { "low", mc_cast_to(in[2], MC_INT64), NULL },
+                           { "high", mc_cast_to(in[3], MC_INT64), NULL } };
+    return mc_cast_to(mc_expr(g, "low + cast(floor(u * cast(high - low + 1, float64)), int64)", b, 3), d);
+}
+
+/* ---- streams ---- */
+
+mc_shared *mc_random(mc_graph *g, const char *name, uint64_t seed)
+{
+    const uint64_t value[2] = { seed, 0 }, next[2] = { 0, 1 };
+    const int64_t two = 2;
+    if (!g) {
+        return NULL;
+    }
+    mc_array *a = mc_array_from(MC_UINT64, 1, &two, value);
+    mc_shared *s = a ? mc_shared_new(g, name, a) : NULL;
+    if (!a) {
+        failed(g);
+    }
+    mc_array_unref(&a);
+    if (s) {
+        mc_node *pair[2] = { mc_shared_node(g, s), mc_node_const(g, mc_array_from(MC_UINT64, 1, &two, next), false) };
+        s->is_random = true;
+        mc_shared_default_update(g, s, mc_call_op(g, "add", 2, pair, NULL));
+    }
+    return s;
+}
+
+#define DRAWS .flags = OP_RANDOM, .nout = 1
+#define TAIL "dtype=None:dtype, stream=-1:int"
+const struct mc_op mc_ops_random[] = {
+    { .name = "random_uniform", .params = "rng, shape, stream=-1:int, dtype=None:dtype", DRAWS, .shape_args = 2, .build = build_random_uniform,
+      .infer = uniform_infer, .size = uniform_size, .eval = uniform_eval, .disconnected = 3,
+      .doc = "numbers in [0, 1): what all other random numbers are made from" },
+    { .name = "uniform", .params = "rng, shape, low=None, high=None, " TAIL, DRAWS, .build = build_uniform,
+      .doc = "numbers in [low, high); of floatX unless a dtype is given" },
+    { .name = "normal", .params = "rng, shape, avg=None, std=None, " TAIL, DRAWS, .build = build_normal,
+      .doc = "normal numbers; of floatX unless a dtype is given" },
+    { .name = "bernoulli", .params = "rng, p, shape=None, " TAIL, DRAWS, .build = build_bernoulli,
+      .doc = "1 with probability p, else 0; of floatX unless a dtype is given" },
+    { .name = "binomial", .params = "rng, p, shape=None, " TAIL, DRAWS, .build = build_bernoulli, .doc = "bernoulli: binomial numbers of one trial" },
+    { .name = "multinomial", .params = "rng, p, " TAIL, DRAWS, .build = build_multinomial,
+      .doc = "for each row of probabilities a row with a single 1; of int64 unless a dtype is given" },
+    { .name = "permutation", .params = "rng, n, stream=-1:int", DRAWS, .build = build_permutation, .doc = "0 to n - 1 in random order" },
+    { .name = "random_integers", .params = "rng, shape, low, high, " TAIL, DRAWS, .build = build_integers,
+      .doc = "integers from low to high, both possible; of int64 unless a dtype is given" },
+};
+const int mc_nops_random = (int)NELEM(mc_ops_random);

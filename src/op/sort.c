@@ -1,4 +1,239 @@
-/* sort.c */
+/* sort.c: lines along an axis put in order, and lines permuted.
+ *
+ * Invariant: elements are compared by keys, unsigned numbers in the order of the values: NaN is last,
+ * -0 equals 0, equal elements stay as they stood. */
 #include "op/op.h"
-const struct mc_op mc_ops_sort[1] = { { 0 } };
-const int mc_nops_sort = 0;
+
+/* ---- keys ---- */
+
+static void keys_of_floats(uint64_t *key, const double *x, int64_t n)
+{
+    const uint64_t sign = UINT64_C(1) << 63;
+    for (int64_t i = 0; i < n; i++) {
+        union { double f; uint64_t u; } v = { .f = x[i] + 0.0 }; /* -0 + 0 is 0 */
+        key[i] = x[i] != x[i] ? UINT64_MAX : v.u & sign ? ~v.u : v.u | sign;
+    }
+}
+
+static void keys_of(uint64_t *key, const mc_array *x, const char *data, int64_t stride, int64_t n)
+{
+    enum { CHUNK = 256 };
+    for (int64_t at = 0; at < n; at += CHUNK) {
+        int64_t m = MC_MIN(n - at, (int64_t)CHUNK);
+        if (mc_is_float(x->dtype)) {
+            double some[CHUNK];
+            mc_convert(MC_FLOAT64, some, sizeof *some, x->dtype, data + at * stride, stride, m);
+            keys_of_floats(key + at, some, m);
+        } else if (mc_dtypes[x->dtype].cls == CLASS_U64) {
+            mc_convert(MC_UINT64, key + at, sizeof *key, x->dtype, data + at * stride, stride, m);
+        } else {
+            mc_convert(MC_INT64, key + at, sizeof *key, x->dtype, data + at * stride, stride, m);
+            for (int64_t i = at; i < at + m; i++) {
+                key[i] ^= UINT64_C(1) << 63;
+            }
+        }
+    }
+}
+
+/* ---- merge sort, from below: runs of 1, 2, 4, ... */
+
+static void merge(int64_t *to, const int64_t *from, int64_t low, int64_t middle, int64_t high, const uint64_t *key)
+{
+    int64_t a = low, b = middle;
+    for (int64_t i = low; i < high; i++) {
+        bool left = a < middle && (b >= high || key[from[a]] <= key[from[b]]);
+        to[i] = from[left ? a++ : b++];
+    }
+}
+
+/* The order of the keys, in one of the two; both hold n. */
+static int64_t *order_of(int64_t n, const uint64_t *key, int64_t *a, int64_t *b)
+{
+    for (int64_t i = 0; i < n; i++) {
+        a[i] = i;
+    }
+    for (int64_t run = 1; run < n; run *= 2) {
+        for (int64_t low = 0; low < n; low += 2 * run) {
+            merge(b, a, low, MC_MIN(low + run, n), MC_MIN(low + 2 * run, n), key);
+        }
+        int64_t *t = a;
+        a = b;
+        b = t;
+    }
+    return a;
+}
+
+/* ---- lines ---- */
+
+/* All axes but one, for several arrays of one shape. */
+struct lines {
+    struct mc_walk walk;
+    int64_t dims[MC_MAX_RANK], strides[3][MC_MAX_RANK], count, step[3];
+};
+
+static bool lines_begin(struct lines *l, int axis, int n, const mc_array *const *a)
+{
+    char *data[3];
+    const int64_t *strides[3];
+    for (int k = 0; k < n; k++) {
+        int to = 0;
+        for (int i = 0; i < a[0]->rank; i++) {
+            if (i != axis) {
+                l->dims[to] = a[0]->dims[i];
+                l->strides[k][to++] = a[k]->strides[i];
+            }
+        }
+        l->step[k] = a[k]->strides[axis];
+        data[k] = a[k]->data;
+        strides[k] = l->strides[k];
+    }
+    l->count = a[0]->dims[axis];
+    return mc_walk_begin(&l->walk, a[0]->rank - 1, l->dims, 0, n, data, strides);
+}
+
+static mc_status line_axis(const mc_node *n, const mc_array *x, int *axis)
+{
+    return mc_axis_check(n->op->name, mc_attr_int(&n->attr[0]), x->rank, axis);
+}
+
+static void put(char *to, const char *from, size_t size)
+{
+    memcpy(to, from, size);
+}
+
+static mc_status sort_lines(const mc_node *n, const mc_array *x, mc_array *y, bool places)
+{
+    struct lines l;
+    int axis;
+    TRY(line_axis(n, x, &axis));
+    if (!lines_begin(&l, axis, 2, (const mc_array *[]){ x, y })) {
+        return MC_OK;
+    }
+    size_t bytes, size = mc_dtypes[x->dtype].size;
+    if (!mc_mul_size((size_t)l.count, 3 * sizeof(int64_t), &bytes)) {
+        return mc_fail_memory(SIZE_MAX, "sort");
+    }
+    uint64_t *key = mc_alloc(bytes + 1, "sort");
+    int64_t *a = (int64_t *)key + l.count, *b = a + l.count;
+    if (!key) {
+        return mc_last_status();
+    }
+    do {
+        keys_of(key, x, l.walk.p[0], l.step[0], l.count);
+        const int64_t *order = order_of(l.count, key, a, b);
+        for (int64_t i = 0; i < l.count; i++) {
+            char *to = l.walk.p[1] + i * l.step[1];
+            if (places) {
+                mc_store_i64(y->dtype, to, order[i]);
+            } else {
+                put(to, l.walk.p[0] + order[i] * l.step[0], size);
+            }
+        }
+    } while (mc_walk_next(&l.walk));
+    mc_free(key);
+    return MC_OK;
+}
+
+/* ---- sort, argsort ---- */
+
+static mc_status sort_infer(struct mc_infer *q)
+{
+    int axis;
+    q->out[0] = q->in[0];
+    return mc_axis_check(q->op->name, mc_attr_int(&q->attr[0]), q->in[0].rank, &axis);
+}
+
+static mc_status argsort_infer(struct mc_infer *q)
+{
+    TRY(sort_infer(q));
+    q->out[0].dtype = MC_INT64;
+    return MC_OK;
+}
+
+static mc_node *same_size(mc_node *n, int item, int axis)
+{
+    (void)item;
+    return mc_size_of(n->in[0], axis);
+}
+
+static mc_status sort_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    return sort_lines(n, in[0], out[0], false);
+}
+
+static mc_status argsort_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    return sort_lines(n, in[0], out[0], true);
+}
+
+static mc_node *along(mc_graph *g, const char *op, int n, mc_node *const *in, const mc_node *like)
+{
+    return mc_apply(g, mc_op_find(op), n, in, like->attr);
+}
+
+/* Each line of g goes back by the inverse of the permutation p, which is what sorts p. */
+static mc_node *permuted_back(mc_node *n, mc_node *p, mc_node *g)
+{
+    mc_node *in[2] = { g, along(n->graph, "argsort", 1, &p, n) };
+    return along(n->graph, "permute_row_elements", 2, in, n);
+}
+
+static mc_node *sort_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    (void)wrt;
+    return g[0] && mc_is_float(n->type.dtype) ? permuted_back(n, along(n->graph, "argsort", 1, n->in, n), g[0]) : g[0];
+}
+
+/* ---- permute_row_elements(x, p): y[i] = x[p[i]] in each line ---- */
+
+static mc_status permute_infer(struct mc_infer *q)
+{
+    const struct mc_type *x = &q->in[0], *p = &q->in[1];
+    TRY(sort_infer(q));
+    if (mc_is_float(p->dtype) || p->dtype == MC_BOOL) {
+        return mc_fail(MC_ETYPE, "permute_row_elements: places are integers, not %s", mc_dtype_name(p->dtype));
+    }
+    bool fits = x->rank == p->rank;
+    for (int i = 0; fits && i < x->rank; i++) {
+        fits = x->dims[i] < 0 || p->dims[i] < 0 || x->dims[i] == p->dims[i];
+        q->out[0].dims[i] = MC_MAX(x->dims[i], p->dims[i]);
+    }
+    return fits ? MC_OK : mc_fail(MC_ESHAPE, "permute_row_elements: there must be a place for each element");
+}
+
+static mc_status permute_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    const mc_array *x = in[0], *p = in[1];
+    size_t size = mc_dtypes[x->dtype].size;
+    struct lines l;
+    int axis;
+    TRY(line_axis(n, x, &axis));
+    if (!lines_begin(&l, axis, 3, (const mc_array *[]){ x, p, out[0] })) {
+        return MC_OK;
+    }
+    do {
+        for (int64_t i = 0; i < l.count; i++) {
+            int64_t from = mc_load_i64(p->dtype, l.walk.p[1] + i * l.step[1]);
+            if (from < 0 || from >= l.count) {
+                return mc_fail(MC_EINDEX, "permute_row_elements: there is no place %lld in a line of %lld", (long long)from, (long long)l.count);
+            }
+            put(l.walk.p[2] + i * l.step[2], l.walk.p[0] + from * l.step[0], size);
+        }
+    } while (mc_walk_next(&l.walk));
+    return MC_OK;
+}
+
+static mc_node *permute_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    return wrt == 0 && g[0] && mc_is_float(n->type.dtype) ? permuted_back(n, n->in[1], g[0]) : wrt == 0 ? g[0] : NULL;
+}
+
+const struct mc_op mc_ops_sort[] = {
+    { .name = "sort", .params = "x, axis=-1:int", .nout = 1, .infer = sort_infer, .size = same_size, .eval = sort_eval, .grad = sort_grad,
+      .doc = "x in rising order along an axis, NaN last" },
+    { .name = "argsort", .params = "x, axis=-1:int", .nout = 1, .infer = argsort_infer, .size = same_size, .eval = argsort_eval,
+      .disconnected = 1, .doc = "where the elements of sort(x) stand in x; equal ones in the order of x" },
+    { .name = "permute_row_elements", .params = "x, p, axis=-1:int", .nout = 1, .infer = permute_infer, .size = same_size,
+      .eval = permute_eval, .grad = permute_grad, .doc = "the elements of each line of x in the order p, a permutation" },
+};
+const int mc_nops_sort = (int)NELEM(mc_ops_sort);

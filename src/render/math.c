@@ -1,0 +1,79 @@
+/* math.c: finds and prints the texts of math_f64.def and math_f32.def.
+ *
+ * Invariant: a row needs only rows above it, so printing those first ends. */
+#include "render/math.h"
+
+#include <stdio.h>
+
+#define MATH_DTYPE_f MC_FLOAT32
+#define MATH_DTYPE_d MC_FLOAT64
+
+/* # must stand in the first macro that meets the text: one in between would expand the names in it */
+#define PIECE(kind, id, need, ...)                                                                 \
+    { .name = "mc" #kind "_" #id, .needs = need, .text = #__VA_ARGS__, .dtype = MATH_DTYPE_##kind },
+#define UNARY(kind, id, bound, reach, need, ...)                                                   \
+    { .name = "mc" #kind "_" #id, .needs = need, .text = #__VA_ARGS__, .dtype = MATH_DTYPE_##kind, \
+      .arity = 1, .ulp = bound, .range = reach },
+#define BINARY(kind, id, bound, need, ...)                                                         \
+    { .name = "mc" #kind "_" #id, .needs = need, .text = #__VA_ARGS__, .dtype = MATH_DTYPE_##kind, \
+      .arity = 2, .ulp = bound },
+
+const struct mc_math_row mc_math_rows[] = {
+#include "render/math_f64.def"
+#include "render/math_f32.def"
+};
+const size_t mc_nmath = NELEM(mc_math_rows);
+
+_Static_assert(NELEM(mc_math_rows) <= 64 * MC_MATH_WORDS, "a bit for every row");
+
+/* the row whose C name is the n letters at name, or mc_nmath */
+static size_t find(const char *name, size_t n)
+{
+    size_t i = 0;
+    while (i < mc_nmath
+           && (strncmp(mc_math_rows[i].name, name, n) != 0 || mc_math_rows[i].name[n] != '\0')) {
+        i++;
+    }
+    return i;
+}
+
+static size_t find_for(const char *name, mc_dtype d)
+{
+    char c[64];
+    int n = snprintf(c, sizeof c, "mc%c_%s", d == MC_FLOAT64 ? 'd' : 'f', name);
+    return n < (int)sizeof c ? find(c, (size_t)n) : mc_nmath;
+}
+
+static void add_row(struct mc_str *out, uint64_t *have, size_t i)
+{
+    if (have[i / 64] >> i % 64 & 1) {
+        return;
+    }
+    have[i / 64] |= UINT64_C(1) << i % 64;
+    const char *word = mc_math_rows[i].needs;
+    while (*word) {
+        size_t n = strcspn(word, " ");
+        add_row(out, have, find(word, n));
+        word += n + (word[n] == ' ');
+    }
+    /* a compiler that finds the sum of many too long would leave a call in the loop, and no vectors */
+    mc_str_addf(out, "__attribute__((always_inline)) %s\n", mc_math_rows[i].text);
+}
+
+const char *mc_math_text(const char *name, mc_dtype d)
+{
+    size_t i = find_for(name, d);
+    return i < mc_nmath ? mc_math_rows[i].text : NULL;
+}
+
+void mc_math_add(struct mc_str *out, uint64_t *have, const char *name, mc_dtype d)
+{
+    size_t i = find_for(name, d);
+    if (i < mc_nmath) {
+        add_row(out, have, i);
+    } else if (d == MC_FLOAT64) { /* the same definition twice is no error in C */
+        mc_str_addf(out, "#define mcd_%s __builtin_%s\n", name, name);
+    } else {
+        mc_str_addf(out, "#define mcf_%s __builtin_%sf\n", name, name);
+    }
+}

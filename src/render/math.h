@@ -1,0 +1,33 @@
+/* math.h: the functions that generated kernels call, as C text.
+ *
+ * Invariant: what a text calls was added before it, so a unit that asks for names in any order, each
+ * through mc_math_add, compiles; M(name) there is mcf_name for float and mcd_name for double. */
+#ifndef MC_MATH_H
+#define MC_MATH_H
+
+#include "base/base.h"
+
+#define MC_MATH_WORDS 2 /* of 64 rows each */
+
+struct mc_math_row {
+    const char *name;  /* in C: "mcf_exp" */
+    const char *needs; /* C names of the rows its text calls */
+    const char *text;
+    mc_dtype dtype;    /* MC_FLOAT32 or MC_FLOAT64 */
+    int arity;         /* 0: a part of others, not for kernels */
+    double ulp;        /* the largest error the tests allow, in units in the last place */
+    double range;      /* that holds for |x| below this, and beyond it the result is NaN; 0: everywhere */
+};
+
+extern const struct mc_math_row mc_math_rows[];
+extern const size_t mc_nmath;
+
+/* The text of a function ("exp"); NULL: libm's is used.  Any dtype but float64 means float32. */
+const char *mc_math_text(const char *name, mc_dtype d);
+
+/* Appends the definition of a function and of what it needs, each once: have, MC_MATH_WORDS words
+ * that start as zero, remembers what was printed.  A name without a row becomes the compiler's
+ * builtin: rint, fabs, sqrt and their like turn into instructions, the rest into calls of libm. */
+void mc_math_add(struct mc_str *out, uint64_t *have, const char *name, mc_dtype d);
+
+#endif

@@ -1,0 +1,563 @@
+/* t_math.c: the functions of generated kernels against libm in the next wider precision.
+ *
+ * Each text is run twice: compiled as a kernel, with the flags kernels get, and as plain C of this
+ * file, which on most processors has no fused multiply-add.  Both must keep the row's bound.
+ *
+ * Invariant: a row without a reference here fails. */
+#include "check.h"
+#include "device/cpu/cpu.h"
+#include "render/math.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- the texts as plain C: loops over mcf_exp and its like, under its name ---- */
+
+#define PIECE(kind, id, needs, ...) __VA_ARGS__
+#define UNARY(kind, id, ulp, range, needs, ...) __VA_ARGS__
+#define BINARY(kind, id, ulp, needs, ...) __VA_ARGS__
+#include "render/math_f64.def"
+#include "render/math_f32.def"
+#undef PIECE
+#undef UNARY
+#undef BINARY
+
+typedef float number_f;
+typedef double number_d;
+typedef void loop(const void *x, const void *y, void *z, int64_t n);
+
+#define PIECE(kind, id, needs, ...)
+#define UNARY(kind, id, ulp, range, needs, ...)                                                    \
+    static void plain_##kind##_##id(const void *x, const void *y, void *z, int64_t n)              \
+    {                                                                                              \
+        const number_##kind *a = x;                                                                \
+        number_##kind *c = z;                                                                      \
+        (void)y;                                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            c[i] = mc##kind##_##id(a[i]);                                                          \
+        }                                                                                          \
+    }
+#define BINARY(kind, id, ulp, needs, ...)                                                          \
+    static void plain_##kind##_##id(const void *x, const void *y, void *z, int64_t n)              \
+    {                                                                                              \
+        const number_##kind *a = x, *b = y;                                                        \
+        number_##kind *c = z;                                                                      \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            c[i] = mc##kind##_##id(a[i], b[i]);                                                    \
+        }                                                                                          \
+    }
+#include "render/math_f64.def"
+#include "render/math_f32.def"
+#undef UNARY
+#undef BINARY
+
+static const struct {
+    const char *name;
+    loop *run;
+} plain[] = {
+#define UNARY(kind, id, ulp, range, needs, ...) { "mc" #kind "_" #id, plain_##kind##_##id },
+#define BINARY(kind, id, ulp, needs, ...) { "mc" #kind "_" #id, plain_##kind##_##id },
+#include "render/math_f64.def"
+#include "render/math_f32.def"
+#undef PIECE
+#undef UNARY
+#undef BINARY
+};
+
+/* ---- references in long double ---- */
+
+typedef long double real;
+
+static real sigmoidl(real x)
+{
+    return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x));
+}
+
+static real softplusl(real x)
+{
+    return fmaxl(x, 0) + log1pl(expl(-fabsl(x)));
+}
+
+static const real pi = 3.141592653589793238462643383279502884L;
+
+static real psil(real x)
+{
+    if (x == 0 || (x < 0 && rintl(x) == x)) {
+        return x == 0 ? copysignl(INFINITY, -x) : NAN;
+    }
+    if (x < 0) {
+        return psil(1 - x) - pi / tanl(pi * (x - rintl(x)));
+    }
+    real sum = 0;
+    for (; x < 40; x++) {
+        sum -= 1 / x;
+    }
+    real w = 1 / (x * x);
+    return sum + logl(x) - 1 / (2 * x)
+         - w * (1 / 12.0L - w * (1 / 120.0L - w * (1 / 252.0L - w * (1 / 240.0L - w / 132.0L))));
+}
+
+static real tri_gammal(real x)
+{
+    if (x <= 0) {
+        real s = sinl(pi * (x - rintl(x)));
+        return pi * pi / (s * s) - tri_gammal(1 - x);
+    }
+    real sum = 0;
+    for (; x < 40; x++) {
+        sum += 1 / (x * x);
+    }
+    real w = 1 / (x * x);
+    return sum + 1 / x + w / 2
+         + w / x * (1 / 6.0L - w * (1 / 30.0L - w * (1 / 42.0L - w * (1 / 30.0L - w * 5 / 66.0L))));
+}
+
+/* of float32 the reference in double, where libm has one, is good enough and much faster */
+static const struct ref {
+    const char *name;
+    double (*narrow)(double);
+    real (*wide)(real);
+    real (*wide2)(real, real);
+    double lo, hi; /* of float64 only numbers between these: close to a zero the relative error is large */
+    double lo32;   /* the same of float32, from here on */
+} refs[] = {
+    { "exp", exp, expl },       { "exp2", exp2, exp2l },    { "expm1", expm1, expm1l },
+    { "log", log, logl },       { "log2", log2, log2l },    { "log10", log10, log10l },
+    { "log1p", log1p, log1pl }, { "sin", sin, sinl },       { "cos", cos, cosl },
+    { "tan", tan, tanl },       { "asin", asin, asinl },    { "acos", acos, acosl },
+    { "atan", atan, atanl },    { "sinh", sinh, sinhl },    { "cosh", cosh, coshl },
+    { "tanh", tanh, tanhl },    { "asinh", asinh, asinhl }, { "acosh", acosh, acoshl },
+    { "atanh", atanh, atanhl }, { "erf", erf, erfl },       { "erfc", erfc, erfcl },
+    { "sigmoid", NULL, sigmoidl },
+    { "softplus", NULL, softplusl },
+    { "psi", NULL, psil, .lo = 2, .hi = 1e300 },
+    { "tri_gamma", NULL, tri_gammal, .lo = 1e-150, .hi = 1e150 },
+    { "lgamma", lgamma, lgammal, .lo = 3, .hi = 1e300, .lo32 = 3 },
+    { "pow", .wide2 = powl },
+    { "atan2", .wide2 = atan2l },
+};
+
+static const struct ref *ref_of(const struct mc_math_row *row)
+{
+    for (size_t i = 0; i < NELEM(refs); i++) {
+        if (strcmp(refs[i].name, row->name + 4) == 0) {
+            return &refs[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- errors ---- */
+
+/* |y - r| in units in the last place of a number with so many digits and that exponent range; what
+ * both overflow to counts as the first power of two out of range */
+static double ulps(real y, real r, int digits, int emax)
+{
+    if (isnan(y) || isnan(r)) {
+        return isnan(y) && isnan(r) ? 0 : INFINITY;
+    }
+    real top = ldexpl(1, emax);
+    y = fminl(fmaxl(y, -top), top);
+    r = fminl(fmaxl(r, -top), top);
+    int e = 0;
+    (void)frexpl(r, &e);
+    e = r == 0 || e < 3 - emax ? 3 - emax : e > emax ? emax : e;
+    if (fabsl(r) < ldexpl(1, 2 - emax - digits) && !signbit(y) != !signbit(r)) {
+        return INFINITY; /* the sign of zero */
+    }
+    return (double)fabsl(ldexpl(y - r, digits - e));
+}
+
+static double ulps_of(const struct mc_math_row *row, real y, real r)
+{
+    return row->dtype == MC_FLOAT64 ? ulps(y, r, 53, 1024) : ulps(y, r, 24, 128);
+}
+
+struct worst {
+    double ulp;
+    real x, x2, y, r;
+};
+
+static void note(struct worst *w, const struct mc_math_row *row, real x, real x2, real y, real r)
+{
+    double u = ulps_of(row, y, r);
+    if (u > w->ulp) {
+        *w = (struct worst){ u, x, x2, y, r };
+    }
+}
+
+/* the same of float32, against a double: what is rounded right, most of all, needs no long double */
+static void note_f(struct worst *w, const struct mc_math_row *row, float x, float y, double r)
+{
+    float right = (float)r;
+    uint32_t a = 0, b = 0;
+    memcpy(&a, &y, sizeof a);
+    memcpy(&b, &right, sizeof b);
+    if (a != b && !(isnan(y) && isnan(r))) {
+        note(w, row, (real)x, 0, (real)y, r);
+    }
+}
+
+static bool beyond(const struct mc_math_row *row, double x)
+{
+    return row->range > 0 && fabs(x) >= row->range;
+}
+
+static bool keeps_bound(const struct mc_math_row *row, const struct worst *w, const char *how)
+{
+    return CHECK(w->ulp <= row->ulp, "%s %s: %.3f ulp, allowed %.1f: of %La, %La it gave %La instead of %La",
+                 row->name, how, w->ulp, row->ulp, w->x, w->x2, w->y, w->r);
+}
+
+/* ---- arguments ---- */
+
+static const double special[] = {
+    0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, INFINITY, -INFINITY, NAN, 4.94e-324, -4.94e-324, 1e-310,
+    0x1p-1022, 0x1p-149, -0x1p-149, 1e-40, -1e-40, 0x1p-126, 0x1.fffffep127, -0x1.fffffep127,
+    0x1.fffffffffffffp1023, -0x1.fffffffffffffp1023, 88.72283, 88.7229, -87.4, -103.2, -103.98, -104.1,
+    89.41598, 127.99999, 128, -149, -149.5, -151, 709.782, 709.79, -708.5, -745.1, -745.2, 1023.99, 1024,
+    -1074.5, -1075.5, 0x1.fffffep-1, 0x1.000002p0, -0x1.fffffep-1, 0x1.6a09e6p-1, 0x1.6a09e8p-1,
+    3.14159265358979, 1.5707963267949, 10.05, 10.06, 27.2, 9.01, 8388607.5, 16777217, 1e10, -1e10,
+};
+
+/* a quarter are any bits at all, the rest numbers of ordinary size; or those between lo and hi */
+static double any_double(const struct ref *ref)
+{
+    uint64_t u = test_random();
+    double x = 0;
+    if (ref->hi > 0) {
+        return exp(test_uniform(log(ref->lo), test_random() % 2 ? log(ref->hi) : 4));
+    }
+    switch (u % 4) {
+    case 0:
+        u = test_random();
+        memcpy(&x, &u, sizeof x);
+        return x;
+    case 1:
+        return test_uniform(-2, 2);
+    case 2:
+        return test_uniform(-50, 50);
+    default:
+        return test_uniform(-800, 800);
+    }
+}
+
+enum { BLOCK = 1024 };
+
+static void test_unary_d(const struct mc_math_row *row, loop *run, int blocks, const char *how)
+{
+    const struct ref *ref = ref_of(row);
+    struct worst w = { 0 };
+    double x[BLOCK], y[BLOCK];
+    for (int b = 0; b < blocks; b++) {
+        for (size_t i = 0; i < BLOCK; i++) {
+            x[i] = b == 0 && ref->hi <= 0 && i < NELEM(special) ? special[i] : any_double(ref);
+        }
+        run(x, NULL, y, BLOCK);
+        for (int i = 0; i < BLOCK; i++) {
+            note(&w, row, x[i], 0, y[i], beyond(row, x[i]) ? (real)NAN : ref->wide(x[i]));
+        }
+    }
+    keeps_bound(row, &w, how);
+}
+
+/* every stride-th bit pattern, and the special values */
+static void test_unary_f(const struct mc_math_row *row, loop *run, uint32_t stride, const char *how)
+{
+    const struct ref *ref = ref_of(row);
+    struct worst w = { 0 };
+    float x[BLOCK], y[BLOCK];
+    uint64_t bits = test_random() % stride;
+    for (bool first = true; bits >> 32 == 0; first = false) {
+        int n = 0;
+        for (size_t i = 0; first && i < NELEM(special); i++) {
+            x[n++] = (float)special[i];
+        }
+        for (; n < BLOCK && bits >> 32 == 0; n++, bits += stride) {
+            uint32_t u = (uint32_t)bits;
+            memcpy(&x[n], &u, sizeof u);
+        }
+        run(x, NULL, y, n);
+        for (int i = 0; i < n; i++) {
+            if (ref->lo32 <= 0 || (double)x[i] >= ref->lo32) {
+                double xd = (double)x[i];
+                double r = ref->narrow ? ref->narrow(xd) : (double)ref->wide(xd);
+                note_f(&w, row, x[i], y[i], beyond(row, xd) ? (double)NAN : r);
+            }
+        }
+    }
+    keeps_bound(row, &w, how);
+}
+
+/* every pair of special values, then pairs whose power is seldom out of range */
+static void test_binary(const struct mc_math_row *row, loop *run, int blocks, const char *how)
+{
+    const struct ref *ref = ref_of(row);
+    bool wide = row->dtype == MC_FLOAT64;
+    struct worst w = { 0 };
+    double x[BLOCK], y[BLOCK], z[BLOCK];
+    float xf[BLOCK], yf[BLOCK], zf[BLOCK];
+    size_t pairs = NELEM(special) * NELEM(special), k = 0;
+    for (int b = 0; b < blocks || k < pairs; b++) {
+        for (int i = 0; i < BLOCK; i++, k++) {
+            double s = test_uniform(-1, 1) * (test_random() % 3 ? 2 : 40);
+            x[i] = k < pairs ? special[k / NELEM(special)] : exp(s);
+            y[i] = k < pairs ? special[k % NELEM(special)]
+                 : test_random() % 2 ? test_uniform(-4, 4) : test_uniform(-1, 1) * (wide ? 740 : 100) / s;
+            xf[i] = (float)x[i];
+            yf[i] = (float)y[i];
+        }
+        run(wide ? (void *)x : xf, wide ? (void *)y : yf, wide ? (void *)z : zf, BLOCK);
+        for (int i = 0; i < BLOCK; i++) {
+            real a = wide ? (real)x[i] : (real)xf[i];
+            real c = wide ? (real)y[i] : (real)yf[i];
+            note(&w, row, a, c, wide ? (real)z[i] : (real)zf[i], ref->wide2(a, c));
+        }
+    }
+    keeps_bound(row, &w, how);
+}
+
+static void test_row(const struct mc_math_row *row, loop *run, int effort, const char *how)
+{
+    if (!CHECK(ref_of(row) && run, "%s %s: no reference, or none to run", row->name, how)) {
+        return;
+    }
+    if (row->arity == 2) {
+        test_binary(row, run, 16 * effort, how);
+    } else if (row->dtype == MC_FLOAT64) {
+        test_unary_d(row, run, 8 * effort, how);
+    } else {
+        test_unary_f(row, run, 32749u / (uint32_t)effort, how); /* a prime over a power of two */
+    }
+}
+
+/* ---- the texts as kernels ---- */
+
+static void add_loop(struct mc_str *s, const struct mc_math_row *row)
+{
+    const char *t = row->dtype == MC_FLOAT64 ? "double" : "float";
+    mc_str_addf(s,
+                "void run_%s(const void *x, const void *y, void *z, long long n)\n{\n"
+                "    const %s *a = x, *b = y;\n    %s *c = z;\n#pragma GCC ivdep\n"
+                "    for (long long i = 0; i < n; i++) { c[i] = %s(a[i]%s); }\n}\n",
+                row->name, t, t, row->name, row->arity == 2 ? ", b[i]" : "");
+}
+
+/* one unit with every function and a loop over each */
+static char *unit(void)
+{
+    struct mc_str s = { 0 };
+    uint64_t have[MC_MATH_WORDS] = { 0 };
+    for (size_t i = 0; i < mc_nmath; i++) {
+        if (mc_math_rows[i].arity) {
+            mc_math_add(&s, have, mc_math_rows[i].name + 4, mc_math_rows[i].dtype);
+            add_loop(&s, &mc_math_rows[i]);
+        }
+    }
+    return mc_str_take(&s);
+}
+
+static loop *loop_of(const struct mc_code *code, const struct mc_math_row *row)
+{
+    char name[64];
+    snprintf(name, sizeof name, "run_%s", row->name);
+    return (loop *)(uintptr_t)mc_code_symbol(code, name);
+}
+
+/* ---- tests ---- */
+
+static const struct mc_math_row *row_named(const char *name)
+{
+    for (size_t i = 0; i < mc_nmath; i++) {
+        if (strcmp(mc_math_rows[i].name, name) == 0) {
+            return &mc_math_rows[i];
+        }
+    }
+    return NULL;
+}
+
+TEST(math_rows_need_rows_above_them)
+{
+    for (size_t i = 0; i < mc_nmath; i++) {
+        const struct mc_math_row *r = &mc_math_rows[i];
+        CHECK(row_named(r->name) == r, "%s stands twice", r->name);
+        CHECK(strstr(r->text, r->name), "the text of %s defines something else", r->name);
+        CHECK(!r->arity || r->ulp > 0, "%s has no bound", r->name);
+        char needs[256], *state = NULL;
+        snprintf(needs, sizeof needs, "%s", r->needs);
+        for (char *w = strtok_r(needs, " ", &state); w; w = strtok_r(NULL, " ", &state)) {
+            const struct mc_math_row *n = row_named(w);
+            CHECK(n && n < r, "%s needs %s, which does not stand above it", r->name, w);
+        }
+    }
+}
+
+TEST(math_text_is_printed_once)
+{
+    struct mc_str s = { 0 };
+    uint64_t have[MC_MATH_WORDS] = { 0 };
+    mc_math_add(&s, have, "tanh", MC_FLOAT32);
+    size_t n = s.n;
+    CHECK(strstr(s.s, mc_math_text("tanh", MC_FLOAT32)), "no tanh in %s", s.s);
+    mc_math_add(&s, have, "tanh", MC_FLOAT32);
+    mc_math_add(&s, have, "tanh", MC_FLOAT16);
+    CHECK(s.n == n, "printed twice: %s", s.s + n);
+    mc_math_add(&s, have, "rint", MC_FLOAT32);
+    mc_math_add(&s, have, "rint", MC_FLOAT64);
+    CHECK(strcmp(s.s + n, "#define mcf_rint __builtin_rintf\n#define mcd_rint __builtin_rint\n") == 0, "%s", s.s + n);
+    CHECK(!mc_math_text("rint", MC_FLOAT32) && !mc_math_text("asinh", MC_FLOAT64), "a text where libm's is used");
+    mc_str_free(&s);
+}
+
+TEST(math_text_without_memory)
+{
+    ALLOC_FAIL_LOOP {
+        char *text = unit();
+        CHECK(text || ALLOC_FAILED, "no text, yet memory: %s", mc_last_error());
+        mc_free(text);
+    }
+}
+
+TEST(math_in_plain_c)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < mc_nmath; i++) {
+        if (mc_math_rows[i].arity) {
+            test_row(&mc_math_rows[i], plain[k++].run, test_is_full() ? 16 : 1, "as plain C");
+        }
+    }
+    CHECK(k == NELEM(plain), "%zu of %zu loops", k, NELEM(plain));
+}
+
+TEST(math_in_kernels)
+{
+    if (!mc_cc_present()) {
+        SKIP("no C compiler");
+    }
+    mc_status status = MC_OK;
+    char *text = unit();
+    struct mc_code *code = mc_code_load(text, mc_cpu_flags(), &status);
+    mc_free(text);
+    REQUIRE(code, "%s", mc_last_error());
+    for (size_t i = 0; i < mc_nmath; i++) {
+        if (mc_math_rows[i].arity) {
+            test_row(&mc_math_rows[i], loop_of(code, &mc_math_rows[i]), 8, "in a kernel");
+        }
+    }
+    mc_code_unref(&code);
+}
+
+/* The loop over each function is one of vectors, without a call; lgamma alone is libm's. */
+TEST(math_becomes_vectors)
+{
+    if (!mc_cc_present() || !mc_cpu()->avx2) {
+        SKIP("no C compiler, or no AVX2");
+    }
+    char path[] = "/tmp/t_math_XXXXXX.c", line[4096];
+    int fd = mkstemps(path, 2);
+    REQUIRE(fd >= 0, "no temporary file");
+    char *text = unit();
+    FILE *f = fdopen(fd, "w");
+    fputs(text, f);
+    fclose(f);
+    mc_free(text);
+    snprintf(line, sizeof line, "%s -std=gnu11 -O3 -fno-math-errno -fno-trapping-math -w -S -o - %s %s",
+             mc_flag_text(FLAG_cc), mc_cpu_flags(), path);
+    FILE *assembly = popen(line, "r");
+    const struct mc_math_row *row = NULL;
+    bool vectors = false, calls = false;
+    int seen = 0;
+    while (assembly && fgets(line, sizeof line, assembly)) {
+        if (strncmp(line, "run_", 4) == 0 && strchr(line, ':')) {
+            *strchr(line, ':') = '\0';
+            row = row_named(line + 4);
+            vectors = calls = false;
+        }
+        vectors |= strstr(line, "%ymm") || strstr(line, "%zmm");
+        calls |= strstr(line, "\tcall") != NULL;
+        if (row && strstr(line, "\t.size\trun_")) {
+            bool libm = strstr(row->name, "lgamma");
+            CHECK(libm ? calls : vectors && !calls, "%s: %s, %s", row->name, vectors ? "vectors" : "no vectors",
+                  calls ? "calls" : "no calls");
+            row = NULL;
+            seen++;
+        }
+    }
+    CHECK(assembly && pclose(assembly) == 0, "the compiler failed");
+    CHECK(seen == (int)NELEM(plain), "%d of %zu loops in the assembly", seen, NELEM(plain));
+    remove(path);
+}
+
+/* ---- all 2^32 ---- */
+
+struct sweep {
+    const struct mc_math_row *row;
+    loop *run, *wide; /* wide: the float64 row, itself held to the long double reference above */
+    pthread_mutex_t lock;
+    struct worst worst;
+};
+
+static void sweep_range(void *arg, int64_t from, int64_t to, int thread)
+{
+    struct sweep *s = arg;
+    const struct ref *ref = ref_of(s->row);
+    struct worst w = { 0 };
+    float x[BLOCK], y[BLOCK];
+    double xd[BLOCK], r[BLOCK];
+    (void)thread;
+    for (int64_t u = from; u < to; u += BLOCK) {
+        for (uint32_t i = 0; i < BLOCK; i++) {
+            uint32_t bits = (uint32_t)u + i;
+            memcpy(&x[i], &bits, sizeof bits);
+            xd[i] = (double)x[i];
+        }
+        s->run(x, NULL, y, BLOCK);
+        if (s->wide) {
+            s->wide(xd, NULL, r, BLOCK);
+        }
+        for (int i = 0; i < BLOCK; i++) {
+            double right = beyond(s->row, xd[i]) ? (double)NAN : s->wide ? r[i] : ref->narrow(xd[i]);
+            /* cheaply: within half an ulp of what is not tiny, so nothing to note */
+            if (fabs((double)y[i] - right) > 0x1p-25 * fabs(right) || !(fabs(right) > 0x1p-126)) {
+                note_f(&w, s->row, x[i], y[i], right);
+            }
+        }
+    }
+    pthread_mutex_lock(&s->lock);
+    if (w.ulp > s->worst.ulp) {
+        s->worst = w;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Each function in a test of its own, so that none runs into the time limit. */
+static void sweep(const char *name)
+{
+    if (!mc_cc_present()) {
+        SKIP("no C compiler");
+    }
+    mc_status status = MC_OK;
+    char *text = unit();
+    struct mc_code *code = mc_code_load(text, mc_cpu_flags(), &status);
+    mc_free(text);
+    REQUIRE(code, "%s", mc_last_error());
+    char wide[64];
+    snprintf(wide, sizeof wide, "mcd_%s", name + 4);
+    struct sweep s = { .row = row_named(name), .lock = PTHREAD_MUTEX_INITIALIZER };
+    s.run = loop_of(code, s.row);
+    s.wide = row_named(wide) ? loop_of(code, row_named(wide)) : NULL;
+    mc_team_run(sweep_range, &s, INT64_C(1) << 32, 1 << 20, 0);
+    keeps_bound(s.row, &s.worst, "of every number");
+    mc_code_unref(&code);
+}
+
+#define SWEEP(id)                                                                                  \
+    TEST_FULL(math_every_##id)                                                                     \
+    {                                                                                              \
+        sweep("mcf_" #id);                                                                         \
+    }
+SWEEP(exp) SWEEP(exp2) SWEEP(expm1) SWEEP(log) SWEEP(log2) SWEEP(log10) SWEEP(log1p)
+SWEEP(sin) SWEEP(cos) SWEEP(tan) SWEEP(asin) SWEEP(acos) SWEEP(atan)
+SWEEP(sinh) SWEEP(cosh) SWEEP(tanh) SWEEP(asinh) SWEEP(acosh) SWEEP(atanh)
+SWEEP(erf) SWEEP(erfc) SWEEP(sigmoid) SWEEP(softplus)

@@ -1,19 +1,19 @@
 /* op.h: the ops there are, and their reference.
  *
  * Scalar ops are rows of ops.def, formulas are rows of formulas.def, structured ops are rows at the
- * end of their family's file (shape.c, reduce.c, index.c, gather.c, join.c, make.c, product.c, sort.c, random.c,
- * effect.c).  table.c lists the families.  The reference (op->eval) is the truth every kernel and
- * solver is tested against: plain loops over strided arrays. */
+ * end of their family's file (shape.c, reduce.c, running.c, index.c, gather.c, join.c, make.c,
+ * product.c, sort.c, random.c, effect.c).  table.c lists the families.  The reference (op->eval) is the
+ * truth every kernel and solver is tested against: plain loops over strided arrays. */
 #ifndef MC_OP_H
 #define MC_OP_H
 
 #include "graph/graph.h"
 
 struct mc_op_family { const struct mc_op *row; int n; };
-extern const struct mc_op mc_ops_shape[], mc_ops_reduce[], mc_ops_index[], mc_ops_gather[], mc_ops_join[], mc_ops_make[], mc_ops_product[],
-    mc_ops_sort[], mc_ops_random[], mc_ops_effect[];
-extern const int mc_nops_shape, mc_nops_reduce, mc_nops_index, mc_nops_gather, mc_nops_join, mc_nops_make, mc_nops_product, mc_nops_sort,
-    mc_nops_random, mc_nops_effect;
+extern const struct mc_op mc_ops_shape[], mc_ops_reduce[], mc_ops_running[], mc_ops_index[], mc_ops_gather[], mc_ops_join[],
+    mc_ops_make[], mc_ops_product[], mc_ops_sort[], mc_ops_random[], mc_ops_effect[];
+extern const int mc_nops_shape, mc_nops_reduce, mc_nops_running, mc_nops_index, mc_nops_gather, mc_nops_join, mc_nops_make,
+    mc_nops_product, mc_nops_sort, mc_nops_random, mc_nops_effect;
 
 /* table.c */
 const struct mc_op *mc_op_scalar(const char *name);      /* a row of ops.def; NULL: none */
@@ -56,6 +56,10 @@ bool mc_shape_entry(const struct mc_infer *q, int i, int k, int64_t *size); /* e
 mc_node *mc_shape_entry_node(mc_node *shape, int k);           /* the same as an int64 scalar; NULL: not to be had */
 mc_status mc_shape_wanted(const struct mc_infer *q, int i, mc_dtype d, struct mc_type *out); /* no size may be negative */
 mc_node *mc_shape_stack(mc_graph *g, int n, mc_node *const *size);  /* int64 scalars as a shape */
+
+/* reduce.c: sums and products of x have this dtype, and a sum of dtype d accumulates in that one, unless the user says */
+mc_dtype mc_sum_dtype(mc_dtype x); /* small integers and bool add up in 64 bits */
+mc_dtype mc_sum_acc(mc_dtype d);   /* floats in the next wider one */
 
 /* random.c: the bits of a draw; its head says how they become numbers */
 void mc_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]); /* Philox4x32-10 */

@@ -1,4 +1,4 @@
-/* reduce.c: sums, products, extremes and truth over axes; sums and products that run along one axis.
+/* reduce.c: sums, products, extremes and truth over axes.
  *
  * Invariant: a reduction meets its elements in C order of the reduced axes, whatever the strides: that
  * is what "the first maximum" and "the flattened index" mean. */
@@ -11,7 +11,6 @@ struct acc {
     int64_t seen, at; /* elements so far; where among them the extreme stands */
 };
 typedef void fold(struct acc *a, const void *px, int n); /* n > 0 */
-typedef void run(struct acc *a, void *px, int n);        /* in place */
 
 #define NEVER(x) false
 #define ISNAN(x) ((x) != (x))
@@ -56,20 +55,6 @@ typedef void run(struct acc *a, void *px, int n);        /* in place */
             }                                                                                      \
         }                                                                                          \
         a->v.cls = m;                                                                              \
-    }                                                                                              \
-    static void cumsum_##cls(struct acc *a, void *px, int n)                                       \
-    {                                                                                              \
-        T *x = px;                                                                                 \
-        for (int i = 0; i < n; i++) {                                                              \
-            x[i] = a->v.cls += x[i];                                                               \
-        }                                                                                          \
-    }                                                                                              \
-    static void cumprod_##cls(struct acc *a, void *px, int n)                                      \
-    {                                                                                              \
-        T *x = px;                                                                                 \
-        for (int i = 0; i < n; i++) {                                                              \
-            x[i] = a->v.cls *= x[i];                                                               \
-        }                                                                                          \
     }
 FOLDS(f64, double, ISNAN)
 FOLDS(f32, float, ISNAN)
@@ -92,7 +77,6 @@ enum gives { GIVES_WIDE, GIVES_SAME, GIVES_BOOL, GIVES_AT };
 static const struct reduction {
     const char *name;
     fold *fold[MC_NCLASS];
-    run *run[MC_NCLASS];
     enum reads reads;
     enum gives gives;
     int start;         /* the result over nothing */
@@ -105,8 +89,6 @@ static const struct reduction {
     { "argmax",  EACH_CLASS(max),           .reads = READS_SAME, .gives = GIVES_AT,   .needs_some = true },
     { "any",     { [CLASS_I64] = any_bool }, .reads = READS_BOOL, .gives = GIVES_BOOL, .start = 0 },
     { "all",     { [CLASS_I64] = all_bool }, .reads = READS_BOOL, .gives = GIVES_BOOL, .start = 1 },
-    { "cumsum",  .run = EACH_CLASS(cumsum),  .reads = READS_WIDE, .gives = GIVES_WIDE, .start = 0 },
-    { "cumprod", .run = EACH_CLASS(cumprod), .reads = READS_WIDE, .gives = GIVES_WIDE, .start = 1 },
 };
 
 static const struct reduction *reduction_of(const struct mc_op *op)
@@ -120,14 +102,12 @@ static const struct reduction *reduction_of(const struct mc_op *op)
 
 /* ---- types ---- */
 
-/* Small integers and bool add up in 64 bits. */
-static mc_dtype widened(mc_dtype d)
+mc_dtype mc_sum_dtype(mc_dtype d)
 {
     return mc_is_float(d) ? d : mc_dtypes[d].kind == KIND_UINT ? MC_UINT64 : MC_INT64;
 }
 
-/* What sums of dtype d are accumulated in unless the user says otherwise. */
-static mc_dtype accumulator(mc_dtype d)
+mc_dtype mc_sum_acc(mc_dtype d)
 {
     return d == MC_FLOAT16 || d == MC_BFLOAT16 ? MC_FLOAT32 : d == MC_FLOAT32 ? MC_FLOAT64 : d;
 }
@@ -140,8 +120,17 @@ static mc_dtype result_dtype(const struct mc_op *op, mc_dtype x, const struct mc
     case GIVES_SAME: return x;
     case GIVES_WIDE: break;
     }
-    bool chosen = op->sig->nattr > 2 && !attr[2].none;
-    return chosen ? (mc_dtype)mc_attr_int(&attr[2]) : widened(x);
+    return attr[2].none ? mc_sum_dtype(x) : (mc_dtype)mc_attr_int(&attr[2]);
+}
+
+static bool is_gone(int i, int n, const int *axis)
+{
+    for (int k = 0; k < n; k++) {
+        if (axis[k] == i) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Over no elements at all there is no largest; but if there is no result either, nobody asks. */
@@ -161,13 +150,12 @@ static mc_status reduce_infer(struct mc_infer *q)
 {
     const struct mc_type *x = &q->in[0];
     struct mc_type *y = &q->out[0];
-    int axis[MC_MAX_RANK], n, next = 0;
+    int axis[MC_MAX_RANK], n;
     bool keep = mc_attr_int(&q->attr[1]) != 0;
     TRY(mc_attr_axes(q, 0, x->rank, axis, &n));
     *y = (struct mc_type){ .dtype = result_dtype(q->op, x->dtype, q->attr) };
     for (int i = 0; i < x->rank; i++) {
-        bool gone = next < n && axis[next] == i;
-        next += gone;
+        bool gone = is_gone(i, n, axis);
         if (!gone || keep) {
             y->dims[y->rank++] = gone ? 1 : x->dims[i];
         }
@@ -177,20 +165,13 @@ static mc_status reduce_infer(struct mc_infer *q)
 
 static mc_node *reduce_size(mc_node *n, int item, int axis)
 {
-    int gone[MC_MAX_RANK], count = (int)mc_axes_of(n, 0, n->in[0]->type.rank, gone), from = 0;
+    int gone[MC_MAX_RANK], rank = n->in[0]->type.rank, count = (int)mc_axes_of(n, 0, rank, gone), from = axis;
     (void)item;
-    bool keep = mc_attr_int(&n->attr[1]) != 0;
-    for (int i = 0, next = 0, at = 0; i < n->in[0]->type.rank; i++) {
-        bool is_gone = next < count && gone[next] == i;
-        next += is_gone;
-        if (!is_gone || keep) {
-            if (at++ == axis) {
-                if (is_gone) {
-                    return mc_node_int(n->graph, 1);
-                }
-                from = i;
-            }
-        }
+    if (mc_attr_int(&n->attr[1])) {
+        return is_gone(axis, count, gone) ? mc_node_int(n->graph, 1) : mc_size_of(n->in[0], axis);
+    }
+    for (int k = 0; k < count; k++) { /* rising: each one gone before it moves it on */
+        from += gone[k] <= from;
     }
     return mc_size_of(n->in[0], from);
 }
@@ -211,8 +192,7 @@ static mc_dtype reading(const mc_node *n, const struct reduction *r, mc_dtype x,
         return MC_BOOL;
     }
     if (r->reads == READS_WIDE) {
-        bool chosen = n->op->sig->nattr > 3 && !n->attr[3].none;
-        d = chosen ? (mc_dtype)mc_attr_int(&n->attr[3]) : accumulator(y);
+        d = n->attr[3].none ? mc_sum_acc(y) : (mc_dtype)mc_attr_int(&n->attr[3]);
     }
     *cls = mc_dtypes[d].cls;
     return class_dtype[*cls];
@@ -251,15 +231,15 @@ static mc_status reduce_eval(const mc_node *n, mc_array *const *in, mc_array *co
     mc_array *y = out[0];
     enum mc_class cls;
     mc_dtype read = reading(n, r, x->dtype, y->dtype, &cls);
-    int axis[MC_MAX_RANK], count = (int)mc_axes_of(n, 0, x->rank, axis), next = 0, nkept = 0;
+    int axis[MC_MAX_RANK], count = (int)mc_axes_of(n, 0, x->rank, axis), ngone = 0, nkept = 0;
     int64_t kept[MC_MAX_RANK], kept_stride[MC_MAX_RANK], gone[MC_MAX_RANK], gone_stride[MC_MAX_RANK];
     struct mc_walk w;
 
     TRY((mc_status)count);
     for (int i = 0; i < x->rank; i++) {
-        if (next < count && axis[next] == i) {
-            gone[next] = x->dims[i];
-            gone_stride[next++] = x->strides[i];
+        if (is_gone(i, count, axis)) {
+            gone[ngone] = x->dims[i];
+            gone_stride[ngone++] = x->strides[i];
         } else {
             kept[nkept] = x->dims[i];
             kept_stride[nkept++] = x->strides[i];
@@ -288,15 +268,13 @@ static mc_status reduce_eval(const mc_node *n, mc_array *const *in, mc_array *co
 /* g with the reduced axes back, of size 1, so that it broadcasts against x. */
 static mc_node *with_axes(mc_node *n, mc_node *g)
 {
-    int axis[MC_MAX_RANK], rank = n->in[0]->type.rank, count = (int)mc_axes_of(n, 0, rank, axis), next = 0, from = 0;
+    int axis[MC_MAX_RANK], rank = n->in[0]->type.rank, count = (int)mc_axes_of(n, 0, rank, axis), from = 0;
     int64_t order[MC_MAX_RANK];
     if (mc_attr_int(&n->attr[1]) || count == 0) {
         return g;
     }
     for (int i = 0; i < rank; i++) {
-        bool gone = next < count && axis[next] == i;
-        next += gone;
-        order[i] = gone ? -1 : from++;
+        order[i] = is_gone(i, count, axis) ? -1 : from++;
     }
     struct mc_attr a = { .kind = ATTR_INTS, .n = rank, .ints = order };
     return mc_apply(n->graph, mc_op_find("dimshuffle"), 1, &g, &a);
@@ -347,129 +325,6 @@ static mc_node *extreme_grad(mc_node *n, int wrt, mc_node *const *g)
                    (struct mc_bind[]){ { "x", n->in[0], NULL }, { "y", with_axes(n, n), NULL }, { "g", with_axes(n, g[0]), NULL } }, 3);
 }
 
-/* ---- cumsum, cumprod ---- */
-
-/* None flattens; the node's axis is never negative. */
-static mc_node *build_running(mc_graph *g, const char *name, mc_node *x, const struct mc_attr *axis)
-{
-    int at = 0;
-    if (axis->none && x->type.rank != 1) {
-        x = mc_call_op(g, "flatten", 1, &x, NULL);
-    } else if (!axis->none && mc_axis_check(name, mc_attr_int(axis), x->type.rank, &at) < 0) {
-        return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
-    }
-    int64_t v = at;
-    struct mc_attr a = { .kind = ATTR_INT, .n = 1, .ints = &v };
-    return mc_node_make(g, mc_op_find(name), 1, &x, &a);
-}
-
-static mc_node *build_cumsum(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)nin;
-    return build_running(g, "cumsum", in[0], &attr[0]);
-}
-
-static mc_node *build_cumprod(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)nin;
-    return build_running(g, "cumprod", in[0], &attr[0]);
-}
-
-static mc_status running_infer(struct mc_infer *q)
-{
-    int axis;
-    TRY(mc_axis_check(q->op->name, mc_attr_int(&q->attr[0]), q->in[0].rank, &axis));
-    q->out[0] = q->in[0];
-    q->out[0].dtype = result_dtype(q->op, q->in[0].dtype, q->attr);
-    return MC_OK;
-}
-
-static mc_node *running_size(mc_node *n, int item, int axis)
-{
-    (void)item;
-    return mc_size_of(n->in[0], axis);
-}
-
-static mc_status running_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
-{
-    const struct reduction *r = reduction_of(n->op);
-    const mc_array *x = in[0];
-    mc_array *y = out[0];
-    enum mc_class cls;
-    mc_dtype read = reading(n, r, x->dtype, y->dtype, &cls);
-    int axis = (int)mc_attr_int(&n->attr[0]), k = 0;
-    int64_t dims[MC_MAX_RANK], sx[MC_MAX_RANK], sy[MC_MAX_RANK];
-    struct mc_walk w;
-    _Alignas(16) char chunk[CHUNK * 8];
-
-    for (int i = 0; i < x->rank; i++) {
-        if (i != axis) {
-            dims[k] = x->dims[i];
-            sx[k] = x->strides[i];
-            sy[k++] = y->strides[i];
-        }
-    }
-    if (!mc_walk_begin(&w, k, dims, 0, 2, (char *[]){ x->data, y->data }, (const int64_t *[]){ sx, sy })) {
-        return MC_OK;
-    }
-    do {
-        struct acc a;
-        start(&a, cls, r->start);
-        for (int64_t at = 0; at < x->dims[axis]; at += CHUNK) {
-            int m = (int)MC_MIN(x->dims[axis] - at, CHUNK);
-            mc_convert(read, chunk, mc_dtypes[read].size, x->dtype, w.p[0] + at * x->strides[axis], x->strides[axis], m);
-            r->run[cls](&a, chunk, m);
-            mc_convert(y->dtype, w.p[1] + at * y->strides[axis], y->strides[axis], read, chunk, mc_dtypes[read].size, m);
-        }
-    } while (mc_walk_next(&w));
-    return MC_OK;
-}
-
-/* x summed along the axis from behind. */
-static mc_node *sum_from_behind(mc_node *x, int axis)
-{
-    struct mc_str flip = { 0 };
-    mc_str_add(&flip, "x[");
-    for (int i = 0; i < axis; i++) {
-        mc_str_add(&flip, ":, ");
-    }
-    mc_str_add(&flip, "::-1]");
-    mc_node *y = flip.bad ? mc_node_fail(x->graph, MC_EMEMORY, "%s", mc_last_error())
-                          : mc_expr(x->graph, flip.s, (struct mc_bind[]){ { "x", x, NULL } }, 1);
-    y = mc_call_op(x->graph, "cumsum", 1, &y, "axis=%d", axis);
-    y = flip.bad ? y : mc_expr(x->graph, flip.s, (struct mc_bind[]){ { "x", y, NULL } }, 1);
-    mc_str_free(&flip);
-    return y;
-}
-
-static mc_node *cumsum_grad(mc_node *n, int wrt, mc_node *const *g)
-{
-    (void)wrt;
-    return is_smooth(n, g) ? sum_from_behind(g[0], (int)mc_attr_int(&n->attr[0])) : g[0];
-}
-
-/* With s the elements, zeros replaced by 1, c = cumprod(s) and k the zeros so far, y is c where k = 0.
- * An element's derivative is c / s where k counts no zero but itself: nothing is divided by zero. */
-static mc_node *cumprod_grad(mc_node *n, int wrt, mc_node *const *g)
-{
-    (void)wrt;
-    if (!is_smooth(n, g)) {
-        return g[0];
-    }
-    mc_node *x = n->in[0];
-    int axis = (int)mc_attr_int(&n->attr[0]);
-    struct mc_bind b[5] = { { "x", x, NULL }, { "g", g[0], NULL }, { "axis", NULL, &n->attr[0] } };
-    mc_node *zero = mc_expr(n->graph, "eq(x, 0)", b, 3);
-    mc_node *safe = mc_expr(n->graph, "where(eq(x, 0), 1, x)", b, 3);
-    b[3] = (struct mc_bind){ "s", safe, NULL };
-    b[4] = (struct mc_bind){ "z", zero, NULL };
-    mc_node *none = mc_expr(n->graph, "where(eq(cumsum(z, axis=axis), 0), g * cumprod(s, axis=axis), 0)", b, 5);
-    mc_node *one = mc_expr(n->graph, "where(eq(cumsum(z, axis=axis), 1), g * cumprod(s, axis=axis), 0)", b, 5);
-    b[0] = (struct mc_bind){ "none", sum_from_behind(none, axis), NULL };
-    b[1] = (struct mc_bind){ "one", sum_from_behind(one, axis), NULL };
-    return mc_expr(n->graph, "where(z, one, none) / s", b, 5);
-}
-
 /* ---- built of the others ---- */
 
 /* -x would not turn the order of unsigned numbers round, nor of the least signed one; ~x does. */
@@ -481,7 +336,6 @@ static mc_node *build_argmin(mc_graph *g, int nin, mc_node *const *in, const str
 }
 
 #define REDUCES .flags = OP_REDUCES, .nout = 1, .infer = reduce_infer, .size = reduce_size, .eval = reduce_eval
-#define RUNS .nout = 1, .infer = running_infer, .size = running_size, .eval = running_eval
 #define AXES "x, axis=None:axes, keepdims=False:bool"
 const struct mc_op mc_ops_reduce[] = {
     { .name = "sum",    .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES, .grad = sum_grad,
@@ -495,9 +349,5 @@ const struct mc_op mc_ops_reduce[] = {
     { .name = "argmin", .params = AXES, .nout = 1, .build = build_argmin, .doc = "where the smallest first stands" },
     { .name = "any",    .params = AXES, REDUCES, .disconnected = 1, .doc = "is an element over axes not zero" },
     { .name = "all",    .params = AXES, REDUCES, .disconnected = 1, .doc = "is no element over axes zero" },
-    { .name = "cumsum", .params = "x, axis=None:int", RUNS, .build = build_cumsum, .grad = cumsum_grad,
-      .doc = "sums of the first elements along an axis; None flattens" },
-    { .name = "cumprod", .params = "x, axis=None:int", RUNS, .build = build_cumprod, .grad = cumprod_grad,
-      .doc = "products of the first elements along an axis; None flattens" },
 };
 const int mc_nops_reduce = (int)NELEM(mc_ops_reduce);

@@ -52,10 +52,10 @@ static void make(void)
     nscalar = ntable;
     add(formulas, (int)NELEM(formulas));
     const struct mc_op_family families[] = {
-        { mc_ops_shape, mc_nops_shape }, { mc_ops_reduce, mc_nops_reduce }, { mc_ops_index, mc_nops_index },
-        { mc_ops_gather, mc_nops_gather },
-        { mc_ops_join, mc_nops_join },   { mc_ops_make, mc_nops_make },     { mc_ops_product, mc_nops_product },
-        { mc_ops_sort, mc_nops_sort },   { mc_ops_random, mc_nops_random }, { mc_ops_effect, mc_nops_effect },
+        { mc_ops_shape, mc_nops_shape },     { mc_ops_reduce, mc_nops_reduce }, { mc_ops_running, mc_nops_running },
+        { mc_ops_index, mc_nops_index },     { mc_ops_gather, mc_nops_gather }, { mc_ops_join, mc_nops_join },
+        { mc_ops_make, mc_nops_make },       { mc_ops_product, mc_nops_product }, { mc_ops_sort, mc_nops_sort },
+        { mc_ops_random, mc_nops_random },   { mc_ops_effect, mc_nops_effect },
     };
     for (size_t i = 0; i < NELEM(families); i++) {
         add(families[i].row, families[i].n);

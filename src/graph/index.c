@@ -167,20 +167,38 @@ mc_node *mc_index_apply(struct parser *p, mc_node *x, struct val *item, int n)
     return x;
 }
 
-/* region = gather or subtensor of x, or one behind the other or behind a dimshuffle: undone from outside in. */
+static bool is_op(const mc_node *n, const char *name)
+{
+    return strcmp(n->op->name, name) == 0;
+}
+
+/* x[:] is x itself, so a tensor that is no part of another stands for all of itself. */
+static mc_node *update_all(mc_node *x, mc_node *y, bool set)
+{
+    int64_t spec[MC_MAX_RANK * SPEC_N], flag = set;
+    struct mc_attr a[2] = { { .kind = ATTR_INTS, .n = x->type.rank * SPEC_N, .ints = spec }, { .kind = ATTR_BOOL, .n = 1, .ints = &flag } };
+    for (int i = 0; i < x->type.rank; i++) {
+        whole_axis(&spec[i * SPEC_N]);
+    }
+    return mc_apply(x->graph, mc_op_find("subtensor_update"), 2, (mc_node *[]){ x, y }, a);
+}
+
+/* region = gather or subtensor of x, or one behind the other: undone from outside in. */
 mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
 {
     if (!region || !y || mc_is_error(region) || mc_is_error(y)) {
         return region && region->graph ? region->graph->error : NULL;
     }
     mc_graph *g = region->graph;
-    const char *name = region->op->name;
     int64_t flag = set;
     struct mc_attr a[2] = { { 0 }, { .kind = ATTR_BOOL, .n = 1, .ints = &flag } };
-    bool sub = strcmp(name, "subtensor") == 0, gather = strcmp(name, "gather") == 0;
-    if (!sub && !gather) {
+    bool sub = is_op(region, "subtensor"), gather = is_op(region, "gather");
+    if (!sub && !gather && region->op->flags & OP_VIEW) {
         return mc_node_fail(g, MC_EARG, "%s: the first argument must be an indexed tensor like x[2:4], not %s(...)",
-                            set ? "set_subtensor" : "inc_subtensor", name);
+                            set ? "set_subtensor" : "inc_subtensor", region->op->name);
+    }
+    if (!sub && !gather) {
+        return update_all(region, y, set);
     }
     mc_node *in[2 + 3 * MC_MAX_RANK] = { region->in[0], y };
     for (int i = 1; i < region->nin; i++) {
@@ -188,9 +206,8 @@ mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
     }
     a[0] = region->attr[0];
     mc_node *x = region->in[0];
-    const struct mc_op *op = mc_op_find(sub ? "subtensor_update" : "gather_update");
-    mc_node *inner = mc_apply(g, op, region->nin + 1, in, a);
-    if (!mc_is_error(inner) && (strcmp(x->op->name, "subtensor") == 0 || strcmp(x->op->name, "gather") == 0)) {
+    mc_node *inner = mc_apply(g, mc_op_find(sub ? "subtensor_update" : "gather_update"), region->nin + 1, in, a);
+    if (!mc_is_error(inner) && (is_op(x, "subtensor") || is_op(x, "gather"))) {
         return mc_index_update(x, inner, true); /* x[1:][idx]: put the changed part back */
     }
     return inner;

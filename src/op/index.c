@@ -52,9 +52,6 @@ static struct mc_cut slice(const int64_t *s, int64_t n, int64_t start, int64_t s
 /* value[i]: bound number i, NULL if not known; a cut whose count is not known has count -1. */
 static mc_status cuts(const struct mc_attr *spec, int rank, const int64_t *dims, const mc_array *const *value, struct mc_cut *cut)
 {
-    if (spec->n != rank * SPEC_N) {
-        return mc_fail(MC_ESHAPE, "%d numbers for an index into rank %d, not %d", spec->n, rank, rank * SPEC_N);
-    }
     for (int i = 0; i < rank; i++) {
         const int64_t *s = &spec->ints[i * SPEC_N];
         int64_t n = dims[i], start = 0, stop = 0, step = 1;
@@ -89,6 +86,9 @@ static mc_status region_infer(const struct mc_infer *q, int first, struct mc_typ
 {
     const struct mc_type *x = &q->in[0];
     struct mc_cut cut[MC_MAX_RANK];
+    if (q->attr[0].n != x->rank * SPEC_N) {
+        return mc_fail(MC_ESHAPE, "%d numbers for an index into rank %d, not %d", q->attr[0].n, x->rank, x->rank * SPEC_N);
+    }
     for (int i = first; i < q->nin; i++) {
         if (q->in[i].rank || !mc_is_int(q->in[i].dtype)) {
             return mc_fail(MC_ETYPE, "the bounds of a slice must be whole numbers");

@@ -213,6 +213,154 @@ static mc_node *build_stack(mc_graph *g, int nin, mc_node *const *in, const stru
     return known ? fold_stack(g, nin, part) : mc_node_make(g, mc_op_find("stack"), nin, part, &a);
 }
 
+/* ---- split(x, sizes, axis): the parts of x as a tuple ---- */
+
+/* x, whose size along the axis is promised to be the sum of the parts: one part too few would go unseen. */
+static mc_node *promise(mc_node *x, int axis, int64_t total)
+{
+    int64_t sizes[MC_MAX_RANK];
+    if (x->type.dims[axis] == total) {
+        return x;
+    }
+    for (int i = 0; i < x->type.rank; i++) {
+        sizes[i] = i == axis ? total : -1;
+    }
+    struct mc_attr a = { .kind = ATTR_INTS, .n = x->type.rank, .ints = sizes };
+    return mc_apply(x->graph, mc_op_find("specify_shape"), 1, &x, &a);
+}
+
+static mc_node *build_split(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    mc_node *part[16];
+    const struct mc_attr *sizes = &attr[0];
+    int axis;
+    int64_t at = 0, total = 0;
+    if (mc_axis_check("split", mc_attr_int(&attr[1]), in[0]->type.rank, &axis) < 0) {
+        return failed(g);
+    }
+    if (sizes->n < 1 || sizes->n > (int)NELEM(part)) {
+        return mc_node_fail(g, MC_EARG, "split: into 1 to %d parts, not %d", (int)NELEM(part), sizes->n);
+    }
+    for (int i = 0; i < sizes->n; i++) {
+        if (sizes->ints[i] < 0 || !mc_add_i64(total, sizes->ints[i], &total)) {
+            return mc_node_fail(g, MC_ESHAPE, "split: %lld is not a size", (long long)sizes->ints[i]);
+        }
+    }
+    int64_t have = in[0]->type.dims[axis];
+    if (have >= 0 && have != total) {
+        return mc_node_fail(g, MC_ESHAPE, "split: the sizes add up to %lld, axis %d has %lld", (long long)total, axis, (long long)have);
+    }
+    mc_node *x = promise(in[0], axis, total);
+    for (int i = 0; i < sizes->n; at += sizes->ints[i++]) {
+        part[i] = mc_part(x, axis, mc_node_int(g, at), mc_node_int(g, at + sizes->ints[i]));
+    }
+    return sizes->n == 1 ? part[0] : mc_node_make(g, &mc_op_tuple, sizes->n, part, NULL);
+}
+
+/* ---- roll, tile, repeat ---- */
+
+/* x flattened if no axis is given. */
+static mc_node *axis_or_flat(mc_graph *g, const char *op, mc_node *x, const struct mc_attr *attr, int *axis)
+{
+    *axis = 0;
+    if (attr->none) {
+        return mc_call_op(g, "ravel", 1, &x, NULL);
+    }
+    return mc_axis_check(op, mc_attr_int(attr), x->type.rank, axis) < 0 ? failed(g) : x;
+}
+
+static bool whole_number(const mc_node *n)
+{
+    return n->type.rank == 0 && mc_is_int(n->type.dtype);
+}
+
+/* The last shift elements to the front. */
+static mc_node *build_roll(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    int axis, n;
+    int64_t shift;
+    mc_node *x = axis_or_flat(g, "roll", in[0], &attr[0], &axis);
+    if (mc_is_error(x)) {
+        return x;
+    }
+    if (!whole_number(in[1])) {
+        return mc_node_fail(g, MC_ETYPE, "roll: the shift must be a whole number");
+    }
+    struct mc_bind b[2] = { { "s", mc_cast_to(in[1], MC_INT64), NULL }, { "n", mc_size_of(x, axis), NULL } };
+    int64_t size = x->type.dims[axis];
+    mc_node *cut; /* where the front begins that goes behind */
+    if (size >= 0 && mc_const_ints(b[0].node, &shift, 1, &n)) {
+        cut = mc_node_int(g, size ? (size - shift % size) % size : 0);
+    } else {
+        cut = mc_expr(g, "(-s) % n", b, 2);
+    }
+    mc_node *part[2] = { mc_part(x, axis, cut, NULL), mc_part(x, axis, NULL, cut) };
+    mc_node *y = join_along(g, 2, part, axis);
+    mc_node *back[2] = { y, attr[0].none && !mc_is_error(y) ? mc_shape_of(in[0]) : NULL };
+    return back[1] ? mc_call_op(g, "reshape", 2, back, "ndim=%d", in[0]->type.rank) : y;
+}
+
+/* Each element (inner) or the whole axis n times: a new axis of size n behind or before it, then both as one. */
+static mc_node *repeat_axis(mc_node *x, int axis, mc_node *n, bool inner)
+{
+    mc_graph *g = x->graph;
+    mc_node *size[MC_MAX_RANK + 1], *in[2];
+    int rank = x->type.rank;
+    if (rank == MC_MAX_RANK) {
+        return mc_node_fail(g, MC_ESHAPE, "repeat: not of a tensor with %d axes", MC_MAX_RANK);
+    }
+    for (int i = 0; i <= rank; i++) {
+        size[i] = i == axis + inner ? n : mc_size_of(x, i - (i > axis + inner));
+    }
+    in[0] = mc_call_op(g, "expand_dims", 1, &x, "axis=%d", axis + inner);
+    in[1] = mc_call_op(g, "stack", rank + 1, size, NULL);
+    in[0] = mc_call_op(g, "alloc", 2, in, NULL);
+    int64_t count, have;
+    int k;
+    mc_node *pair[2] = { mc_size_of(x, axis), n };
+    bool known = mc_const_ints(n, &count, 1, &k) && x->type.dims[axis] >= 0 && mc_mul_i64(count, x->type.dims[axis], &have);
+    for (int i = 0; i < rank; i++) {
+        size[i] = i != axis ? mc_size_of(x, i) : known ? mc_node_int(g, have) : mc_call_op(g, "mul", 2, pair, NULL);
+    }
+    in[1] = mc_call_op(g, "stack", rank, size, NULL);
+    return mc_call_op(g, "reshape", 2, in, "ndim=%d", rank);
+}
+
+static mc_node *build_repeat(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    int axis, n;
+    int64_t count = 1;
+    mc_node *x = axis_or_flat(g, "repeat", in[0], &attr[0], &axis);
+    if (mc_is_error(x)) {
+        return x;
+    }
+    if (!whole_number(in[1]) || (mc_const_ints(in[1], &count, 1, &n) && count < 0)) {
+        return mc_node_fail(g, MC_ETYPE, "repeat: how often must be one whole number, not negative");
+    }
+    return repeat_axis(x, axis, mc_cast_to(in[1], MC_INT64), true);
+}
+
+static mc_node *build_tile(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    mc_node *x = in[0];
+    int more = attr[0].n - x->type.rank;
+    if (more > 0) {
+        x = mc_call_op(g, "shape_padleft", 1, &x, "n=%d", more);
+    }
+    for (int i = 0; i < attr[0].n && !mc_is_error(x); i++) {
+        int64_t n = attr[0].ints[i];
+        if (n < 0) {
+            return mc_node_fail(g, MC_ESHAPE, "tile: %lld times", (long long)n);
+        }
+        x = n == 1 ? x : repeat_axis(x, x->type.rank - attr[0].n + i, mc_node_int(g, n), false);
+    }
+    return x;
+}
+
 const struct mc_op mc_ops_join[] = {
     { .name = "join", .params = "*xs, axis=0:int", .nout = 1, .infer = join_infer, .size = join_size, .eval = join_eval,
       .grad = join_grad, .build = build_join, .doc = "tensors one behind the other along an axis" },
@@ -221,5 +369,12 @@ const struct mc_op mc_ops_join[] = {
     { .name = "concatenate", .params = "*xs, axis=0:int", .nout = 1, .build = build_join, .doc = "join by its other name" },
     { .name = "vertical_stack", .params = "*xs", .nout = 1, .build = build_vertical, .doc = "matrices one below the other" },
     { .name = "horizontal_stack", .params = "*xs", .nout = 1, .build = build_horizontal, .doc = "matrices side by side" },
+    { .name = "split", .params = "x, sizes:ints, axis=0:int", .nout = 1, .build = build_split,
+      .doc = "x taken apart along an axis into parts of these sizes" },
+    { .name = "roll", .params = "x, shift, axis=None:int", .nout = 1, .build = build_roll,
+      .doc = "the last shift elements along an axis to the front; of x flattened if no axis is given" },
+    { .name = "tile", .params = "x, reps:ints", .nout = 1, .build = build_tile, .doc = "x as often along each axis as reps says" },
+    { .name = "repeat", .params = "x, n, axis=None:int", .nout = 1, .build = build_repeat,
+      .doc = "each element n times, along an axis or of x flattened" },
 };
 const int mc_nops_join = (int)NELEM(mc_ops_join);

@@ -54,6 +54,7 @@ struct mc_launch {
     int64_t units, grain;       /* of the loop that is split */
     int64_t chunk;              /* SPLIT_FOLD: elements a chunk */
     int threads;
+    size_t copies;              /* bytes of operands made dense first */
     size_t scratch;             /* bytes a thread: row buffers; or for all: accumulators */
     double flops, bytes;
 };
@@ -61,7 +62,8 @@ struct mc_step_plan {
     struct mc_launch launch;    /* kernels, and a product's epilogue */
     struct mc_plan *gemm;
     struct mc_gemm_problem problem;
-    int64_t copy[2];            /* a product's operands that must be made contiguous first: their place in the scratch; -1 */
+    int64_t copy[2];            /* a product's operands that must be made dense first: their place in the scratch; -1 */
+    int64_t *dense;             /* the same by kernel operand; NULL: none */
     size_t workspace;
     int64_t space[MC_MAX_RANK]; /* a kernel's sizes */
 };
@@ -116,16 +118,20 @@ mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int
 /* memory.c */
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
 /* launch.c */
+enum { MOST_OPERANDS = 512 };
 struct mc_running {             /* one kernel step while it runs */
     const struct mc_step *st;
     const struct mc_launch *l;
-    char *const *ptr;
+    char *const *base;          /* by operand: where it starts */
     char *scratch;
     int64_t err[4];             /* a failed check: which, the index, the bound */
 };
 mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c, int64_t row_stride);
+mc_status mc_dense_plan(const struct mc_function *f, struct mc_shape_plan *p, int step, size_t *bytes);  /* which operands need a copy */
+mc_status mc_dense_copy(const struct mc_spot *from, char *src, char *dst);
+mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch, char **base);
 /* product.c */
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);

@@ -9,15 +9,76 @@ enum { FOLD_CHUNK = 32768, FOLD_CHUNKS = 256 };
 struct axis { int64_t size; bool reduced; int at; };
 
 /* The stride of operand o along axis a of the space, in elements; a broadcast axis has none. */
-static int64_t stride_of(const struct mc_step *s, const struct mc_spot *place, const struct mc_koperand *o, int v, int a)
+static int64_t stride_of(const struct mc_spot *place, const struct mc_koperand *o, int v, bool dense, int a)
 {
-    (void)s;
     if (o->index) {
         return o->varies & 1u << a ? 1 : 0;
     }
     const struct mc_spot *p = &place[v];
-    int64_t size = (int64_t)mc_dtypes[o->dtype].size;
-    return p->type.rank && o->varies & 1u << a ? p->strides[a] / size : 0;
+    if (!p->type.rank || !(o->varies & 1u << a)) {
+        return 0;
+    }
+    int64_t stride = 1;
+    for (int k = p->type.rank; dense && --k > a;) {
+        stride *= p->type.dims[k];
+    }
+    return dense ? stride : p->strides[a] / (int64_t)mc_dtypes[o->dtype].size;
+}
+
+/* ---- operands that must be made dense first ---- */
+
+mc_status mc_dense_plan(const struct mc_function *f, struct mc_shape_plan *p, int step, size_t *bytes)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_kernel *k = st->kernel;
+    *bytes = 0;
+    for (int i = 0; i < (int)k->operand.n && k->inner >= 0; i++) {
+        const struct mc_koperand *o = &k->operand.at[i];
+        if (o->dst || o->index || i == st->product || !(o->varies & 1u << k->inner)) {
+            continue;
+        }
+        const struct mc_spot *at = &p->place[st->operand[i]];
+        if (at->strides[k->inner] == (int64_t)mc_dtypes[o->dtype].size || at->type.dims[k->inner] <= 1) {
+            continue;
+        }
+        if (!p->step[step].dense) {
+            p->step[step].dense = mc_alloc((k->operand.n + 1) * sizeof(int64_t), "plan");
+            if (!p->step[step].dense) {
+                return MC_EMEMORY;
+            }
+            for (size_t j = 0; j < k->operand.n; j++) {
+                p->step[step].dense[j] = -1;
+            }
+        }
+        p->step[step].dense[i] = (int64_t)*bytes;
+        *bytes += (mc_spot_bytes(at) + 63) / 64 * 64;
+    }
+    return MC_OK;
+}
+
+mc_status mc_dense_copy(const struct mc_spot *from, char *src, char *dst)
+{
+    mc_array *x = mc_array_wrap(from->type.dtype, from->type.rank, from->type.dims, from->strides, src, NULL, NULL);
+    mc_array *y = mc_array_wrap(from->type.dtype, from->type.rank, from->type.dims, NULL, dst, NULL, NULL);
+    mc_status s = x && y ? mc_array_assign(y, x) : mc_last_status();
+    mc_array_unref(&x);
+    mc_array_unref(&y);
+    return s;
+}
+
+/* Where each operand starts, copies made. */
+mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch, char **base)
+{
+    const struct mc_launch *l = &p->step[step].launch;
+    const int64_t *dense = p->step[step].dense;
+    for (int k = 0; k < l->nop; k++) {
+        base[k] = l->value[k] < 0 ? NULL : f->ptr[l->value[k]];
+        if (dense && dense[k] >= 0) {
+            TRY(mc_dense_copy(&p->place[l->value[k]], base[k], scratch + dense[k]));
+            base[k] = scratch + dense[k];
+        }
+    }
+    return MC_OK;
 }
 
 static bool joins_next(const struct mc_launch *l, const int64_t *stride, const struct axis *outer, const struct axis *inner)
@@ -128,7 +189,9 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
         mc_free(stride);
         return MC_EMEMORY;
     }
-    mc_status s = MC_OK;
+    size_t copies = 0;
+    mc_status s = mc_dense_plan(f, p, step, &copies);
+    const int64_t *dense = p->step[step].dense;
     for (int i = 0; i < nop; i++) {
         l->value[i] = k->operand.at[i].index ? -1 : st->operand[i];
     }
@@ -138,12 +201,12 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
         }
         int64_t size = p->step[step].space[a];
         elements *= (double)size;
-        if (size == 1) {
+        if (size == 1 && a != k->inner) {
             continue;
         }
         struct axis x = { size, (k->reduced & 1u << a) != 0, a };
         for (int i = 0; i < nop && s == MC_OK; i++) {
-            stride[i * MC_MAX_RANK + a] = stride_of(st, p->place, &k->operand.at[i], l->value[i], a);
+            stride[i * MC_MAX_RANK + a] = stride_of(p->place, &k->operand.at[i], l->value[i], dense && dense[i] >= 0, a);
         }
         if (na && joins_next(l, stride, &axis[na - 1], &x)) {
             x.size *= axis[na - 1].size;
@@ -154,13 +217,8 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
     if (s == MC_OK && !assign_loops(st, l, axis, na, stride)) {
         l->fn = NULL;
     }
-    for (int i = 0; i < nop && k->inner >= 0; i++) { /* a loop of one turn has whatever stride the kernel likes */
-        if (l->n[0] <= 1) {
-            l->s[3 * i] = k->operand.at[i].varies >> k->inner & 1;
-        }
-        if (l->value[i] >= 0) {
-            l->bytes += (double)mc_spot_bytes(&p->place[l->value[i]]);
-        }
+    for (int i = 0; i < nop; i++) {
+        l->bytes += l->value[i] < 0 ? 0 : (double)mc_spot_bytes(&p->place[l->value[i]]);
     }
     mc_free(stride);
     l->flops = elements * k->flops;
@@ -168,7 +226,8 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
     l->scratch = k->mode == KERNEL_FOLD ? (size_t)l->units * 16 * (size_t)k->nreduce
                                         : mc_kernel_row_bytes(k) * (size_t)(l->n[0] * l->n[2]);
     l->scratch = (l->scratch + 127) / 128 * 128;
-    p->step[step].workspace = MC_MAX(p->step[step].workspace, k->mode == KERNEL_FOLD ? l->scratch : l->scratch * (size_t)l->threads);
+    p->step[step].workspace = copies + (k->mode == KERNEL_FOLD ? l->scratch : l->scratch * (size_t)l->threads);
+    l->copies = copies;
     return s;
 }
 
@@ -200,22 +259,12 @@ static void move(const struct mc_running *r, char **p, int loop, int64_t by)
     }
 }
 
-static void bases(const struct mc_running *r, char **p)
-{
-    for (int k = 0; k < r->l->nop; k++) {
-        p[k] = r->l->value[k] < 0 ? NULL : r->ptr[r->l->value[k]];
-    }
-}
-
-enum { MOST_OPERANDS = 512 };
-
 static void work(void *arg, int64_t from, int64_t to, int thread)
 {
     struct mc_running *r = arg;
     const struct mc_launch *l = r->l;
-    char *base[MOST_OPERANDS], *p[MOST_OPERANDS + 1];
+    char *const *base = r->base, *p[MOST_OPERANDS + 1];
     int64_t n[4] = { l->n[0], l->n[1], l->n[2], 0 };
-    bases(r, base);
     p[l->nop] = r->scratch + (size_t)thread * l->scratch;
     if (l->split == SPLIT_FOLD) {
         for (int64_t c = from; c < to; c++) {
@@ -254,7 +303,8 @@ static mc_status failed_check(const struct mc_function *f, const struct mc_runni
 mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
     const struct mc_launch *l = &p->step[step].launch;
-    struct mc_running r = { .st = &f->code->program.step.at[step], .l = l, .ptr = f->ptr, .scratch = scratch };
+    char *base[MOST_OPERANDS + 1];
+    struct mc_running r = { .st = &f->code->program.step.at[step], .l = l, .base = base, .scratch = scratch + l->copies };
     bool fold = l->split == SPLIT_FOLD;
     if (!fold && (l->n[0] == 0 || l->n[1] == 0 || l->outer_total == 0) && !(r.st->kernel->mode == KERNEL_ROW && l->n[1]) &&
         r.st->kernel->mode != KERNEL_COLUMN) {
@@ -263,16 +313,15 @@ mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, in
     if (fold && l->outer_total == 0) {
         return MC_OK;
     }
+    TRY(mc_bases(f, p, step, scratch, base));
     if (l->threads <= 1 || l->units <= 1) {
         work(&r, 0, l->units, 0);
     } else {
         mc_team_run(work, &r, l->units, l->grain, l->threads);
     }
     if (fold) {
-        char *base[MOST_OPERANDS + 1];
         int64_t n[4] = { l->units, 1, 1, 0 };
-        bases(&r, base);
-        base[l->nop] = scratch;
+        base[l->nop] = r.scratch;
         l->join(base, l->s, n, r.err);
     }
     return r.err[0] ? failed_check(f, &r, step) : MC_OK;
@@ -287,12 +336,12 @@ void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, i
     char *p[MOST_OPERANDS + 1];
     int64_t s[3 * MOST_OPERANDS], count[4] = { n, m, 1, 0 };
     (void)batch;
-    bases(r, p);
+    memcpy(p, r->base, (size_t)l->nop * sizeof *p);
     p[l->nop] = NULL;
     for (int k = 0; k < l->nop; k++) {
         const struct mc_koperand *o = &st->kernel->operand.at[k];
         int64_t row = l->step[k * MC_MAX_RANK], col = l->step[k * MC_MAX_RANK + 1]; /* elements */
-        bool tile = k == st->product || (o->dst && l->value[k] >= 0 && st->product >= 0 && p[k] == r->ptr[l->value[st->product]]);
+        bool tile = k == st->product || (o->dst && l->value[k] >= 0 && st->product >= 0 && r->base[k] == r->base[st->product]);
         if (tile) {
             p[k] = c;
             row = row_stride;

@@ -55,13 +55,16 @@ static mc_status plan_epilogue(struct mc_function *f, struct mc_shape_plan *p, i
     if (!l->value || !l->step || !l->s) {
         return MC_EMEMORY;
     }
+    TRY(mc_dense_plan(f, p, step, &l->copies));
     for (int i = 0; i < nop; i++) {
         const struct mc_koperand *o = &st->kernel->operand.at[i];
         l->value[i] = o->index ? -1 : st->operand[i];
         for (int a = 0; a < 2; a++) {
             const struct mc_spot *at = o->index ? NULL : &p->place[st->operand[i]];
             bool moves = o->varies & 1u << a;
-            l->step[i * MC_MAX_RANK + a] = !moves ? 0 : o->index ? 1 : at->strides[a] / (int64_t)mc_dtypes[o->dtype].size;
+            bool dense = p->step[step].dense && p->step[step].dense[i] >= 0;
+            l->step[i * MC_MAX_RANK + a] = !moves ? 0 : o->index ? 1 : dense ? (a ? 1 : at->type.dims[1])
+                                                                        : at->strides[a] / (int64_t)mc_dtypes[o->dtype].size;
         }
     }
     l->flops = st->kernel->flops * (double)p->step[step].space[0] * (double)p->step[step].space[1];
@@ -96,17 +99,8 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     if (!sp->gemm) {
         return mc_last_status();
     }
-    sp->workspace = copies + sp->gemm->workspace + 64;
-    return st->kernel ? plan_epilogue(f, p, step) : MC_OK;
-}
-
-static mc_status dense_copy(const struct mc_spot *from, char *src, char *dst)
-{
-    mc_array *x = mc_array_wrap(from->type.dtype, from->type.rank, from->type.dims, from->strides, src, NULL, NULL);
-    mc_array *y = mc_array_wrap(from->type.dtype, from->type.rank, from->type.dims, NULL, dst, NULL, NULL);
-    mc_status s = x && y ? mc_array_assign(y, x) : mc_last_status();
-    mc_array_unref(&x);
-    mc_array_unref(&y);
+    mc_status s = st->kernel ? plan_epilogue(f, p, step) : MC_OK;
+    sp->workspace = copies + sp->launch.copies + sp->gemm->workspace + 64;
     return s;
 }
 
@@ -115,18 +109,21 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_node *n = product_node(st);
     const struct mc_step_plan *sp = &p->step[step];
-    struct mc_running r = { .st = st, .l = &sp->launch, .ptr = f->ptr };
+    char *base[MOST_OPERANDS + 1];
+    struct mc_running r = { .st = st, .l = &sp->launch, .base = base };
     int v[2] = { source(f, n, 0), source(f, n, 1) }, c = st->kernel ? st->operand[st->product] : st->dst[0];
     void *operand[GEMM_NOPERAND] = { f->ptr[v[0]], f->ptr[v[1]], f->ptr[c], NULL, NULL, NULL };
     char *work = scratch;
     for (int i = 0; i < 2; i++) {
         if (sp->copy[i] >= 0) {
-            TRY(dense_copy(&p->place[v[i]], f->ptr[v[i]], scratch + sp->copy[i]));
+            TRY(mc_dense_copy(&p->place[v[i]], f->ptr[v[i]], scratch + sp->copy[i]));
             operand[i] = scratch + sp->copy[i];
             work = MC_MAX(work, scratch + sp->copy[i] + (mc_spot_bytes(&p->place[v[i]]) + 63) / 64 * 64);
         }
     }
     if (st->kernel) {
+        TRY(mc_bases(f, p, step, work, base));
+        work += sp->launch.copies;
         mc_gemm_epilogue *tile = mc_launch_tile;
         memcpy(&operand[GEMM_EPILOGUE], &tile, sizeof tile); /* a function's address as an operand */
         operand[GEMM_EPILOGUE_ARG] = &r;

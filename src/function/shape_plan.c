@@ -424,6 +424,7 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
         mc_free(p->step[i].launch.value);
         mc_free(p->step[i].launch.s);
         mc_free(p->step[i].launch.step);
+        mc_free(p->step[i].dense);
     }
     mc_free(p->place);
     mc_free(p->step);

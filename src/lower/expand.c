@@ -124,9 +124,27 @@ static mc_node *keep_axes(mc_node *n, mc_node *x)
     return shuffle(r, k, order);
 }
 
+/* The size of what is computed, from the sizes of what it is computed from: no kernel need keep it for that. */
+static mc_node *resolve_size(mc_node *x, int axis)
+{
+    mc_node *n = mc_size_of(x, axis);
+    for (int steps = 0; steps < 10000 && !mc_is_error(n) && is_op(n, "size"); steps++) {
+        mc_node *of = n->in[0], *tuple = of->op == &mc_op_item ? of->in[0] : of;
+        mc_node *better = tuple->op->size ? tuple->op->size(tuple, of->item, (int)mc_attr_int(&n->attr[0])) : NULL;
+        if (!better || mc_is_error(better) || better == n) {
+            break;
+        }
+        n = better;
+    }
+    return n;
+}
+
 static mc_node *expand_one(mc_node *n, mc_node **in)
 {
     mc_graph *g = n->graph;
+    if (is_op(n, "size")) {
+        return resolve_size(in[0], (int)mc_attr_int(&n->attr[0]));
+    }
     if (is_op(n, "consider_constant") || is_op(n, "grad_clip") || is_op(n, "grad_scale")) {
         return in[0];
     }

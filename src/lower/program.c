@@ -101,7 +101,10 @@ static int value_of(struct make *m, mc_node *n)
 
 static bool copy_list(struct mc_program *p, int **to, const int *from, int n)
 {
-    *to = mc_arena_copy(&p->arena, from, (size_t)(n + 1) * sizeof *from);
+    *to = mc_arena_alloc(&p->arena, (size_t)(n + 1) * sizeof *from);
+    if (*to && n) {
+        memcpy(*to, from, (size_t)n * sizeof *from);
+    }
     return *to != NULL;
 }
 
@@ -518,6 +521,11 @@ static mc_status build(struct make *m, mc_node *const *out, int nout)
             m->wanted[list[i]->id] = 1; /* its type is asked for: a size of it */
         }
     }
+    for (size_t i = 0; i < count; i++) { /* a size of what only a kernel knows: it must have memory after all */
+        if (reads_type_only(list[i]) && m->early[list[i]->id]) {
+            m->wanted[list[i]->in[0]->id] = 1;
+        }
+    }
     find_epilogues(m, list, count);
 
     mc_node **sorted = mc_alloc((count + 1) * sizeof *sorted, "lower");
@@ -553,11 +561,11 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
     st = st < 0 ? st : mc_group(g, nout + nup, all, fuse, &m.groups);
     size_t n = g->nodes.n + 64; /* items of tuples may still be made */
     p->value_of = mc_alloc(n * sizeof *p->value_of, "lower");
-    p->input = mc_arena_copy(&p->arena, in, (size_t)(nin + 1) * sizeof *in);
+    p->input = mc_arena_alloc(&p->arena, (size_t)(nin + 1) * sizeof *in);
     p->key_input = mc_arena_alloc(&p->arena, (size_t)nin + 1);
     p->output = mc_arena_alloc(&p->arena, (size_t)(nout + 1) * sizeof *p->output);
     p->update = mc_arena_alloc(&p->arena, (size_t)(nup + 1) * sizeof *p->update);
-    p->shared = mc_arena_copy(&p->arena, shared, (size_t)(nup + 1) * sizeof *shared);
+    p->shared = mc_arena_alloc(&p->arena, (size_t)(nup + 1) * sizeof *shared);
     m.early = mc_calloc(n, 1, "lower");
     m.needed = mc_calloc(n, 1, "lower");
     m.wanted = mc_calloc(n, 1, "lower");
@@ -573,6 +581,12 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
         }
         for (int i = 0; i <= m.groups.n; i++) {
             m.epilogue[i] = -1;
+        }
+        for (int i = 0; i < nup; i++) {
+            p->shared[i] = shared[i];
+        }
+        for (int i = 0; i < nin; i++) {
+            p->input[i] = in[i];
         }
         for (int i = 0; i < nin; i++) { /* also those nothing reads: a call passes them */
             int v = p->value_of[in[i]->id] < 0 ? add_value(&m, VALUE_INPUT, in[i], -1) : -1;

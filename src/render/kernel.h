@@ -54,7 +54,8 @@ struct mc_kernel {
 
 /* How a printed kernel is called.  p: an address for each operand, then the row buffers (row) or
  * accumulators (fold).  s: three strides in elements for each operand, along the loops 0, 1, 2.  n: their
- * counts, then the linear position of the first element (fold).  Loop 0 is the innermost.
+ * counts, then the linear position of the first element (fold).  Loop 0 is the innermost; along it the
+ * stride is 1 for operands that vary along the kernel's innermost axis, 0 for the others.
  *   map     0 and 1 kept           row     0 and 2 reduced, 1 kept
  *   column  0 kept, 1 and 2 reduced        fold    0, 1 and 2 reduced; NAME_join(p, s, n, err) ends it, n[0] chunks
  * err: set to the number of an operand's failed check plus one. */

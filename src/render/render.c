@@ -1,6 +1,8 @@
 /* render.c: kernels as text.  One renderer, dialects as data.  Each kernel is printed as a loop nest
- * whose innermost loop is plain enough for the compiler to vectorise: one version for operands that
- * are contiguous along it, one for any strides. */
+ * whose innermost loop is plain enough for the compiler to vectorise.
+ *
+ * Invariant: along the innermost loop an operand has stride 1 if it varies along the kernel's innermost
+ * axis, else 0; whoever launches the kernel copies what is laid out otherwise. */
 #include "render/kernel.h"
 #include "render/math.h"
 #include <stdio.h>
@@ -11,7 +13,6 @@ struct print {
     const struct mc_dialect *d;
     const struct mc_kernel *k;
     int stage;
-    bool unit;                 /* printing the version for contiguous operands */
     unsigned char *need;       /* elements of this stage */
     unsigned char *done;       /* row values printed so far */
 };
@@ -120,17 +121,10 @@ static bool moves(const struct mc_kernel *k, const struct mc_koperand *o)
     return k->inner >= 0 && o->varies & 1u << k->inner;
 }
 
-/* The index of operand o's element: "a3[j * s[9]]" along the inner loop, or "a3[0]". */
+/* The index of operand o's element: "[j]" if it moves along the innermost loop. */
 static void place(struct print *p, int o, bool inner)
 {
-    const struct mc_koperand *x = &p->k->operand.at[o];
-    if (inner && p->unit) {
-        mc_str_addf(p->out, moves(p->k, x) ? "[j]" : "[0]");
-    } else if (inner) {
-        mc_str_addf(p->out, "[j * s[%d]]", 3 * o);
-    } else {
-        mc_str_add(p->out, "[0]");
-    }
+    mc_str_add(p->out, inner && moves(p->k, &p->k->operand.at[o]) ? "[j]" : "[0]");
 }
 
 static bool is_narrow(mc_dtype d)
@@ -166,9 +160,7 @@ static void expression(struct print *p, int v, bool inner)
         mc_str_add(p->out, ")");
     } else if (x->kind == K_INDEX) {
         mc_str_addf(p->out, "a%d", x->operand);
-        if (inner) {
-            mc_str_addf(p->out, p->unit ? (moves(p->k, &p->k->operand.at[x->operand]) ? " + j" : "") : " + j * s[%d]", 3 * x->operand);
-        }
+        mc_str_add(p->out, inner && moves(p->k, &p->k->operand.at[x->operand]) ? " + j" : "");
     } else if (x->kind == K_CAST) {
         cast(p, x);
     } else if (x->kind == K_CHECK) {
@@ -412,7 +404,7 @@ static void pointers(struct print *p, bool elements, const char *offset)
         }
         for (const char *f = offset; *f; f++) { /* "12": + i1 * s[3k+1] + i2 * s[3k+2]; "j": + j0 * s[3k] */
             if (*f == 'j') {
-                mc_str_addf(p->out, " + j0 * s[%zu]", 3 * i);
+                mc_str_add(p->out, moves(p->k, o) ? " + j0" : "");
             } else {
                 mc_str_addf(p->out, " + i%c * s[%zu]", *f, 3 * i + (size_t)(*f - '0'));
             }
@@ -445,20 +437,6 @@ static void row_stores(struct print *p)
             mc_str_add(p->out, "\n");
         }
     }
-}
-
-/* "s[0] == 1 && s[3] == 0": what the version for contiguous operands assumes. */
-static void unit_test(struct print *p)
-{
-    mc_str_add(p->out, "const int unit = 1");
-    for (size_t i = 0; i < p->k->operand.n; i++) {
-        const struct mc_koperand *o = &p->k->operand.at[i];
-        bool element = o->dst ? p->k->val.at[o->val].element : p->k->mode == KERNEL_COLUMN || o->varies != 0;
-        if (element || p->k->mode == KERNEL_COLUMN) {
-            mc_str_addf(p->out, " && s[%zu] == %d", 3 * i, moves(p->k, o));
-        }
-    }
-    mc_str_add(p->out, ";\n");
 }
 
 static bool stage_reduces(const struct print *p, bool *positions)
@@ -541,24 +519,19 @@ static void row_loop(struct print *p)
     mc_str_add(p->out, "}\n");
 }
 
-/* One walk over the reduced loops: both versions. */
+/* One walk over the reduced loops. */
 static void walk(struct print *p, const char *offset, void (*loop)(struct print *p))
 {
-    for (int unit = 1; unit >= 0; unit--) {
-        p->unit = unit;
-        mc_str_add(p->out, unit ? "if (unit) {\n" : "} else {\n");
-        mc_str_add(p->out, "for (i64 i2 = 0; i2 < n2; i2++) {\n");
-        pointers(p, true, offset);
-        for (int b = 1; b <= p->k->nsaved; b++) {
-            const char *t = "float";
-            for (size_t i = 0; i < p->k->val.n; i++) {
-                t = p->k->val.at[i].saved == b ? calc(p, p->k->val.at[i].dtype) : t;
-            }
-            mc_str_addf(p->out, "%s *b%d = (%s *)(p[%zu] + %d * n0 * n2 * 8) + i2 * n0; (void)b%d;\n", t, b, t, p->k->operand.n, b - 1, b);
+    mc_str_add(p->out, "for (i64 i2 = 0; i2 < n2; i2++) {\n");
+    pointers(p, true, offset);
+    for (int b = 1; b <= p->k->nsaved; b++) {
+        const char *t = "float";
+        for (size_t i = 0; i < p->k->val.n; i++) {
+            t = p->k->val.at[i].saved == b ? calc(p, p->k->val.at[i].dtype) : t;
         }
-        loop(p);
-        mc_str_add(p->out, "}\n");
+        mc_str_addf(p->out, "%s *b%d = (%s *)(p[%zu] + %d * n0 * n2 * 8) + i2 * n0; (void)b%d;\n", t, b, t, p->k->operand.n, b - 1, b);
     }
+    loop(p);
     mc_str_add(p->out, "}\n");
 }
 
@@ -578,14 +551,12 @@ static void print_map(struct print *p)
     if (!mark_stage(p)) {
         return;
     }
-    unit_test(p);
     mc_str_add(p->out, "for (i64 i1 = 0; i1 < n1; i1++)\n");
     walk(p, "12", map_loop);
 }
 
 static void print_row(struct print *p)
 {
-    unit_test(p);
     mc_str_add(p->out, "const i64 base = 0; (void)base;\nfor (i64 i1 = 0; i1 < n1; i1++) {\n");
     pointers(p, false, "1");
     for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
@@ -633,7 +604,6 @@ static void print_fold(struct print *p)
 {
     pointers(p, false, "");
     row_values(p);
-    unit_test(p);
     mc_str_add(p->out, "const i64 base = n[3]; (void)base;\n");
     mark_stage(p);
     each_reduction(p, declare_acc);
@@ -692,7 +662,6 @@ static void column_values(struct print *p)
         const struct mc_kval *v = &k->val.at[i];
         if (!v->element && v->varies && v->kind != K_CONST && v->kind != K_REDUCE && v->stage == p->stage) {
             mc_str_addf(p->out, "for (i64 j = 0; j < nb; j++) { r%zu[j] = ", i);
-            p->unit = false;
             expression(p, (int)i, true);
             mc_str_add(p->out, "; }\n");
             if (v->kind == K_CHECK) {
@@ -709,7 +678,6 @@ static void column_values(struct print *p)
 static void print_column(struct print *p)
 {
     const struct mc_kernel *k = p->k;
-    unit_test(p);
     mc_str_addf(p->out, "for (i64 j0 = 0; j0 < n0; j0 += %d) {\nconst i64 nb = n0 - j0 < %d ? n0 - j0 : %d;\n", KERNEL_COLUMNS,
                 KERNEL_COLUMNS, KERNEL_COLUMNS);
     for (size_t i = 0; i < k->val.n; i++) {
@@ -723,21 +691,15 @@ static void print_column(struct print *p)
         column_values(p);
         if (mark_stage(p)) {
             each_reduction(p, declare_columns);
-            for (int unit = 1; unit >= 0; unit--) {
-                p->unit = unit;
-                mc_str_add(p->out, unit ? "if (unit) {\n" : "} else {\n");
-                mc_str_add(p->out, "for (i64 i2 = 0; i2 < n2; i2++) for (i64 i1 = 0; i1 < n1; i1++) {\n");
-                pointers(p, true, "j12");
-                column_loop(p);
-                mc_str_add(p->out, "}\n");
-            }
+            mc_str_add(p->out, "for (i64 i2 = 0; i2 < n2; i2++) for (i64 i1 = 0; i1 < n1; i1++) {\n");
+            pointers(p, true, "j12");
+            column_loop(p);
             mc_str_add(p->out, "}\n");
             mc_str_add(p->out, "for (i64 j = 0; j < nb; j++) { ");
             each_reduction(p, finish);
             mc_str_add(p->out, "}\n");
         }
     }
-    p->unit = false;
     for (size_t i = 0; i < k->operand.n; i++) {
         const struct mc_koperand *o = &k->operand.at[i];
         if (o->dst && !k->val.at[o->val].element) {

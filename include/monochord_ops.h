@@ -168,6 +168,10 @@ MC_API mc_node *mc_batch_normalization_test(mc_node *x, mc_node *gamma, mc_node 
 /* layer_norm(x, gamma=None, beta=None, epsilon=1e-05:real): rows with mean 0 and variance 1, times gamma, plus beta
  * */
 MC_API mc_node *mc_layer_norm(mc_node *x, mc_node *gamma, mc_node *beta, const char *how, ...) MC_FORMAT(4, 5);
+/* cumsum(x, axis=None:int): sums of the first elements along an axis; None flattens */
+MC_API mc_node *mc_cumsum(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* cumprod(x, axis=None:int): products of the first elements along an axis; None flattens */
+MC_API mc_node *mc_cumprod(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
 /* ---------------------------------------------------------------- shapes, axes, dtypes ---- */
 
@@ -225,10 +229,6 @@ MC_API mc_node *mc_argmin(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 MC_API mc_node *mc_any(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* all(x, axis=None:axes, keepdims=False:bool): is no element over axes zero */
 MC_API mc_node *mc_all(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* cumsum(x, axis=None:int): sums of the first elements along an axis; None flattens */
-MC_API mc_node *mc_cumsum(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* cumprod(x, axis=None:int): products of the first elements along an axis; None flattens */
-MC_API mc_node *mc_cumprod(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
 /* ---------------------------------------------------------------------------- products ---- */
 
@@ -249,6 +249,15 @@ MC_API mc_node *mc_stack(int n, mc_node *const *xs, const char *how, ...) MC_FOR
 MC_API mc_node *mc_concatenate(int n, mc_node *const *xs, const char *how, ...) MC_FORMAT(3, 4);
 MC_API mc_node *mc_vertical_stack(int n, mc_node *const *xs); /* matrices one below the other */
 MC_API mc_node *mc_horizontal_stack(int n, mc_node *const *xs); /* matrices side by side */
+/* split(x, sizes:ints, axis=0:int): x taken apart along an axis into parts of these sizes */
+MC_API mc_node *mc_split(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* roll(x, shift, axis=None:int): the last shift elements along an axis to the front; of x flattened if no axis is
+ * given */
+MC_API mc_node *mc_roll(mc_node *x, mc_node *shift, const char *how, ...) MC_FORMAT(3, 4);
+/* tile(x, reps:ints): x as often along each axis as reps says */
+MC_API mc_node *mc_tile(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* repeat(x, n, axis=None:int): each element n times, along an axis or of x flattened */
+MC_API mc_node *mc_repeat(mc_node *x, mc_node *n, const char *how, ...) MC_FORMAT(3, 4);
 
 /* ------------------------------------------------------------------- made from a shape ---- */
 
@@ -492,6 +501,10 @@ MC_API void mc_here(const char *file, int line);
 #define mc_concatenate(...) (mc_here(__FILE__, __LINE__), mc_concatenate(__VA_ARGS__))
 #define mc_vertical_stack(...) (mc_here(__FILE__, __LINE__), mc_vertical_stack(__VA_ARGS__))
 #define mc_horizontal_stack(...) (mc_here(__FILE__, __LINE__), mc_horizontal_stack(__VA_ARGS__))
+#define mc_split(...) (mc_here(__FILE__, __LINE__), mc_split(__VA_ARGS__))
+#define mc_roll(...) (mc_here(__FILE__, __LINE__), mc_roll(__VA_ARGS__))
+#define mc_tile(...) (mc_here(__FILE__, __LINE__), mc_tile(__VA_ARGS__))
+#define mc_repeat(...) (mc_here(__FILE__, __LINE__), mc_repeat(__VA_ARGS__))
 #define mc_full(...) (mc_here(__FILE__, __LINE__), mc_full(__VA_ARGS__))
 #define mc_arange(...) (mc_here(__FILE__, __LINE__), mc_arange(__VA_ARGS__))
 #define mc_dot(...) (mc_here(__FILE__, __LINE__), mc_dot(__VA_ARGS__))

@@ -982,6 +982,42 @@ mc_node *mc_horizontal_stack(int n, mc_node *const *xs)
     return mc_call_plain("horizontal_stack", NULL, 0, NULL, n, xs);
 }
 
+mc_node *mc_split(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("split", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_roll(mc_node *x, mc_node *shift, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("roll", NULL, 2, (mc_node *[]){ x, shift }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_tile(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("tile", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_repeat(mc_node *x, mc_node *n, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("repeat", NULL, 2, (mc_node *[]){ x, n }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
 mc_node *mc_full(mc_node *x, mc_node *shape)
 {
     return mc_call_plain("alloc", NULL, 2, (mc_node *[]){ x, shape }, 0, NULL);

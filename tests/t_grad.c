@@ -290,7 +290,7 @@ TEST(wrong_demands)
         { "sum(k)", "k", MC_EGRAD, "the cost must be a float scalar, not int64" },
         { "s > 0", "s", MC_EGRAD, "the cost must be a float scalar, not bool" },
         { "sum(tri_gamma(u))", "u", MC_EGRAD, "tri_gamma has no gradient by its argument 1: tri_gamma(u)" },
-        { "sum(max_and_argmax(m, axis=0)[0])", "max_and_argmax", MC_ESYNTAX, "there is no variable 'max_and_argmax'" },
+        { "sum(max_and_argmax(m, axis=0)[0])", "max_and_argmax", MC_ESYNTAX, "'max_and_argmax' is a function: max_and_argmax(" },
     };
     for (size_t r = 0; r < NELEM(row); r++) {
         struct scene w = scene_new();

@@ -305,7 +305,7 @@ TEST(wrong_calls_and_what_is_said)
         { input_size, MC_ESHAPE, "input w: size -3 of axis 1 is negative" },
         { no_op, MC_EARG, "there is no op 'expp'" },
         { few, MC_EARG, "add needs the argument 'b': add(a, b)" },
-        { many, MC_EARG, "exp takes 1 arguments, not 2: exp(a)" },
+        { many, MC_EARG, "exp takes 1 argument, not 2: exp(a)" },
         { attribute, MC_ESYNTAX, "sum has no parameter 'axiz'" },
         { axis, MC_ESHAPE, "sum: there is no axis 2 in rank 1  [x: float32[?]]" },
         { axis_twice, MC_EARG, "sum: axis 0 is given twice" },
@@ -338,6 +338,9 @@ TEST(names)
     CHECK(mc_var(g, "y") == again && again != y && mc_node_input(again, 0) == y, "%s", mc_error(g));
     CHECK(mc_is_error(mc_formula(g, "x = y")) && strstr(mc_error(g), "'x' is an input and cannot be assigned"), "%s", mc_error(g));
     mc_graph_clear_error(g);
+    CHECK(mc_is_error(mc_name(y, "x")) && mc_var(g, "x") == x, "the name of an input was taken");
+    mc_graph_clear_error(g);
+    CHECK(mc_is_error(mc_formula(g, "z = x; z = y; z")) == false && mc_var(g, "x") == x, "%s", mc_error(g));
     CHECK(mc_name(y, "z") == y && mc_var(g, "z") == y && strcmp(mc_node_name(y), "y") == 0, "a second name");
     CHECK(!mc_is_error(mc_formula(g, "a, b = max_and_argmax(x)")) && mc_node_dtype(mc_var(g, "b")) == MC_INT64, "%s", mc_error(g));
     mc_graph_free(g);

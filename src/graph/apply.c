@@ -87,6 +87,11 @@ static mc_node *pad_rank(mc_node *x, int rank)
 
 /* ---- applying ---- */
 
+mc_dtype mc_literal_dtype(int64_t v)
+{
+    return v == (int8_t)v ? MC_INT8 : v == (int16_t)v ? MC_INT16 : v == (int32_t)v ? MC_INT32 : MC_INT64;
+}
+
 /* Literals among themselves stay a literal: 0.5 * (1 + alpha) still takes the dtype of what it meets. */
 static mc_node *fold_literals(mc_graph *g, const struct mc_op *op, mc_node *const *in)
 {
@@ -110,7 +115,12 @@ static mc_node *fold_literals(mc_graph *g, const struct mc_op *op, mc_node *cons
         mc_array_unref(&y);
         return mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
     }
-    return mc_node_const(g, y, y->dtype != MC_BOOL);
+    if (!real && y->dtype == MC_INT64) { /* as narrow as if it had been written out */
+        mc_array *narrow = mc_array_cast(y, mc_literal_dtype(mc_load_i64(MC_INT64, y->data)));
+        mc_array_unref(&y);
+        y = narrow;
+    }
+    return mc_node_const(g, y, y && y->dtype != MC_BOOL);
 }
 
 static mc_node *apply_scalar(mc_graph *g, const struct mc_op *op, mc_node *const *in)
@@ -227,8 +237,8 @@ mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *
         return mc_node_fail(g, MC_EARG, "%s cannot be applied", op->name);
     }
     if (nin > s->ntensor && !s->variadic) {
-        return mc_node_fail(g, MC_EARG, "%s takes %d arguments, not %d: %s(%s)", op->name, s->ntensor, nin, op->name,
-                            op->params);
+        return mc_node_fail(g, MC_EARG, "%s takes %d argument%s, not %d: %s(%s)", op->name, s->ntensor,
+                            s->ntensor == 1 ? "" : "s", nin, op->name, op->params);
     }
     int need = 0;
     while (need < s->ntensor && !s->param[need].optional) {

@@ -142,6 +142,18 @@ void mc_parse_expect(struct parser *p, const char *op)
     }
 }
 
+void mc_parse_separator(struct parser *p, const char *close)
+{
+    if (mc_parse_is(p, close) || mc_parse_take(p, ",")) {
+        return;
+    }
+    if (p->tok.kind == T_END || mc_parse_is(p, "\n")) {
+        mc_parse_fail(p, p->tok.at, "expected ',' or '%s', but the formula ends", close);
+    } else {
+        mc_parse_fail(p, p->tok.at, "expected ',' or '%s', not '%.*s'", close, (int)p->tok.n, p->text + p->tok.at);
+    }
+}
+
 char *mc_parse_copy(struct parser *p, const struct tok *t)
 {
     char *s = mc_arena_str(&p->g->arena, p->text + t->at, t->n);
@@ -194,6 +206,12 @@ struct val mc_parse_number(struct parser *p)
         }
         if (v.dtype >= 0 && mc_is_float((mc_dtype)v.dtype)) {
             v.kind = V_REAL;
+        } else if (v.dtype >= 0 && v.dtype != MC_UINT64) { /* a minus may stand before it: 128i8 */
+            int bits = 8 * (int)mc_dtypes[v.dtype].size;
+            uint64_t most = mc_dtypes[v.dtype].kind == KIND_UINT ? (UINT64_C(1) << bits) - 1 : UINT64_C(1) << (bits - 1);
+            if (u > most) {
+                mc_parse_fail(p, t.at, "%s does not fit into %s", word, mc_dtype_name((mc_dtype)v.dtype));
+            }
         }
     }
     if (*end || end == word) {

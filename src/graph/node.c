@@ -407,6 +407,11 @@ mc_node *mc_name(mc_node *n, const char *name)
     if (!valid_name(name)) {
         return mc_node_fail(g, MC_EARG, "'%s' is not a name", name ? name : "");
     }
+    mc_node *old = mc_dict_get(&g->names, name);
+    if (old && old != n && (old->op == &mc_op_input || old->op == &mc_op_shared) && strcmp(old->name, name) == 0) {
+        return mc_node_fail(g, MC_EARG, "the name '%s' is taken by %s", name,
+                            old->op == &mc_op_input ? "an input" : "a shared variable");
+    }
     if (!n->name && !(n->name = mc_arena_str(&g->arena, name, strlen(name)))) {
         return out_of_memory(g);
     }

@@ -35,10 +35,7 @@ static mc_node *literal(struct parser *p, const struct val *v)
         return mc_node_number(p->g, MC_BOOL, (double)v->i);
     }
     if (v->kind == V_INT) {
-        mc_dtype d = v->dtype >= 0 ? (mc_dtype)v->dtype
-                     : v->i >= INT8_MIN && v->i <= INT8_MAX ? MC_INT8
-                     : v->i >= INT16_MIN && v->i <= INT16_MAX ? MC_INT16
-                     : v->i >= INT32_MIN && v->i <= INT32_MAX ? MC_INT32 : MC_INT64;
+        mc_dtype d = v->dtype >= 0 ? (mc_dtype)v->dtype : mc_literal_dtype(v->i);
         mc_array *a = mc_array_empty(d, 0, NULL);
         if (a && d == MC_UINT64) {
             memcpy(a->data, &v->i, sizeof v->i);
@@ -231,6 +228,7 @@ static const struct infix *infix_here(const struct parser *p)
 struct args {
     struct val value[64];
     const char *name[64]; /* NULL: positional */
+    size_t at[64];        /* where the name, or else the value, begins */
     int n;
 };
 
@@ -244,6 +242,7 @@ static void parse_args(struct parser *p, struct args *a)
         struct tok name = p->tok;
         size_t behind = p->at;
         a->name[a->n] = NULL;
+        a->at[a->n] = p->tok.at;
         if (p->tok.kind == T_NAME) {
             mc_parse_next(p);
             if (mc_parse_take(p, "=")) {
@@ -259,9 +258,7 @@ static void parse_args(struct parser *p, struct args *a)
             }
         }
         a->value[a->n++] = mc_parse_expr(p);
-        if (!mc_parse_is(p, ")")) {
-            mc_parse_expect(p, ",");
-        }
+        mc_parse_separator(p, ")");
     }
     mc_parse_expect(p, ")");
 }
@@ -302,6 +299,20 @@ static struct val call_grad(struct parser *p, struct args *a, size_t at)
         one[i] = p->failed ? val_node(p->g->error, at) : node_val(p, mc_grad_hook(cost, w), at);
     }
     return wrt->kind == V_LIST ? make_list(p, one, MC_MIN(n, 64), at) : one[0];
+}
+
+/* tuple(a, b): how the printer writes a formula with several results */
+static struct val call_tuple(struct parser *p, struct args *a, size_t at)
+{
+    mc_node *in[NELEM(a->value)];
+    for (int i = 0; i < a->n; i++) {
+        in[i] = mc_val_node(p, &a->value[i]);
+    }
+    if (a->n < 2) {
+        mc_parse_fail(p, at, "a tuple has two values or more");
+    }
+    p->place.at = at;
+    return p->failed ? val_node(p->g->error, at) : node_val(p, mc_node_make(p->g, &mc_op_tuple, a->n, in, NULL), at);
 }
 
 static struct val call_update(struct parser *p, struct args *a, size_t at, bool set)
@@ -395,7 +406,7 @@ static struct val call_op(struct parser *p, const struct mc_op *op, struct args 
                     list[j] = s->param[j].name;
                 }
                 const char *near = mc_near_miss(a->name[i], list, (size_t)s->nparam);
-                mc_parse_fail(p, v->at, "%s has no parameter '%s'%s%s%s: %s(%s)", op->name, a->name[i],
+                mc_parse_fail(p, a->at[i], "%s has no parameter '%s'%s%s%s: %s(%s)", op->name, a->name[i],
                               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", op->name, op->params);
                 break;
             }
@@ -406,11 +417,12 @@ static struct val call_op(struct parser *p, const struct mc_op *op, struct args 
             }
         }
         if (k >= s->nparam) {
-            mc_parse_fail(p, v->at, "%s takes %d arguments: %s(%s)", op->name, s->nparam, op->name, op->params);
+            mc_parse_fail(p, v->at, "%s takes %d argument%s: %s(%s)", op->name, s->nparam, s->nparam == 1 ? "" : "s", op->name,
+                          op->params);
             break;
         }
         if (given[k] && s->param[k].kind != ATTR_TENSORS) {
-            mc_parse_fail(p, v->at, "%s: '%s' is given twice", op->name, s->param[k].name);
+            mc_parse_fail(p, a->at[i], "%s: '%s' is given twice", op->name, s->param[k].name);
             break;
         }
         given[k] = true;
@@ -476,6 +488,8 @@ static struct val call(struct parser *p, const char *name, const struct val *sel
         v = call_update(p, a, at, name[0] == 's');
     } else if (strcmp(name, "array") == 0) {
         v = call_array(p, a, at);
+    } else if (strcmp(name, "tuple") == 0) {
+        v = call_tuple(p, a, at);
     } else if (strcmp(name, "item") == 0 && a->n == 2 && a->value[0].kind == V_NODE && a->value[1].kind == V_INT) {
         v = node_val(p, mc_item(a->value[0].node, (int)a->value[1].i), at);
     } else if (op) {
@@ -488,6 +502,27 @@ static struct val call(struct parser *p, const char *name, const struct val *sel
 }
 
 /* ---- primaries and what follows them ---- */
+
+static void unknown_name(struct parser *p, const char *name, size_t at)
+{
+    const char *list[256];
+    size_t count = 0;
+    for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
+        list[count++] = mc_dtype_name(d);
+    }
+    for (size_t i = p->g->nodes.n; i-- > 0 && count < NELEM(list);) {
+        if (p->g->nodes.at[i]->name) {
+            list[count++] = p->g->nodes.at[i]->name;
+        }
+    }
+    const struct mc_op *op = find_op(p, name);
+    const char *near = mc_near_miss(name, list, count);
+    if (op) {
+        mc_parse_fail(p, at, "'%s' is a function: %s(%s)", name, name, op->params);
+    } else {
+        mc_parse_fail(p, at, near ? "there is no variable '%s'; did you mean '%s'?" : "there is no variable '%s'", name, near);
+    }
+}
 
 static struct val name_value(struct parser *p, const struct tok *t)
 {
@@ -529,15 +564,7 @@ static struct val name_value(struct parser *p, const struct tok *t)
         v.kind = V_REAL;
         v.real = 3.14159265358979323846;
     } else {
-        const char *list[256];
-        size_t count = 0;
-        for (size_t i = p->g->nodes.n; i-- > 0 && count < NELEM(list);) {
-            if (p->g->nodes.at[i]->name) {
-                list[count++] = p->g->nodes.at[i]->name;
-            }
-        }
-        const char *near = mc_near_miss(name, list, count);
-        mc_parse_fail(p, t->at, near ? "there is no variable '%s'; did you mean '%s'?" : "there is no variable '%s'", name, near);
+        unknown_name(p, name, t->at);
     }
     return v;
 }
@@ -560,9 +587,7 @@ static struct val parse_list(struct parser *p, const char *close)
             cap *= 2;
         }
         item[n++] = mc_parse_expr(p);
-        if (!mc_parse_is(p, close)) {
-            mc_parse_expect(p, ",");
-        }
+        mc_parse_separator(p, close);
     }
     mc_parse_expect(p, close);
     return make_list(p, item, n, at);
@@ -608,9 +633,7 @@ static struct val parse_subscript(struct parser *p, struct val x)
             break;
         }
         item[n++] = parse_index(p);
-        if (!mc_parse_is(p, "]")) {
-            mc_parse_expect(p, ",");
-        }
+        mc_parse_separator(p, "]");
     }
     mc_parse_expect(p, "]");
     if (x.kind == V_LIST && n == 1 && item[0].kind == V_INT && item[0].i >= 0 && item[0].i < x.n) {

@@ -44,6 +44,7 @@ bool mc_parse_is(const struct parser *p, const char *op);
 bool mc_parse_take(struct parser *p, const char *op);
 bool mc_parse_word(const struct parser *p, const char *word);
 void mc_parse_expect(struct parser *p, const char *op);
+void mc_parse_separator(struct parser *p, const char *close); /* a comma, unless the list ends here */
 char *mc_parse_copy(struct parser *p, const struct tok *t);
 void mc_parse_fail(struct parser *p, size_t at, const char *fmt, ...) MC_PRINTF(3, 4);
 struct val mc_parse_number(struct parser *p);

@@ -175,7 +175,7 @@ static void print(struct printer *p, const mc_node *n, int level)
     }
     if (mc_is_const(n)) {
         double v = 0;
-        bool wrap = level > 9 && n->type.rank == 0 && mc_const_number(n, &v) && signbit(v);
+        bool wrap = level > 10 && n->type.rank == 0 && mc_const_number(n, &v) && signbit(v);
         mc_str_add(p->out, wrap ? "(" : "");
         constant(p, n);
         mc_str_add(p->out, wrap ? ")" : "");
@@ -212,15 +212,11 @@ static void print(struct printer *p, const mc_node *n, int level)
             return;
         }
     }
-    if (strcmp(n->op->name, "neg") == 0) {
-        mc_str_add(p->out, level > 10 ? "(-" : "-");
-        /* -(2) is a number, neg(2) a node: brackets do not keep a literal from folding */
-        if (mc_is_const(n->in[0])) {
-            p->out->n -= 1;
-            call(p, n);
-        } else {
-            print(p, n->in[0], 10);
-        }
+    bool minus = strcmp(n->op->name, "neg") == 0;
+    if ((minus || strcmp(n->op->name, "invert") == 0) && !mc_is_const(n->in[0])) { /* -(2) is a number, neg(2) a node */
+        mc_str_add(p->out, level > 10 ? "(" : "");
+        mc_str_add(p->out, minus ? "-" : "~");
+        print(p, n->in[0], 10);
         mc_str_add(p->out, level > 10 ? ")" : "");
     } else {
         call(p, n);

@@ -450,6 +450,14 @@ static mc_node *build_as_float(mc_graph *g, int nin, mc_node *const *in, const s
     return mc_is_float(in[0]->type.dtype) ? in[0] : mc_cast_to(in[0], MC_FLOAT64);
 }
 
+/* What has the dtype already is itself; a literal becomes a constant of that dtype. */
+static mc_node *build_cast(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    mc_dtype d = (mc_dtype)mc_attr_int(&attr[0]);
+    return in[0]->weak && in[0]->type.dtype == d ? mc_node_const(g, mc_array_ref(in[0]->value), false) : mc_cast_to(in[0], d);
+}
+
 static mc_node *build_cast_to(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)g;
@@ -484,7 +492,7 @@ static mc_node *build_addbroadcast(mc_graph *g, int nin, mc_node *const *in, con
 }
 
 const struct mc_op mc_ops_shape[] = {
-    { .name = "cast", .params = "x, dtype:dtype", .nout = 1, .infer = cast_infer, .size = same_size, .eval = copy_eval,
+    { .name = "cast", .params = "x, dtype:dtype", .nout = 1, .build = build_cast, .infer = cast_infer, .size = same_size, .eval = copy_eval,
       .grad = cast_grad, .doc = "x in another dtype" },
     { .name = "dimshuffle", .params = "x, order:ints", .flags = OP_VIEW, .nout = 1, .infer = dimshuffle_infer,
       .size = dimshuffle_size, .eval = dimshuffle_eval, .grad = dimshuffle_grad,

@@ -1,0 +1,488 @@
+/* t_text.c: the text form.  What is written means what the tables say; what is printed reads back as the
+ * same nodes; and whatever is not a formula ends in a message with a caret. */
+#include "check.h"
+#include "op/op.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const declared = "input x float32[?, 3]; input y float32[?, 3]; input u float32[?]; input s float32; input k int64[?]; "
+                                    "input j int8[?]; input b bool[?]; shared W float32[3, 5]; input t float64[2, 3, 4]";
+
+static mc_graph *graph_of(const char *text)
+{
+    mc_graph *g = mc_graph_new();
+    mc_flag_set("floatX", "float64");
+    mc_formula(g, text);
+    CHECK(mc_graph_status(g) == MC_OK, "%s: %s", text, mc_error(g));
+    return g;
+}
+
+/* ---- what is written and what it is ---- */
+
+static const struct { const char *formula, *text; } prints[] = {
+    /* brackets where Python needs them, and no others */
+    { "x + y * s", "x + y * s" },
+    { "(x + y) * s", "(x + y) * s" },
+    { "x - (y - s)", "x - (y - s)" },
+    { "(x - y) - s", "x - y - s" },
+    { "x / (y / s)", "x / (y / s)" },
+    { "x / y / s", "x / y / s" },
+    { "k // 2 % 3", "k // 2i64 % 3i64" },
+    { "-x ** 2", "-x ** 2.0f32" },
+    { "(-x) ** 2", "(-x) ** 2.0f32" },
+    { "x ** -2", "x ** -2.0f32" },
+    { "x ** y ** s", "x ** y ** s" },
+    { "(x ** y) ** s", "(x ** y) ** s" },
+    { "2 ** -s", "2.0f32 ** -s" },
+    { "-(-x)", "--x" },
+    { "-(x + y)", "-(x + y)" },
+    { "x * -y", "x * -y" },
+    { "~b | b", "~b | b" },
+    { "not b and b or b", "~b & b | b" },
+    { "b & b | b ^ b", "b & b | b ^ b" },
+    { "~(k == k)", "~(k == k)" },
+    { "(x < y) == (y < x)", "x < y == (y < x)" },
+    { "+x", "x" },
+    /* functions, methods, operators: the same things */
+    { "x @ W", "dot(x, W)" },
+    { "x.sum(axis=0)", "sum(x, axis=0)" },
+    { "sum(x, 0)", "sum(x, axis=0)" },
+    { "sum(keepdims=True, x=x)", "sum(x, keepdims=True)" },
+    { "sum(x, axis=None)", "sum(x)" },
+    { "sum(x, axis=[0, 1])", "sum(x, axis=[0, 1])" },
+    { "x.T", "dimshuffle(x, order=[1, 0])" },
+    { "x.shape", "shape(x)" },
+    { "x.shape[0]", "size(x, axis=0)" },
+    { "x.ndim", "2" },
+    { "cast(x, \"float64\")", "cast(x, dtype=float64)" },
+    { "cast(x, y.dtype)", "x" },
+    { "softmax(x, -1)", "softmax(x)" },
+    { "switch(b, u, 0)", "where(b, u, 0.0f32)" },
+    { "max_and_argmax(x, axis=1)", "tuple(max(x, axis=1), argmax(x, axis=1))" },
+    { "max_and_argmax(x, axis=1)[1]", "argmax(x, axis=1)" },
+    { "a, c = max_and_argmax(x, axis=1); c", "argmax(x, axis=1)" },
+    /* indices */
+    { "x[0]", "x[0]" },
+    { "x[-1, 2]", "x[-1, 2]" },
+    { "x[:, 1]", "x[:, 1]" },
+    { "x[::-1]", "x[::-1]" },
+    { "x[1:]", "x[1:]" },
+    { "x[:-1, ::2]", "x[:-1, ::2]" },
+    { "x[..., 0]", "x[:, 0]" },
+    { "t[0, ..., ::2]", "t[0, :, ::2]" },
+    { "x[k.shape[0]:]", "x[size(k, axis=0):]" },
+    { "x[k]", "x[k]" },
+    { "x[k[0]]", "x[k[0]]" },
+    { "set_subtensor(x[0], u)", "set_subtensor(x[0], u)" },
+    /* numbers: a literal takes the dtype of what it meets */
+    { "x + 1", "x + 1.0f32" },
+    { "x + 1f64", "cast(x, dtype=float64) + 1.0f64" },
+    { "k + 1", "k + 1i64" },
+    { "j + 1", "j + 1i8" },
+    { "j + 300", "cast(j, dtype=int16) + 300i16" },
+    { "j + 600 // 2", "cast(j, dtype=int16) + 300i16" },
+    { "j + 7 % 4", "j + 3i8" },
+    { "j + 0.5", "cast(j, dtype=float64) + 0.5f64" },
+    { "s + 1 + 2", "s + 1.0f32 + 2.0f32" },
+    { "1 + 2 + s", "3.0f32 + s" },
+    { "x * (1 / 3)", "x * 0.33333334f32" },
+    { "x + inf", "x + inff32" },
+    { "x * -1", "x * -1.0f32" },
+    { "1u8", "1u8" },
+    { "-128i8", "-128i8" },
+    { "18446744073709551615u64", "18446744073709551615u64" },
+    { "9223372036854775807", "9223372036854775807" },
+    { "0x1F", "31" },
+    { "1e-3", "0.001" },
+    { ".5", "0.5" },
+    { "5.", "5.0" },
+    { "1.5f16", "1.5f16" },
+    { "1.5bf16", "1.5bf16" },
+    { "True", "True" },
+    { "pi", "3.141592653589793" },
+    { "[1, 2, 3]", "[1i64, 2i64, 3i64]" },
+    { "[1.5, 2]", "[1.5f64, 2.0f64]" },
+    { "[[1, 2], [3, 4]]", "[[1i64, 2i64], [3i64, 4i64]]" },
+    { "[True, False]", "[True, False]" },
+    { "[1u8, 2u8]", "[1u8, 2u8]" },
+    { "[]", "[]" },
+    /* statements, blanks, comments */
+    { "a = x * 2\n\nb2 = a + 1 # a comment\nb2 * a", "(x * 2.0f32 + 1.0f32) * (x * 2.0f32)" },
+    { "a = x; a = a + a; a", "x + x" },
+    { " ( x\n + y ) ", "x + y" },
+    { "x + \\\n y", "x + y" },
+    { "sum(x,\n  axis=0,\n)", "sum(x, axis=0)" },
+    { "grad(s * s, s)", "1.0f32 * s + 1.0f32 * s" },
+};
+
+/* Nodes of the formula's own names would print as names. */
+static char *text_without_names(mc_graph *g, mc_node *n)
+{
+    size_t count;
+    mc_node **list = mc_graph_reach(1, &n, &count);
+    for (size_t i = 0; i < count; i++) {
+        list[i]->name = list[i]->nin ? NULL : list[i]->name;
+    }
+    mc_free(list);
+    (void)g;
+    return mc_node_text(n);
+}
+
+TEST(formulas_and_their_text)
+{
+    for (size_t i = 0; i < NELEM(prints); i++) {
+        mc_graph *g = graph_of(declared);
+        mc_node *n = mc_formula(g, prints[i].formula);
+        char *text = text_without_names(g, n);
+        CHECK(text && strcmp(text, prints[i].text) == 0, "%s is printed as\n    %s, not as\n    %s %s", prints[i].formula, text,
+              prints[i].text, mc_error(g));
+        CHECK(mc_formula(g, text) == n, "%s is not what it was printed from: %s", text, mc_error(g));
+        mc_text_free(text);
+        mc_graph_free(g);
+    }
+}
+
+/* ---- what is wrong and what is said ---- */
+
+static const struct { const char *formula; mc_status status; const char *says; int column; } wrongs[] = {
+    { "", MC_ESYNTAX, "the formula is empty", 0 },
+    { "# nothing", MC_ESYNTAX, "the formula is empty", 0 },
+    { "x +", MC_ESYNTAX, "the formula ends where a value is expected", 3 },
+    { "x y", MC_ESYNTAX, "expected the end of the statement, not 'y'", 2 },
+    { "(x", MC_ESYNTAX, "expected ')', but the formula ends", 2 },
+    { "x)", MC_ESYNTAX, "expected the end of the statement, not ')'", 1 },
+    { "[1, 2", MC_ESYNTAX, "expected ',' or ']', but the formula ends", 5 },
+    { "[1 2]", MC_ESYNTAX, "expected ',' or ']', not '2'", 3 },
+    { "sum(x axis=0)", MC_ESYNTAX, "expected ',' or ')', not 'axis'", 6 },
+    { "x[1", MC_ESYNTAX, "expected ',' or ']', but the formula ends", 3 },
+    { "x[1:2:3:4]", MC_ESYNTAX, "expected ',' or ']', not ':'", 7 },
+    { "x[1:2:0]", MC_ESYNTAX, "a slice cannot have step 0", 6 },
+    { "x[1.5]", MC_ESYNTAX, "an index must be a whole number, a slice, a list, a tensor of integers or a mask", 2 },
+    { "x[0, 0, 0]", MC_ESHAPE, "3 indices for a tensor of rank 2", 1 },
+    { "x[..., ...]", MC_ESHAPE, "only one ... may stand in an index", 1 },
+    { "x.", MC_ESYNTAX, "expected a name behind '.'", 2 },
+    { "x.foo", MC_ESYNTAX, "a tensor has no '.foo'; there are .T, .shape, .ndim, .dtype and every function", 2 },
+    { "sums(x)", MC_ESYNTAX, "there is no function 'sums'; did you mean 'sum'?", 0 },
+    { "tanhh(x)", MC_ESYNTAX, "there is no function 'tanhh'; did you mean 'tanh'?", 0 },
+    { "exp x", MC_ESYNTAX, "'exp' is a function: exp(a)", 0 },
+    { "exp()", MC_EARG, "exp needs the argument 'a': exp(a)", 0 },
+    { "exp(x, y)", MC_ESYNTAX, "exp takes 1 argument: exp(a)", 7 },
+    { "sum(x, axs=0)", MC_ESYNTAX, "sum has no parameter 'axs'; did you mean 'axis'?: sum(x, axis=None:axes, keepdims=False:bool", 7 },
+    { "sum(x, axis=0, axis=1)", MC_ESYNTAX, "sum: 'axis' is given twice", 15 },
+    { "sum(x, 0, axis=1)", MC_ESYNTAX, "sum: 'axis' is given twice", 10 },
+    { "sum(axis=0)", MC_EARG, "sum needs the argument 'x': sum(x, ", 0 },
+    { "y + sum(x, axis=5)", MC_ESHAPE, "sum: there is no axis 5 in rank 2  [x: float32[?, 3]]", 4 },
+    { "sum(x, axis=\"a\")", MC_ESYNTAX, "sum: axis must be None, an axis or a list of axes", 12 },
+    { "softmax(x, axis=1.5)", MC_ESYNTAX, "softmax: axis must be a whole number", 16 },
+    { "sum(x, keepdims=2)", MC_ESYNTAX, "sum: keepdims must be True or False", 16 },
+    { "cast(x, flot32)", MC_ESYNTAX, "there is no variable 'flot32'; did you mean 'float32'?", 8 },
+    { "cast(x, 7)", MC_ESYNTAX, "cast: dtype must be a dtype", 8 },
+    { "weight + 1", MC_ESYNTAX, "there is no variable 'weight'", 0 },
+    { "x = 3", MC_EARG, "'x' is an input and cannot be assigned; use another name, or an update", 0 },
+    { "W = x", MC_EARG, "'W' is a shared variable and cannot be assigned; use another name, or an update", 0 },
+    { "1x", MC_ESYNTAX, "'1x' is not a number", 0 },
+    { "x + 1e", MC_ESYNTAX, "'1e' is not a number", 4 },
+    { "256u8", MC_ESYNTAX, "256 does not fit into uint8", 0 },
+    { "18446744073709551616", MC_ESYNTAX, "this number does not fit into 64 bits", 0 },
+    { "\"abc", MC_ESYNTAX, "this string does not end", 0 },
+    { "'a' + x", MC_ESYNTAX, "a tensor is needed here", 0 },
+    { "x $ y", MC_ESYNTAX, "unexpected character '$'", 2 },
+    { "x + \xc3\xa9", MC_ESYNTAX, "unexpected character '\xc3\xa9'", 4 },
+    { "x * W", MC_ESHAPE, "mul: shapes (?, 3) and (3, 5) do not fit: sizes 3 and 5 on axis 1", 2 },
+    { "x + t[0]", MC_ESHAPE, "add: shapes (?, 3) and (3, 4) do not fit: sizes 3 and 4 on axis 1  [x: float32[?, 3], t[0]: float64[3, 4]]", 2 },
+    { "x & y", MC_ETYPE, "and_: needs integers or bool, not float32", 2 },
+    { "-b", MC_ETYPE, "neg: not defined for bool; use xor or invert", 0 },
+    { "a, c = x", MC_ESYNTAX, "2 names for 1 values", 0 },
+    { "a, c, d = max_and_argmax(x)", MC_ESYNTAX, "3 names for 2 values", 0 },
+    { "item(max_and_argmax(x), 2)", MC_EARG, "2 results, asked for number 2", -1 },
+    { "input x float32", MC_EARG, "input: the name 'x' is taken", 6 },
+    { "input z flot32[2]", MC_ESYNTAX, "there is no dtype 'flot32'", 8 },
+    { "input z float32[-1]", MC_ESYNTAX, "expected a size, ? or _", 16 },
+    { "input z float32[1, 1, 1, 1, 1, 1, 1, 1, 1]", MC_ESYNTAX, "a tensor has at most 8 axes", 40 },
+    { "shared V float32[?]", MC_ESHAPE, "shared V: all sizes must be given", 7 },
+    { "grad(x, y)", MC_EGRAD, "the cost must be a float scalar, not float32[?, 3]", 0 },
+    { "grad(sum(x), y)", MC_EGRAD, "the cost does not depend on y", 0 },
+    { "grad(sum(x))", MC_ESYNTAX, "grad takes a cost and what to differentiate by", 0 },
+    { "set_subtensor(2, y)", MC_ESHAPE, "set_subtensor: a value of rank 2 for a region of rank 0", 0 },
+    { "array(float32, [2], \"00\")", MC_ESYNTAX, "array takes a dtype, a list of sizes and as many hexadecimal bytes", 0 },
+    { "reshape(t, [5, 5])", MC_ESHAPE, "reshape: 24 elements of shape (2, 3, 4) do not fit shape (5, 5)", 0 },
+    { "a = x + 1\nb2 = a +* 2\nb2", MC_ESYNTAX, "expected a value, not '*'", 8 },
+    { "tuple(x)", MC_ESYNTAX, "a tuple has two values or more", 0 },
+    { "where(x)", MC_EARG, "where needs the argument 'b': where(a, b, c)", 0 },
+};
+
+TEST(mistakes_and_what_is_said)
+{
+    for (size_t i = 0; i < NELEM(wrongs); i++) {
+        mc_graph *g = graph_of(declared);
+        mc_node *n = mc_formula(g, wrongs[i].formula);
+        const char *said = mc_error(g), *caret = strrchr(said, '\n');
+        CHECK(mc_is_error(n) && mc_graph_status(g) == wrongs[i].status, "%s: status %d: %s", wrongs[i].formula, (int)mc_graph_status(g), said);
+        CHECK(strncmp(said, wrongs[i].says, strlen(wrongs[i].says)) == 0 || strstr(said, wrongs[i].says), "%s says: %s", wrongs[i].formula, said);
+        if (CHECK(caret && strchr(caret, '^'), "%s has no caret: %s", wrongs[i].formula, said)) {
+            int column = (int)strlen(caret) - 1 - 5; /* behind the line end and four blanks */
+            CHECK(wrongs[i].column < 0 || column == wrongs[i].column, "%s: the caret is under column %d: %s", wrongs[i].formula, column, said);
+        }
+        mc_graph_free(g);
+    }
+}
+
+/* Cut anywhere, a formula is a formula or a mistake with a message. */
+TEST(every_prefix_ends_well)
+{
+    for (size_t i = 0; i < NELEM(prints); i++) {
+        size_t n = strlen(prints[i].formula);
+        for (size_t cut = 0; cut < n; cut++) {
+            char *part = mc_strdup(prints[i].formula);
+            mc_graph *g = graph_of(declared);
+            part[cut] = 0;
+            mc_node *r = mc_formula(g, part);
+            CHECK(mc_is_error(r) ? mc_graph_status(g) < 0 && strchr(mc_error(g), '^') : mc_graph_status(g) == MC_OK, "%s: %s", part, mc_error(g));
+            mc_text_free(part);
+            mc_graph_free(g);
+        }
+    }
+}
+
+/* ---- extremes ---- */
+
+static char *repeated(const char *head, const char *one, int n, const char *tail)
+{
+    struct mc_str s = { 0 };
+    mc_str_add(&s, head);
+    for (int i = 0; i < n; i++) {
+        mc_str_add(&s, one);
+    }
+    mc_str_add(&s, tail);
+    return mc_str_take(&s);
+}
+
+TEST(deep_formulas_are_refused)
+{
+    static const struct { const char *one, *tail; } deep[] = {
+        { "(", "x" }, { "-", "x" }, { "~", "k" }, { "[", "1" }, { "exp(", "x" }, { "x[", "0" }, { "not ", "b" }, { "2 ** ", "x" }, { "x + (", "x" },
+        { "grad(", "x" },
+    };
+    for (size_t i = 0; i < NELEM(deep); i++) {
+        char *text = repeated("", deep[i].one, 100000, deep[i].tail);
+        mc_graph *g = graph_of(declared);
+        CHECK(mc_is_error(mc_formula(g, text)) && strstr(mc_error(g), "nested more than 200 deep"), "%s: %.60s", deep[i].one, mc_error(g));
+        mc_text_free(text);
+        mc_graph_free(g);
+    }
+    char *text = repeated("", "exp(", 60, "x"), *closed = repeated(text, ")", 60, "");
+    mc_graph *g = graph_of(declared);
+    CHECK(!mc_is_error(mc_formula(g, closed)), "%s", mc_error(g));
+    mc_text_free(text);
+    mc_text_free(closed);
+    mc_graph_free(g);
+}
+
+TEST(long_formulas_are_fine)
+{
+    mc_graph *g = graph_of(declared);
+    char *sum = repeated("s", " + s", 20000, ""), *list = repeated("[", "s, ", 20000, "s]"), *numbers = repeated("[", "7, ", 20000, "7]");
+    char *statements = repeated("", "q = s * 2; ", 5000, "q"), *members = repeated("x", ".T", 1000, "");
+    CHECK(!mc_is_error(mc_formula(g, sum)), "%.80s", mc_error(g));
+    mc_node *l = mc_formula(g, list), *n = mc_formula(g, numbers);
+    CHECK(!mc_is_error(l) && mc_node_dims(l)[0] == 20001 && mc_node_ninputs(l) == 20001, "%.80s", mc_error(g));
+    CHECK(!mc_is_error(n) && mc_node_dims(n)[0] == 20001 && mc_node_value(n), "%.80s", mc_error(g));
+    CHECK(!mc_is_error(mc_formula(g, statements)) && !mc_is_error(mc_formula(g, members)), "%.80s", mc_error(g));
+    char *back = mc_node_text(n); /* as bytes */
+    CHECK(strncmp(back, "array(int64, [20001], \"0700000000000000", 38) == 0 && mc_formula(g, back) == n, "%.60s", back);
+    mc_text_free(back);
+    mc_text_free(sum);
+    mc_text_free(list);
+    mc_text_free(numbers);
+    mc_text_free(statements);
+    mc_text_free(members);
+    mc_graph_free(g);
+}
+
+/* ---- any graph ---- */
+
+enum { POOL = 40 };
+struct pool { mc_graph *g; mc_node *node[POOL]; int n; };
+
+static int below(int n)
+{
+    return (int)(test_random() % (uint64_t)n);
+}
+
+static void random_attr(enum mc_attr_kind kind, struct mc_attr *a, int64_t *ints)
+{
+    *a = (struct mc_attr){ .kind = kind, .ints = ints, .n = 1 };
+    ints[0] = below(4) - 1;
+    if (kind == ATTR_BOOL) {
+        ints[0] = below(2);
+    } else if (kind == ATTR_DTYPE) {
+        ints[0] = below(MC_NDTYPE);
+    } else if (kind == ATTR_REAL) {
+        a->n = 0;
+        a->real = test_uniform(-2, 2);
+    } else if (kind == ATTR_INTS || kind == ATTR_AXES) {
+        a->n = below(3);
+        for (int i = 0; i < a->n; i++) {
+            ints[i] = (i + below(2)) % 3;
+        }
+    }
+}
+
+/* Any op that is in the manual, on anything there is: what does not fit is not added. */
+static void grow(struct pool *p)
+{
+    const struct mc_op *op = mc_op_at(below(mc_op_count()));
+    mc_node *in[4] = { 0 };
+    struct mc_attr attr[16] = { 0 };
+    int64_t ints[16][8];
+    int nin = op->sig->variadic ? 1 + below(3) : op->sig->ntensor, k = 0;
+    if (op->flags & (OP_HIDDEN | OP_LEAF | OP_RANDOM | OP_IMPURE) || nin > 4 || nin == 0 || p->n == POOL) {
+        return;
+    }
+    for (int i = 0; i < nin; i++) {
+        in[i] = p->node[below(p->n)];
+    }
+    for (int i = 0; i < op->sig->nparam; i++) {
+        const struct mc_param *q = &op->sig->param[i];
+        if (q->kind > ATTR_TENSORS) {
+            attr[k] = q->dflt;
+            if (!q->optional || below(2)) {
+                random_attr(q->kind == ATTR_TEXT ? ATTR_INT : q->kind, &attr[k], ints[k]);
+                attr[k] = q->kind == ATTR_TEXT ? q->dflt : attr[k];
+            }
+            k++;
+        }
+    }
+    mc_node *y = mc_apply(p->g, op, nin, in, attr);
+    if (mc_is_error(y)) {
+        mc_graph_clear_error(p->g);
+        return;
+    }
+    for (int i = 0; i < y->nout && p->n < POOL; i++) {
+        p->node[p->n++] = mc_item(y, i);
+    }
+}
+
+static mc_array *value_for(const mc_node *x)
+{
+    int64_t dims[MC_MAX_RANK];
+    for (int i = 0; i < x->type.rank; i++) {
+        dims[i] = x->type.dims[i] >= 0 ? x->type.dims[i] : i == 0 ? 2 : 3;
+    }
+    mc_array *a = mc_array_new(x->type.dtype, x->type.rank, dims);
+    for (int64_t i = 0; i < mc_array_size(a); i++) {
+        char *to = a->data + i * mc_dtypes[a->dtype].size;
+        mc_is_float(a->dtype) ? mc_store_f64(a->dtype, to, test_uniform(.2, .9)) : mc_store_i64(a->dtype, to, below(2));
+    }
+    return a;
+}
+
+static const char *const leaves[] = { "x", "y", "u", "s", "k", "j", "b", "t" };
+enum { NLEAVES = (int)NELEM(leaves) };
+
+/* Printed, read by a new graph, printed again: the same text; and both compute the same bits. */
+static void round_trip(mc_graph *g, int n, mc_node **out)
+{
+    mc_node *from[NLEAVES], *to[NLEAVES], *again[4];
+    mc_array *value[NLEAVES], *a[4] = { 0 }, *b[4] = { 0 };
+    mc_graph *h = mc_graph_new();
+    char *text = mc_graph_text(g, n, out), name[8];
+    mc_formula(h, text);
+    if (!CHECK(mc_graph_status(h) == MC_OK, "%s\n%s", mc_error(h), text)) {
+        mc_text_free(text);
+        mc_graph_free(h);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "out%d", i);
+        again[i] = out[i]->nin ? mc_var(h, name) : NULL;
+    }
+    for (int i = 0; i < NLEAVES; i++) {
+        from[i] = mc_var(g, leaves[i]);
+        to[i] = mc_dict_get(&h->names, leaves[i]);
+        value[i] = value_for(from[i]);
+        to[i] = to[i] ? to[i] : mc_input_sized(h, leaves[i], from[i]->type.dtype, from[i]->type.rank, from[i]->type.dims);
+    }
+    char *second = mc_graph_text(h, n, again);
+    CHECK(second && strcmp(text, second) == 0, "printed again it is another:\n%s--\n%s", text, second ? second : "");
+    mc_status sa = mc_eval(NLEAVES, from, value, n, out, a), sb = mc_eval(NLEAVES, to, value, n, again, b);
+    CHECK((sa == MC_OK) == (sb == MC_OK), "one ends with %d, the other with %d: %s\n%s", (int)sa, (int)sb, mc_last_error(), text);
+    for (int i = 0; i < n; i++) {
+        CHECK(sa != MC_OK || mc_array_same_bits(a[i], b[i]), "result %d differs of\n%s", i, text);
+        mc_array_unref(&a[i]);
+        mc_array_unref(&b[i]);
+    }
+    for (int i = 0; i < NLEAVES; i++) {
+        mc_array_unref(&value[i]);
+    }
+    mc_text_free(text);
+    mc_text_free(second);
+    mc_graph_free(h);
+}
+
+static void random_graph(void)
+{
+    struct pool p = { .g = graph_of(declared) };
+    mc_node *out[4];
+    char name[8];
+    int n = 0;
+    for (int i = 0; i < NLEAVES; i++) {
+        p.node[p.n++] = mc_var(p.g, leaves[i]);
+    }
+    p.node[p.n++] = mc_number(p.g, MC_FLOAT32, test_uniform(-3, 3));
+    p.node[p.n++] = mc_formula(p.g, "[2, 3]");
+    int start = p.n;
+    for (int i = 0; i < 60; i++) {
+        grow(&p);
+    }
+    for (int i = 0; i < 4 && p.n > start; i++) {
+        mc_node *x = p.node[start + below(p.n - start)];
+        bool fresh = x->nin > 0 && !x->name && x->op != &mc_op_item;
+        if (fresh) {
+            snprintf(name, sizeof name, "out%d", n);
+            out[n++] = mc_name(x, name);
+        }
+    }
+    CHECK(mc_graph_status(p.g) == MC_OK, "%s", mc_error(p.g));
+    if (n) {
+        round_trip(p.g, n, out);
+    }
+    mc_graph_free(p.g);
+}
+
+TEST(random_graphs_read_back)
+{
+    for (int i = 0; i < 300; i++) {
+        random_graph();
+    }
+}
+
+TEST_FULL(many_random_graphs_read_back)
+{
+    for (int i = 0; i < 10000; i++) {
+        random_graph();
+    }
+}
+
+/* ---- lists in specs ---- */
+
+TEST(lists_of_named_values)
+{
+    struct mc_named *v;
+    int n;
+    mc_graph *g = graph_of(declared);
+    CHECK(mc_parse_list(g, "x, lr=0.1, borrow(s + 1), total = sum(x)", false, &v, &n) == MC_OK && n == 4, "%s", mc_error(g));
+    CHECK(strcmp(v[0].name, "x") == 0 && v[0].node == mc_var(g, "x") && !v[0].has_default, "x");
+    CHECK(strcmp(v[1].name, "lr") == 0 && v[1].has_default && v[1].dflt == 0.1, "lr");
+    CHECK(!v[2].name && v[2].borrow && v[3].node == mc_formula(g, "sum(x)") && strcmp(v[3].name, "total") == 0, "total");
+    mc_named_free(v, n);
+    CHECK(mc_parse_list(g, "W = W - 0.1 * W; s = 3\n", true, &v, &n) == MC_OK && n == 2 && strcmp(v[1].name, "s") == 0, "%s", mc_error(g));
+    mc_named_free(v, n);
+    CHECK(mc_parse_list(g, "", false, &v, &n) == MC_OK && n == 0, "%s", mc_error(g));
+    mc_named_free(v, n);
+    CHECK(mc_parse_list(g, "W + 1", true, &v, &n) < 0 && n == 0 && strstr(mc_error(g), "expected 'name = value'"), "%s", mc_error(g));
+    mc_graph_clear_error(g);
+    CHECK(mc_parse_list(g, "x y", false, &v, &n) < 0 && !v && strstr(mc_error(g), "expected ',' or ';', not 'y'"), "%s", mc_error(g));
+    mc_graph_free(g);
+}

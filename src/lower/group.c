@@ -98,11 +98,22 @@ static bool waits(const struct fuse *f, int a, int b)
 }
 
 
+/* Does n, an element, read a row value of g? */
+static bool reads_row(const struct fuse *f, const struct group *g, const mc_node *n)
+{
+    for (int i = 0; i < n->nin; i++) {
+        int h = f->of[n->in[i]->id];
+        if (h >= 0 && &f->group.at[root(f, h)] == g && mc_varies(&n->in[i]->type) != g->varies) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Can node n join group g?  in: n's operand that lives in g. */
 static bool joins(const struct fuse *f, const struct group *g, const mc_node *n, const mc_node *in)
 {
     unsigned v = mc_varies(&n->type), r = reduces(n), from = mc_varies(&in->type);
-    (void)f;
     if (!g->fusible || g->nnode >= MOST_NODES || g->nsource + n->nin > MOST_SOURCES) {
         return false;
     }
@@ -118,7 +129,7 @@ static bool joins(const struct fuse *f, const struct group *g, const mc_node *n,
     if (g->reduced) {
         unsigned kept = g->varies & ~g->reduced;
         if (kept == 0) {
-            return v == 0 || (v == g->varies && from == g->varies); /* a fold's rows are scalars; no second walk */
+            return v == 0 || (v == g->varies && !reads_row(f, g, n)); /* a fold's rows are scalars; no second walk */
         }
         return v == g->varies || v == kept || v == 0;
     }
@@ -198,6 +209,22 @@ static mc_status merge(struct fuse *f, int a, int b)
     return MC_OK;
 }
 
+/* b's work goes into its only reader a: nothing else waits for b, so no cycle can come of it. */
+static mc_status merge_into(struct fuse *f, int a, int b)
+{
+    unsigned varies = f->group.at[a].varies, reduced = f->group.at[a].reduced;
+    TRY(merge(f, a, b));
+    f->group.at[a].varies = varies;
+    f->group.at[a].reduced = reduced;
+    if ((size_t)a / 64 < f->group.at[a].depends.n) { /* it does not wait for itself */
+        f->group.at[a].depends.at[a / 64] &= ~(UINT64_C(1) << (a % 64));
+    }
+    if ((size_t)b / 64 < f->group.at[a].depends.n) {
+        f->group.at[a].depends.at[b / 64] &= ~(UINT64_C(1) << (b % 64));
+    }
+    return MC_OK;
+}
+
 /* After a merge row values of one side could be elements the other side walks twice; the spaces agree, so
  * what remains is that a fold has no second walk. */
 static bool merge_keeps_fold(const struct fuse *f, int a, int b)
@@ -239,6 +266,69 @@ static mc_status place(struct fuse *f, const mc_node *n, bool fuse)
     return wait_for_inputs(f, home, n);
 }
 
+/* ---- small work goes along with its only reader ---- */
+
+enum { CHEAP = 4 };
+
+/* By group: the one group that reads it, -1 none yet, -2 several or the world outside. */
+static void find_readers(const struct fuse *f, mc_node *const *list, size_t count, int n, mc_node *const *out, int *reader)
+{
+    for (size_t i = 0; i < f->group.n; i++) {
+        reader[i] = -1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int to = f->of[list[i]->id];
+        for (int k = 0; to >= 0 && k < list[i]->nin; k++) {
+            int from = f->of[list[i]->in[k]->id];
+            from = from < 0 ? from : root(f, from);
+            if (from >= 0 && from != root(f, to)) {
+                reader[from] = reader[from] == -1 || reader[from] == root(f, to) ? root(f, to) : -2;
+            }
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        int from = f->of[out[i]->id];
+        if (from >= 0) {
+            reader[root(f, from)] = -2;
+        }
+    }
+}
+
+/* A few cheap operations over a part of the reader's space cost less than memory and a kernel of their own:
+ * row values of a row kernel, or values computed again for each element. */
+static bool goes_along(const struct group *a, const struct group *b, bool costly)
+{
+    bool rows = b->reduced && !(a->varies & b->reduced);
+    return a->fusible && b->fusible && !a->reduced && a->rank == b->rank && (a->varies & ~b->varies) == 0 && b->varies &&
+           (rows || (a->nnode <= CHEAP && !costly)) && a->nnode + b->nnode <= MOST_NODES && a->nsource + b->nsource <= MOST_SOURCES;
+}
+
+static mc_status absorb(struct fuse *f, mc_node *const *list, size_t count, int n, mc_node *const *out)
+{
+    int *reader = mc_alloc((f->group.n + 1) * sizeof *reader, "lower");
+    bool *costly = mc_calloc(f->group.n + 1, sizeof *costly, "lower");
+    mc_status s = reader && costly ? MC_OK : MC_EMEMORY;
+    for (size_t i = 0; i < count && s == MC_OK; i++) {
+        int h = f->of[list[i]->id];
+        if (h >= 0 && (list[i]->op->flags & OP_COSTLY || is_op(list[i], "true_div") || is_op(list[i], "alloc"))) {
+            costly[root(f, h)] = true;
+        }
+    }
+    if (s == MC_OK) {
+        find_readers(f, list, count, n, out, reader);
+    }
+    for (size_t i = f->group.n; i-- > 0 && s == MC_OK;) {
+        int to = reader[i] < 0 ? -1 : root(f, reader[i]);
+        if (to >= 0 && f->group.at[i].into < 0 && to != (int)i && goes_along(&f->group.at[i], &f->group.at[to], costly[i]) &&
+            !(f->group.at[to].reduced && !(f->group.at[to].varies & ~f->group.at[to].reduced) && f->group.at[i].varies)) {
+            s = merge_into(f, to, (int)i);
+        }
+    }
+    mc_free(reader);
+    mc_free(costly);
+    return s;
+}
+
 mc_status mc_group(mc_graph *g, int n, mc_node *const *out, bool fuse, struct mc_groups *groups)
 {
     struct fuse f = { 0 };
@@ -254,6 +344,9 @@ mc_status mc_group(mc_graph *g, int n, mc_node *const *out, bool fuse, struct mc
         if (!(list[i]->op->flags & OP_LEAF)) {
             s = place(&f, list[i], fuse);
         }
+    }
+    if (s == MC_OK && fuse) {
+        s = absorb(&f, list, count, n, out);
     }
     *groups = (struct mc_groups){ .of = f.of, .n = (int)f.group.n, .list = list, .count = count };
     groups->reduced = mc_calloc(f.group.n + 1, sizeof *groups->reduced, "lower");

@@ -113,6 +113,7 @@ static const struct { const char *formula, *text; } prints[] = {
     { " ( x\n + y ) ", "x + y" },
     { "x + \\\n y", "x + y" },
     { "sum(x,\n  axis=0,\n)", "sum(x, axis=0)" },
+    { "c = 2f32; d = s * c; c = 3f32; d", "s * 2.0f32" },
     { "grad(s * s, s)", "1.0f32 * s + 1.0f32 * s" },
 };
 
@@ -178,6 +179,9 @@ static const struct { const char *formula; mc_status status; const char *says; i
     { "sum(x, keepdims=2)", MC_ESYNTAX, "sum: keepdims must be True or False", 16 },
     { "cast(x, flot32)", MC_ESYNTAX, "there is no variable 'flot32'; did you mean 'float32'?", 8 },
     { "cast(x, 7)", MC_ESYNTAX, "cast: dtype must be a dtype", 8 },
+    { "x + information", MC_ESYNTAX, "there is no variable 'information'", 4 },
+    { "pi = 3", MC_EARG, "'pi' is a word of the text form, not a name", 0 },
+    { "input float32 float32", MC_EARG, "input: 'float32' is a dtype, not a name", 6 },
     { "weight + 1", MC_ESYNTAX, "there is no variable 'weight'", 0 },
     { "x = 3", MC_EARG, "'x' is an input and cannot be assigned; use another name, or an update", 0 },
     { "W = x", MC_EARG, "'W' is a shared variable and cannot be assigned; use another name, or an update", 0 },
@@ -387,7 +391,7 @@ static void round_trip(mc_graph *g, int n, mc_node **out)
     mc_node *from[NLEAVES], *to[NLEAVES], *again[4];
     mc_array *value[NLEAVES], *a[4] = { 0 }, *b[4] = { 0 };
     mc_graph *h = mc_graph_new();
-    char *text = mc_graph_text(g, n, out), name[8];
+    char *text = mc_graph_text(g, n, out), name[16];
     mc_formula(h, text);
     if (!CHECK(mc_graph_status(h) == MC_OK, "%s\n%s", mc_error(h), text)) {
         mc_text_free(text);
@@ -425,7 +429,7 @@ static void random_graph(void)
 {
     struct pool p = { .g = graph_of(declared) };
     mc_node *out[4];
-    char name[8];
+    char name[16];
     int n = 0;
     for (int i = 0; i < NLEAVES; i++) {
         p.node[p.n++] = mc_var(p.g, leaves[i]);

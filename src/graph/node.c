@@ -333,17 +333,27 @@ static bool valid_sizes(mc_graph *g, const char *what, const char *name, mc_dtyp
     return true;
 }
 
-static bool valid_name(const char *s)
+/* What is wrong with s as a name; NULL: nothing.  Words of the text form would shadow what is printed. */
+static const char *name_fault(const char *s)
 {
-    if (!s || !((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || *s == '_')) {
-        return false;
+    static const char *const words[] = { "True", "False", "None", "newaxis", "inf", "nan", "pi", "and", "or", "not", "input",
+                                         "shared", "borrow", "floatX" };
+    mc_dtype d;
+    if (!s || !*s || strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") != strlen(s) ||
+        (*s >= '0' && *s <= '9')) {
+        return "is not a name";
     }
-    for (; *s; s++) {
-        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || *s == '_' || (*s >= '0' && *s <= '9'))) {
-            return false;
+    for (size_t i = 0; i < NELEM(words); i++) {
+        if (strcmp(s, words[i]) == 0) {
+            return "is a word of the text form, not a name";
         }
     }
-    return true;
+    for (d = 0; d < MC_NDTYPE; d++) {
+        if (strcmp(s, mc_dtype_name(d)) == 0) {
+            return "is a dtype, not a name";
+        }
+    }
+    return NULL;
 }
 
 mc_node *mc_input_sized(mc_graph *g, const char *name, mc_dtype d, int rank, const int64_t *dims)
@@ -351,8 +361,8 @@ mc_node *mc_input_sized(mc_graph *g, const char *name, mc_dtype d, int rank, con
     if (!g) {
         return NULL;
     }
-    if (!valid_name(name)) {
-        return mc_node_fail(g, MC_EARG, "input: '%s' is not a name", name ? name : "");
+    if (name_fault(name)) {
+        return mc_node_fail(g, MC_EARG, "input: '%s' %s", name ? name : "", name_fault(name));
     }
     if (!valid_sizes(g, "input", name, d, rank, dims)) {
         return g->error;
@@ -404,8 +414,8 @@ mc_node *mc_name(mc_node *n, const char *name)
         return n;
     }
     mc_graph *g = n->graph;
-    if (!valid_name(name)) {
-        return mc_node_fail(g, MC_EARG, "'%s' is not a name", name ? name : "");
+    if (name_fault(name)) {
+        return mc_node_fail(g, MC_EARG, "'%s' %s", name ? name : "", name_fault(name));
     }
     mc_node *old = mc_dict_get(&g->names, name);
     if (old && old != n && (old->op == &mc_op_input || old->op == &mc_op_shared) && strcmp(old->name, name) == 0) {

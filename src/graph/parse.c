@@ -524,6 +524,22 @@ static void unknown_name(struct parser *p, const char *name, size_t at)
     }
 }
 
+/* inf, nan, and with a suffix: inff32 */
+static bool nonfinite(const char *name, struct val *v)
+{
+    static const struct { const char *suffix; int dtype; } rows[] = {
+        { "", -1 }, { "f16", MC_FLOAT16 }, { "bf16", MC_BFLOAT16 }, { "f32", MC_FLOAT32 }, { "f64", MC_FLOAT64 },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        if ((strncmp(name, "inf", 3) == 0 || strncmp(name, "nan", 3) == 0) && strcmp(name + 3, rows[i].suffix) == 0) {
+            v->real = name[0] == 'i' ? (double)INFINITY : (double)NAN;
+            v->dtype = rows[i].dtype;
+            return true;
+        }
+    }
+    return false;
+}
+
 static struct val name_value(struct parser *p, const struct tok *t)
 {
     struct val v = { .kind = V_NODE, .dtype = -1, .at = t->at };
@@ -553,13 +569,8 @@ static struct val name_value(struct parser *p, const struct tok *t)
     } else if (mc_dtype_parse(name, &d) >= 0 || strcmp(name, "floatX") == 0) {
         v.kind = V_TEXT;
         v.text = strcmp(name, "floatX") == 0 ? mc_dtype_name(mc_dtype_floatX()) : name;
-    } else if (strncmp(name, "inf", 3) == 0 || strncmp(name, "nan", 3) == 0) { /* inff32 has a suffix */
+    } else if (nonfinite(name, &v)) {
         v.kind = V_REAL;
-        v.real = name[0] == 'i' ? (double)INFINITY : (double)NAN;
-        v.dtype = strcmp(name + 3, "f32") == 0    ? (int)MC_FLOAT32
-                  : strcmp(name + 3, "f64") == 0  ? (int)MC_FLOAT64
-                  : strcmp(name + 3, "f16") == 0  ? (int)MC_FLOAT16
-                  : strcmp(name + 3, "bf16") == 0 ? (int)MC_BFLOAT16 : -1;
     } else if (strcmp(name, "pi") == 0) {
         v.kind = V_REAL;
         v.real = 3.14159265358979323846;

@@ -169,7 +169,8 @@ static void print(struct printer *p, const mc_node *n, int level)
         mc_str_add(p->out, "error");
         return;
     }
-    if (n->name && (n != p->top || !n->nin) && (p->depth >= 0 || !n->nin) && !p->label) {
+    bool named = n->name && mc_dict_get(&n->graph->names, n->name) == n; /* the name may have gone to another since */
+    if (named && (n != p->top || !n->nin) && (p->depth >= 0 || !n->nin) && !p->label) {
         mc_str_add(p->out, n->name); /* outside statements a name is the best description */
         return;
     }

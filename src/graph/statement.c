@@ -109,9 +109,9 @@ static mc_node *assign(struct parser *p, const struct tok *t, mc_node *n)
 {
     char *name = mc_parse_copy(p, t);
     mc_node *old = name ? mc_dict_get(&p->g->names, name) : NULL;
+    p->place.at = t->at;
     bool leaf = old && (old->op == &mc_op_input || old->op == &mc_op_shared);
     if (leaf && old != n && old->name && strcmp(old->name, name) == 0) { /* another name of an input is free */
-        p->place.at = t->at;
         return mc_node_fail(p->g, MC_EARG, "'%s' is %s and cannot be assigned; use another name, or an update", name,
                             old->op == &mc_op_input ? "an input" : "a shared variable");
     }

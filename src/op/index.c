@@ -137,7 +137,9 @@ static int fold_bounds(const struct mc_attr *spec, mc_node *const *bound, int64_
 {
     int n = 0, count;
     int64_t v;
-    memcpy(out, spec->ints, (size_t)spec->n * sizeof *out);
+    for (int i = 0; i < spec->n; i++) {
+        out[i] = spec->ints[i];
+    }
     for (int i = 0; i < spec->n; i += SPEC_N) {
         for (int k = SPEC_START_KIND; k < SPEC_N; k += 2) {
             int64_t *s = &out[i + k];

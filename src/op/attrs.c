@@ -20,7 +20,7 @@ static mc_status axes(const char *op, const struct mc_attr *a, int rank, int *ax
     unsigned seen = 0;
     *n = 0;
     for (int i = 0; i < (a->none ? rank : a->n); i++) {
-        int k;
+        int k = 0;
         TRY(mc_axis_check(op, a->none ? i : a->ints[i], rank, &k));
         if (seen & 1u << k) {
             return mc_fail(MC_EARG, "%s: axis %d is given twice", op, k);

@@ -8,7 +8,7 @@
 static const char prelude[] =
     "typedef unsigned char u8; typedef signed char i8; typedef short i16; typedef unsigned short u16;\n"
     "typedef unsigned int u32; typedef long long i64; typedef unsigned long long u64; typedef int i32;\n"
-    "#define INLINE static inline __attribute__((always_inline))\n"
+    "#define inline __inline__ __attribute__((always_inline))\n#define INLINE static inline\n"
     "INLINE float bf2f(u16 h) { union { u32 u; float f; } v; v.u = (u32)h << 16; return v.f; }\n"
     "INLINE u16 f2bf(float x) { union { u32 u; float f; } v; v.f = x;\n"
     "  u32 r = (v.u + 0x7fffu + (v.u >> 16 & 1)) >> 16; return (u16)(x != x ? (v.u >> 16 | 0x40) : r); }\n"

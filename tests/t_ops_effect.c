@@ -6,11 +6,13 @@
 
 TEST(effects_hand_on_their_input)
 {
-    static const char *const rows[] = { "consider_constant(x)", "grad_clip(x, -1, 1)", "grad_scale(x, 0.5)", "assert_(x)", "assert_(x, x == x, True, msg=\"never\")" };
+    static const char *const rows[] = { "consider_constant(x)", "grad_clip(x, -1, 1)", "grad_scale(x, 0.5)",
+                                        "assert_(x)", "assert_(x, x == x, True, msg=\"never\")" };
     int64_t dims[3] = { 2, 3, 2 }, none[2] = { 0, 3 };
     for (size_t k = 0; k < NELEM(rows); k++) {
         for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
-            mc_array *x = sample(d, 3, dims, 0, 5), *y = run1(rows[k], x, 2), *e = sample(d, 2, none, 0, 1), *z = run1(rows[k], e, 0);
+            mc_array *x = sample(d, 3, dims, 0, 5), *y = run1(rows[k], x, 2), *e = sample(d, 2, none, 0, 1),
+                     *z = run1(rows[k], e, 0);
             CHECK(y && mc_array_same_bits(x, y), "%s of %s: %s", rows[k], mc_dtype_name(d), mc_last_error());
             CHECK(z && mc_dims_equal(z->rank, z->dims, 2, none), "%s of nothing: %s", rows[k], mc_last_error());
             mc_array_unref(&x);
@@ -36,8 +38,8 @@ TEST(effects_on_gradients)
         for (size_t k = 0; k < NELEM(rows); k++) {
             mc_array *y = run1(rows[k].text, x, 0);
             for (int64_t i = 0; i < 3; i++) {
-                CHECK(y && y->dtype == d && mc_array_get(y, &i) == rows[k].want[i], "%s[%lld] is %g: %s", rows[k].text, (long long)i,
-                      y ? mc_array_get(y, &i) : 0., mc_last_error());
+                CHECK(y && y->dtype == d && mc_array_get(y, &i) == rows[k].want[i], "%s[%lld] is %g: %s",
+                      rows[k].text, (long long)i, y ? mc_array_get(y, &i) : 0., mc_last_error());
             }
             mc_array_unref(&y);
         }
@@ -59,7 +61,8 @@ TEST(assertions_that_do_not_hold)
     mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(4), ((float[]){ 1, 2, 3, 0 }));
     for (size_t k = 0; k < NELEM(rows); k++) {
         mc_array *y = run1(rows[k].text, x, 0);
-        CHECK(!y && mc_last_status() == MC_ECHECK && strstr(mc_last_error(), rows[k].says), "%s says '%s'", rows[k].text, mc_last_error());
+        CHECK(!y && mc_last_status() == MC_ECHECK && strstr(mc_last_error(), rows[k].says), "%s says '%s'",
+              rows[k].text, mc_last_error());
         mc_array_unref(&y);
     }
     mc_array_unref(&x);
@@ -87,7 +90,8 @@ TEST(print_writes_a_line)
     fflush(stdout);
     dup2(out, STDOUT_FILENO);
     CHECK(y && mc_array_get(y, NULL) == 2 && dx && mc_array_get(dx, NULL) == 2, "%s", mc_last_error());
-    CHECK(pread(fd, text, sizeof text - 1, 0) > 0 && strcmp(text, "x is [1. 2. 3.]\n[2. 3. 4.]\n[1. 2. 3.]\n") == 0, "printed '%s'", text);
+    CHECK(pread(fd, text, sizeof text - 1, 0) > 0 && strcmp(text, "x is [1. 2. 3.]\n[2. 3. 4.]\n[1. 2. 3.]\n") == 0,
+          "printed '%s'", text);
     close(fd);
     close(out);
     unlink(path);

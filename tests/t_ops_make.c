@@ -15,7 +15,8 @@ TEST(alloc_repeats)
     for (size_t k = 0; k < NELEM(rows); k++) {
         for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
             mc_array *x = sample(d, rows[k].rank, rows[k].dims, 0, 1), *y = run1(rows[k].text, x, 7);
-            if (!CHECK(y && y->dtype == d && mc_dims_equal(y->rank, y->dims, 3, rows[k].shape), "%s: %s", rows[k].text, mc_last_error())) {
+            if (!CHECK(y && y->dtype == d && mc_dims_equal(y->rank, y->dims, 3, rows[k].shape), "%s: %s",
+                       rows[k].text, mc_last_error())) {
                 mc_array_unref(&x);
                 continue;
             }
@@ -24,7 +25,8 @@ TEST(alloc_repeats)
                 for (int a = 0; a < x->rank; a++) {
                     from[a] = x->dims[a] == 1 ? 0 : at[3 - x->rank + a];
                 }
-                CHECK(mc_array_get(y, at) == mc_array_get(x, from), "%s of %s, element %lld", rows[k].text, mc_dtype_name(d), (long long)i);
+                CHECK(mc_array_get(y, at) == mc_array_get(x, from), "%s of %s, element %lld", rows[k].text,
+                      mc_dtype_name(d), (long long)i);
                 for (int a = 3; a-- > 0 && ++at[a] == y->dims[a];) {
                     at[a] = 0;
                 }
@@ -47,7 +49,8 @@ TEST(alloc_of_one_number_is_a_vector)
 TEST(alloc_wants_a_promise)
 {
     mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(1, 3));
-    mc_array *y = run1("alloc(x, [4, 3])", x, 0), *z = run1("alloc(x, [4, 3])", x, 1), *same = run1("alloc(x, [1, 3])", x, 0);
+    mc_array *y = run1("alloc(x, [4, 3])", x, 0), *z = run1("alloc(x, [4, 3])", x, 1),
+             *same = run1("alloc(x, [1, 3])", x, 0);
     CHECK(!y && z && same, "an unknown size of 1 was repeated, or a promised one was not");
     y = run1("alloc(x, [4, 3])", x, 2);
     CHECK(!y && strstr(mc_last_error(), "declare a size of 1"), "says '%s'", mc_last_error());
@@ -67,7 +70,8 @@ TEST(alloc_gradients)
     for (size_t k = 0; k < NELEM(rows); k++) {
         mc_array *x = sample(MC_FLOAT64, rows[k].rank, rows[k].dims, .5, 1.5);
         double worst = 0;
-        CHECK(check_grad(rows[k].text, x, rows[k].sized, &worst) == MC_OK, "%s: %g: %s", rows[k].text, worst, mc_last_error());
+        CHECK(check_grad(rows[k].text, x, rows[k].sized, &worst) == MC_OK, "%s: %g: %s", rows[k].text, worst,
+              mc_last_error());
         mc_array_unref(&x);
     }
 }
@@ -103,10 +107,12 @@ TEST(arange_counts)
     for (size_t k = 0; k < NELEM(rows); k++) {
         mc_array *y = run1(rows[k].text, x, 0);
         int64_t n = stepped(rows[k].start, rows[k].stop, rows[k].step);
-        if (CHECK(y && y->rank == 1 && y->dtype == rows[k].d && y->dims[0] == n, "%s: %s, %lld elements, not %lld: %s", rows[k].text,
-                  y ? mc_dtype_name(y->dtype) : "", y ? (long long)y->dims[0] : -1, (long long)n, mc_last_error())) {
+        if (CHECK(y && y->rank == 1 && y->dtype == rows[k].d && y->dims[0] == n,
+                  "%s: %s, %lld elements, not %lld: %s", rows[k].text, y ? mc_dtype_name(y->dtype) : "",
+                  y ? (long long)y->dims[0] : -1, (long long)n, mc_last_error())) {
             for (int64_t i = 0; i < n; i++) {
-                CHECK(mc_array_get(y, &i) == rows[k].start + (double)i * rows[k].step, "%s[%lld] is %g", rows[k].text, (long long)i, mc_array_get(y, &i));
+                CHECK(mc_array_get(y, &i) == rows[k].start + (double)i * rows[k].step, "%s[%lld] is %g", rows[k].text,
+                      (long long)i, mc_array_get(y, &i));
             }
         }
         mc_array_unref(&y);
@@ -141,7 +147,8 @@ TEST(sizes_known_while_building)
     mc_input(g, "n", MC_INT64, 0);
     for (size_t k = 0; k < NELEM(rows); k++) {
         mc_node *n = mc_formula(g, rows[k].text);
-        CHECK(!mc_is_error(n) && mc_dims_equal(n->type.rank, n->type.dims, rows[k].rank, rows[k].dims), "%s: %s", rows[k].text, mc_error(g));
+        CHECK(!mc_is_error(n) && mc_dims_equal(n->type.rank, n->type.dims, rows[k].rank, rows[k].dims), "%s: %s",
+              rows[k].text, mc_error(g));
     }
     mc_graph_free(g);
 }
@@ -158,10 +165,12 @@ TEST(symbolic_sizes_come_true)
             mc_graph *g = mc_graph_new();
             mc_node *n = mc_input(g, "n", MC_INT64, 0), *out[2] = { mc_formula(g, rows[k]), NULL };
             out[1] = mc_is_error(out[0]) ? NULL : out[0]->op->size(out[0], 0, 0);
-            if (CHECK(out[1] && !mc_is_error(out[1]) && out[1]->type.dtype == MC_INT64, "%s: %s", rows[k], mc_error(g))) {
+            if (CHECK(out[1] && !mc_is_error(out[1]) && out[1]->type.dtype == MC_INT64, "%s: %s", rows[k],
+                      mc_error(g))) {
                 mc_array *at = mc_array_from(MC_INT64, MC_NOSHAPE, &v), *y[2] = { NULL };
                 mc_status s = mc_eval(1, &n, &at, 2, out, y);
-                CHECK(s == MC_OK && y[0]->dims[0] == mc_load_i64(MC_INT64, y[1]->data), "%s for n = %lld: %s", rows[k], (long long)v, mc_last_error());
+                CHECK(s == MC_OK && y[0]->dims[0] == mc_load_i64(MC_INT64, y[1]->data), "%s for n = %lld: %s",
+                      rows[k], (long long)v, mc_last_error());
                 mc_array_unref(&y[0]);
                 mc_array_unref(&y[1]);
                 mc_array_unref(&at);

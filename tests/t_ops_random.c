@@ -52,7 +52,8 @@ TEST(philox_gives_the_published_words)
     for (size_t k = 0; k < NELEM(rows); k++) {
         uint32_t out[4];
         mc_philox(rows[k].key, rows[k].counter, out);
-        CHECK(memcmp(out, rows[k].words, sizeof out) == 0, "row %zu: %08x %08x %08x %08x", k, out[0], out[1], out[2], out[3]);
+        CHECK(memcmp(out, rows[k].words, sizeof out) == 0, "row %zu: %08x %08x %08x %08x", k, out[0], out[1], out[2],
+              out[3]);
     }
 }
 
@@ -79,12 +80,14 @@ TEST(uniforms_follow_their_definition)
             for (int64_t n = 0; n < 12; n++) {
                 char text[96];
                 uint64_t seed = test_random();
-                snprintf(text, sizeof text, "uniform(rng, [%lld], dtype=%s, stream=%d)", (long long)n, mc_dtype_name(d), (int)k);
+                snprintf(text, sizeof text, "uniform(rng, [%lld], dtype=%s, stream=%d)", (long long)n,
+                         mc_dtype_name(d), (int)k);
                 mc_array *y = drawn_at(text, seed, steps[k]);
                 REQUIRE(y && y->dtype == d && y->rank == 1 && y->dims[0] == n, "%s: %s", text, mc_last_error());
                 for (int64_t i = 0; i < n; i++) {
                     double want = uniform_by_hand(d, seed, steps[k], (int64_t)k, (uint64_t)i);
-                    CHECK(at(y, i) == want && want >= 0 && want < 1, "%s[%lld] is %.17g, not %.17g", text, (long long)i, at(y, i), want);
+                    CHECK(at(y, i) == want && want >= 0 && want < 1, "%s[%lld] is %.17g, not %.17g", text,
+                          (long long)i, at(y, i), want);
                 }
                 mc_array_unref(&y);
             }
@@ -94,7 +97,8 @@ TEST(uniforms_follow_their_definition)
 
 TEST(the_shape_does_not_change_the_numbers)
 {
-    mc_array *a = drawn("uniform(rng, [3, 5, 2], stream=4)"), *b = drawn("reshape(uniform(rng, 30, stream=4), [3, 5, 2])");
+    mc_array *a = drawn("uniform(rng, [3, 5, 2], stream=4)"),
+             *b = drawn("reshape(uniform(rng, 30, stream=4), [3, 5, 2])");
     CHECK(a && b && mc_array_same_bits(a, b), "%s", mc_last_error());
     mc_array_unref(&a);
     mc_array_unref(&b);
@@ -123,7 +127,8 @@ TEST(each_draw_has_its_own_stream)
     mc_array *next = NULL;
     mc_eval(0, NULL, NULL, 1, &g->defaults.at[0].value, &next);
     uint64_t want[2] = { 3, 1 };
-    CHECK(next && next->dtype == MC_UINT64 && memcmp(next->data, want, sizeof want) == 0, "which counts the step: %s", mc_last_error());
+    CHECK(next && next->dtype == MC_UINT64 && memcmp(next->data, want, sizeof want) == 0, "which counts the step: %s",
+          mc_last_error());
     mc_array_unref(&next);
     mc_graph_free(g);
 }
@@ -164,7 +169,8 @@ TEST(moments_of_distributions)
         double mean, var;
         if (CHECK(y && y->dtype == rows[k].d && mc_array_size(y) == 40000, "%s: %s", rows[k].text, mc_last_error())) {
             moments(y, &mean, &var);
-            CHECK(fabs(mean - rows[k].mean) < 4 * sqrt(rows[k].var / 40000), "%s: mean %g, not %g", rows[k].text, mean, rows[k].mean);
+            CHECK(fabs(mean - rows[k].mean) < 4 * sqrt(rows[k].var / 40000), "%s: mean %g, not %g", rows[k].text,
+                  mean, rows[k].mean);
             CHECK(fabs(var / rows[k].var - 1) < .04, "%s: variance %g, not %g", rows[k].text, var, rows[k].var);
         }
         mc_array_unref(&y);
@@ -175,8 +181,10 @@ TEST(moments_of_distributions)
 TEST(draws_are_independent)
 {
     enum { N = 40000 };
-    mc_array *a = drawn_at("uniform(rng, 40001, stream=0)", 9, 0), *b = drawn_at("uniform(rng, 40001, stream=0)", 9, 1);
-    mc_array *c = drawn_at("uniform(rng, 40001, stream=1)", 9, 0), *d = drawn_at("uniform(rng, 40001, stream=0)", 10, 0);
+    mc_array *a = drawn_at("uniform(rng, 40001, stream=0)", 9, 0),
+             *b = drawn_at("uniform(rng, 40001, stream=0)", 9, 1);
+    mc_array *c = drawn_at("uniform(rng, 40001, stream=1)", 9, 0),
+             *d = drawn_at("uniform(rng, 40001, stream=0)", 10, 0);
     REQUIRE(a && b && c && d, "%s", mc_last_error());
     const struct { const mc_array *other; int64_t shift; const char *name; } rows[] = {
         { a, 1, "neighbours" }, { b, 0, "steps" }, { c, 0, "streams" }, { d, 0, "seeds" } };
@@ -207,7 +215,8 @@ TEST(normals_are_box_and_muller)
         for (int64_t i = 0; i < 50; i++) {
             double u = uniform_by_hand(d, 5, 3, 6, (uint64_t)i), v = uniform_by_hand(d, 5, 3, 7, (uint64_t)i);
             double want = 1 + 2 * sqrt(-2 * log(1 - u)) * cos(6.283185307179586477 * v);
-            CHECK(fabs(at(y, i) - want) < 40 * mc_dtypes[d].eps, "%s[%lld] is %g, not %g", text, (long long)i, at(y, i), want);
+            CHECK(fabs(at(y, i) - want) < 40 * mc_dtypes[d].eps, "%s[%lld] is %g, not %g", text, (long long)i,
+                  at(y, i), want);
         }
         mc_array_unref(&y);
     }
@@ -219,7 +228,8 @@ TEST(multinomial_rows)
     static const double want[4] = { .1, 0, .6, .3 };
     for (mc_dtype d = MC_FLOAT16; d <= MC_FLOAT64; d++) {
         char text[160]; /* rows need not add up to one */
-        snprintf(text, sizeof text, "multinomial(rng, alloc(cast([0.5, 0.0, 3.0, 1.5], %s), [%d, 4]))", mc_dtype_name(d), N);
+        snprintf(text, sizeof text, "multinomial(rng, alloc(cast([0.5, 0.0, 3.0, 1.5], %s), [%d, 4]))",
+                 mc_dtype_name(d), N);
         mc_array *y = drawn(text);
         REQUIRE(y && y->dtype == MC_INT64 && y->dims[0] == N && y->dims[1] == 4, "%s: %s", text, mc_last_error());
         int64_t seen[4] = { 0 };
@@ -233,19 +243,22 @@ TEST(multinomial_rows)
         }
         for (int k = 0; k < 4; k++) {
             double p = (double)seen[k] / N;
-            CHECK(fabs(p - want[k]) <= 4 * sqrt(want[k] * (1 - want[k]) / N), "%s: column %d has %g, not %g", text, k, p, want[k]);
+            CHECK(fabs(p - want[k]) <= 4 * sqrt(want[k] * (1 - want[k]) / N), "%s: column %d has %g, not %g", text, k,
+                  p, want[k]);
         }
         mc_array_unref(&y);
     }
     mc_array *v = drawn("multinomial(rng, [0.0, 1.0, 0.0], dtype=float32)");
-    CHECK(v && v->rank == 1 && v->dtype == MC_FLOAT32 && at(v, 0) == 0 && at(v, 1) == 1 && at(v, 2) == 0, "a vector is a row: %s", mc_last_error());
+    CHECK(v && v->rank == 1 && v->dtype == MC_FLOAT32 && at(v, 0) == 0 && at(v, 1) == 1 && at(v, 2) == 0,
+          "a vector is a row: %s", mc_last_error());
     mc_array_unref(&v);
 }
 
 TEST(integers_and_permutations)
 {
     int seen[5] = { 0 };
-    mc_array *y = drawn("random_integers(rng, [20, 50], 3, 7)"), *p = drawn("permutation(rng, 100)"), *one = drawn("random_integers(rng, [9], 4, 4)");
+    mc_array *y = drawn("random_integers(rng, [20, 50], 3, 7)"), *p = drawn("permutation(rng, 100)"),
+             *one = drawn("random_integers(rng, [9], 4, 4)");
     REQUIRE(y && p && one && p->dtype == MC_INT64 && p->dims[0] == 100, "%s", mc_last_error());
     for (int64_t i = 0; i < 1000; i++) {
         int64_t v = (int64_t)at(y, i);
@@ -287,8 +300,9 @@ TEST(gradients_of_draws)
         mc_random(g, "rng", 5);
         mc_node *a = mc_input(g, "a", MC_FLOAT64, 0), *n = mc_formula(g, rows[k].text);
         mc_array *two = mc_array_scalar(MC_FLOAT64, 2), *y = NULL;
-        CHECK(!mc_is_error(n) && mc_eval(1, &a, &two, 1, &n, &y) == MC_OK && fabs(mc_array_get(y, NULL) - rows[k].want) < 1e-12, "%s is %g: %s %s",
-              rows[k].text, y ? mc_array_get(y, NULL) : (double)NAN, mc_error(g), mc_last_error());
+        CHECK(!mc_is_error(n) && mc_eval(1, &a, &two, 1, &n, &y) == MC_OK &&
+                  fabs(mc_array_get(y, NULL) - rows[k].want) < 1e-12,
+              "%s is %g: %s %s", rows[k].text, y ? mc_array_get(y, NULL) : (double)NAN, mc_error(g), mc_last_error());
         mc_array_unref(&two);
         mc_array_unref(&y);
         mc_graph_free(g);
@@ -297,7 +311,8 @@ TEST(gradients_of_draws)
     mc_random(g, "rng", 5);
     mc_input(g, "a", MC_FLOAT64, 0);
     mc_formula(g, "grad(sum(bernoulli(rng, a, [6])), a)");
-    CHECK(mc_graph_status(g) == MC_EGRAD || mc_graph_status(g) == MC_EARG, "a choice has no gradient: %s", mc_error(g));
+    CHECK(mc_graph_status(g) == MC_EGRAD || mc_graph_status(g) == MC_EARG, "a choice has no gradient: %s",
+          mc_error(g));
     mc_graph_free(g);
 }
 

@@ -22,8 +22,11 @@ static double by_hand(const char *name, const mc_array *x, const int64_t *at, un
             best = v;
             where = i;
         }
-        r = strcmp(name, "sum") == 0 ? r + v : strcmp(name, "prod") == 0 ? r * v : strcmp(name, "any") == 0 ? r != 0 || v != 0 :
-            strcmp(name, "all") == 0 ? r != 0 && v != 0 : r;
+        r = strcmp(name, "sum") == 0    ? r + v
+            : strcmp(name, "prod") == 0 ? r * v
+            : strcmp(name, "any") == 0  ? r != 0 || v != 0
+            : strcmp(name, "all") == 0  ? r != 0 && v != 0
+                                        : r;
         for (int k = x->rank; k-- > 0;) {
             if (mask >> k & 1) {
                 if (++index[k] < x->dims[k]) {
@@ -33,7 +36,9 @@ static double by_hand(const char *name, const mc_array *x, const int64_t *at, un
             }
         }
     }
-    return strncmp(name, "arg", 3) == 0 ? (double)where : strcmp(name, "max") == 0 || strcmp(name, "min") == 0 ? best : r;
+    return strncmp(name, "arg", 3) == 0                           ? (double)where
+           : strcmp(name, "max") == 0 || strcmp(name, "min") == 0 ? best
+                                                                  : r;
 }
 
 static mc_dtype expected_dtype(const char *name, mc_dtype d)
@@ -69,7 +74,8 @@ static void check_reduction(const char *name, const mc_array *x, unsigned mask, 
     if (!CHECK(y != NULL, "%s of %s: %s", text, mc_dtype_name(x->dtype), mc_last_error())) {
         return;
     }
-    CHECK(y->dtype == expected_dtype(name, x->dtype), "%s of %s is %s", text, mc_dtype_name(x->dtype), mc_dtype_name(y->dtype));
+    CHECK(y->dtype == expected_dtype(name, x->dtype), "%s of %s is %s", text, mc_dtype_name(x->dtype),
+          mc_dtype_name(y->dtype));
     int64_t at[MC_MAX_RANK] = { 0 }, in_y[MC_MAX_RANK] = { 0 }, total = 1;
     int rank = 0;
     for (int i = 0; i < x->rank; i++) {
@@ -88,7 +94,8 @@ static void check_reduction(const char *name, const mc_array *x, unsigned mask, 
             }
         }
         double want = by_hand(name, x, at, mask), have = mc_array_get(y, in_y), eps = mc_dtypes[y->dtype].eps * 4;
-        bool same = fabs(have - want) <= eps * (1 + fabs(want)) || (isnan(have) && isnan(want)) || (isinf(have) && have * want > 0 && isinf(want));
+        bool same = fabs(have - want) <= eps * (1 + fabs(want)) || (isnan(have) && isnan(want)) ||
+                    (isinf(have) && have * want > 0 && isinf(want));
         CHECK(same, "%s of %s: element %lld is %g, not %g", text, mc_dtype_name(x->dtype), (long long)i, have, want);
         for (int k = x->rank; k-- > 0;) {
             if (!(mask >> k & 1)) {
@@ -104,7 +111,10 @@ static void check_reduction(const char *name, const mc_array *x, unsigned mask, 
 
 TEST(reductions_of_every_dtype_and_axes)
 {
-    static const struct { int rank; int64_t dims[4]; } shapes[] = { { 0, { 0 } }, { 1, { 5 } }, { 2, { 3, 4 } }, { 3, { 2, 3, 4 } }, { 3, { 2, 1, 3 } } };
+    static const struct {
+        int rank;
+        int64_t dims[4];
+    } shapes[] = { { 0, { 0 } }, { 1, { 5 } }, { 2, { 3, 4 } }, { 3, { 2, 3, 4 } }, { 3, { 2, 1, 3 } } };
     for (size_t k = 0; k < NELEM(names); k++) {
         for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
             for (size_t s = 0; s < NELEM(shapes); s++) {
@@ -175,8 +185,8 @@ TEST(extremes_of_the_widest_integers)
     };
     for (size_t k = 0; k < NELEM(rows); k++) {
         mc_array *a = run1(rows[k].text, x, 1), *b = run1(rows[k].text, z, 1);
-        CHECK(a && b && mc_load_i64(a->dtype, a->data) == rows[k].u && mc_load_i64(b->dtype, b->data) == rows[k].s, "%s: %s", rows[k].text,
-              mc_last_error());
+        CHECK(a && b && mc_load_i64(a->dtype, a->data) == rows[k].u && mc_load_i64(b->dtype, b->data) == rows[k].s,
+              "%s: %s", rows[k].text, mc_last_error());
         mc_array_unref(&a);
         mc_array_unref(&b);
     }
@@ -202,8 +212,9 @@ TEST(sums_accumulate_in_more_than_they_hold)
             mc_array_set(x, &i, 0.1);
         }
         mc_array *y = run1(rows[k].text, x, 0);
-        CHECK(y && fabs(mc_array_get(y, NULL) - rows[k].want) <= rows[k].tol, "%s of %s is %.9g, not %.9g: %s", rows[k].text,
-              mc_dtype_name(rows[k].d), y ? mc_array_get(y, NULL) : (double)NAN, rows[k].want, mc_last_error());
+        CHECK(y && fabs(mc_array_get(y, NULL) - rows[k].want) <= rows[k].tol, "%s of %s is %.9g, not %.9g: %s",
+              rows[k].text, mc_dtype_name(rows[k].d), y ? mc_array_get(y, NULL) : (double)NAN, rows[k].want,
+              mc_last_error());
         mc_array_unref(&y);
         mc_array_unref(&x);
     }
@@ -212,7 +223,8 @@ TEST(sums_accumulate_in_more_than_they_hold)
         mc_array_set(small, &i, i ? 1e-3 : 1e8);
     }
     mc_array *wide = run1("sum(x)", small, 0), *narrow = run1("sum(x, acc_dtype=float32)", small, 0);
-    CHECK(wide && narrow && mc_array_get(wide, NULL) > 100000050 && mc_array_get(narrow, NULL) < mc_array_get(wide, NULL),
+    CHECK(wide && narrow && mc_array_get(wide, NULL) > 100000050 &&
+              mc_array_get(narrow, NULL) < mc_array_get(wide, NULL),
           "accumulators: %s", mc_last_error());
     mc_array_unref(&wide);
     mc_array_unref(&narrow);
@@ -229,7 +241,8 @@ static void check_running(const char *name, const mc_array *x, int axis)
         mc_array_unref(&y);
         return;
     }
-    CHECK(y->dtype == expected_dtype("sum", x->dtype), "%s of %s is %s", text, mc_dtype_name(x->dtype), mc_dtype_name(y->dtype));
+    CHECK(y->dtype == expected_dtype("sum", x->dtype), "%s of %s is %s", text, mc_dtype_name(x->dtype),
+          mc_dtype_name(y->dtype));
     int64_t at[MC_MAX_RANK] = { 0 };
     for (int64_t i = 0, n = mc_array_size(x); i < n; i++) {
         int64_t index[MC_MAX_RANK];
@@ -239,7 +252,8 @@ static void check_running(const char *name, const mc_array *x, int axis)
             r = prod ? r * mc_array_get(x, index) : r + mc_array_get(x, index);
         }
         double have = mc_array_get(y, at), eps = mc_dtypes[y->dtype].eps * 4;
-        CHECK(fabs(have - r) <= eps * (1 + fabs(r)), "%s of %s: element %lld is %g, not %g", text, mc_dtype_name(x->dtype), (long long)i, have, r);
+        CHECK(fabs(have - r) <= eps * (1 + fabs(r)), "%s of %s: element %lld is %g, not %g", text,
+              mc_dtype_name(x->dtype), (long long)i, have, r);
         for (int k = x->rank; k-- > 0 && ++at[k] == x->dims[k];) {
             at[k] = 0;
         }
@@ -259,9 +273,11 @@ TEST(running_sums_and_products)
         }
         check_running("cumsum", e, 0);
         check_running("cumsum", e, 1);
-        mc_array *flat = run1("cumsum(x) - cumsum(ravel(x), axis=0)", x, 0), *last = run1("cumsum(x)[-1] - sum(x)", x, 0);
+        mc_array *flat = run1("cumsum(x) - cumsum(ravel(x), axis=0)", x, 0),
+                 *last = run1("cumsum(x)[-1] - sum(x)", x, 0);
         CHECK(flat && flat->rank == 1 && flat->dims[0] == 24, "cumsum flattens: %s", mc_last_error());
-        CHECK(last && fabs(mc_array_get(last, NULL)) <= 64 * mc_dtypes[last->dtype].eps, "the last is the sum: %s", mc_last_error());
+        CHECK(last && fabs(mc_array_get(last, NULL)) <= 64 * mc_dtypes[last->dtype].eps, "the last is the sum: %s",
+              mc_last_error());
         mc_array_unref(&flat);
         mc_array_unref(&last);
         mc_array_unref(&x);
@@ -290,7 +306,8 @@ TEST(reduction_gradients)
 /* The derivative of a product is a product, whatever is zero. */
 TEST(product_gradients_at_zeros)
 {
-    static const double rows[][4] = { { 2, 0, 3, 4 }, { 0, 2, 0, 3 }, { 0, 0, 0, 0 }, { 5, 2, 3, 0 }, { 0, 7, 2, 3 }, { 1, 2, 3, 4 } };
+    static const double rows[][4] = { { 2, 0, 3, 4 }, { 0, 2, 0, 3 }, { 0, 0, 0, 0 },
+                                      { 5, 2, 3, 0 }, { 0, 7, 2, 3 }, { 1, 2, 3, 4 } };
     for (size_t k = 0; k < NELEM(rows); k++) {
         mc_array *x = mc_array_from(MC_FLOAT64, MC_SHAPE(4), rows[k]);
         mc_array *p = run1("grad(prod(x), x)", x, 0), *c = run1("grad(sum(cumprod(x)), x)", x, 0);
@@ -302,8 +319,10 @@ TEST(product_gradients_at_zeros)
                 part *= i == j ? 1 : rows[k][i];
                 cum += i >= j ? part : 0;
             }
-            CHECK(fabs(mc_array_get(p, &j) - want) < 1e-12, "row %zu, prod: %g, not %g", k, mc_array_get(p, &j), want);
-            CHECK(fabs(mc_array_get(c, &j) - cum) < 1e-12, "row %zu, cumprod: %g, not %g", k, mc_array_get(c, &j), cum);
+            CHECK(fabs(mc_array_get(p, &j) - want) < 1e-12, "row %zu, prod: %g, not %g", k, mc_array_get(p, &j),
+                  want);
+            CHECK(fabs(mc_array_get(c, &j) - cum) < 1e-12, "row %zu, cumprod: %g, not %g", k, mc_array_get(c, &j),
+                  cum);
         }
         mc_array_unref(&p);
         mc_array_unref(&c);
@@ -351,7 +370,8 @@ TEST(sizes_of_reductions)
         mc_node *n = mc_formula(g, rows[k].text);
         for (int axis = 0; axis < 2; axis++) {
             mc_node *want = mc_formula(g, axis ? rows[k].size1 : rows[k].size0), *have = n->op->size(n, 0, axis);
-            CHECK(have == want || mc_cast_to(want, MC_INT64)->id == have->id || (mc_is_const(have) && mc_is_const(want)),
+            CHECK(have == want || mc_cast_to(want, MC_INT64)->id == have->id ||
+                      (mc_is_const(have) && mc_is_const(want)),
                   "%s, axis %d: %s", rows[k].text, axis, mc_node_op(have));
         }
     }

@@ -16,8 +16,10 @@ static void check_sorted(const mc_array *x, const char *axis_text, int axis)
     snprintf(argsort, sizeof argsort, "argsort(x%s)", axis_text);
     mc_array *y = run1(sort, x, 0), *p = run1(argsort, x, 0);
     int64_t at[MC_MAX_RANK] = { 0 };
-    bool ran = CHECK(y && p && y->dtype == x->dtype && p->dtype == MC_INT64 && mc_dims_equal(x->rank, x->dims, y->rank, y->dims) &&
-                     mc_dims_equal(x->rank, x->dims, p->rank, p->dims), "%s of %s: %s", sort, mc_dtype_name(x->dtype), mc_last_error());
+    bool ran = CHECK(y && p && y->dtype == x->dtype && p->dtype == MC_INT64 &&
+                         mc_dims_equal(x->rank, x->dims, y->rank, y->dims) &&
+                         mc_dims_equal(x->rank, x->dims, p->rank, p->dims),
+                     "%s of %s: %s", sort, mc_dtype_name(x->dtype), mc_last_error());
     for (int64_t i = 0; ran && i < mc_array_size(x); i++) {
         int64_t other[MC_MAX_RANK], place = 0, own = at[axis];
         double v = mc_array_get(x, at);
@@ -28,9 +30,10 @@ static void check_sorted(const mc_array *x, const char *axis_text, int axis)
         }
         other[axis] = place;
         double have = mc_array_get(y, other);
-        CHECK(have == v || (isnan(have) && isnan(v)), "%s of %s: %g stands where %g should", sort, mc_dtype_name(x->dtype), have, v);
-        CHECK(mc_array_get(p, other) == (double)own, "%s of %s: place %g, not %lld", argsort, mc_dtype_name(x->dtype), mc_array_get(p, other),
-              (long long)own);
+        CHECK(have == v || (isnan(have) && isnan(v)), "%s of %s: %g stands where %g should", sort,
+              mc_dtype_name(x->dtype), have, v);
+        CHECK(mc_array_get(p, other) == (double)own, "%s of %s: place %g, not %lld", argsort, mc_dtype_name(x->dtype),
+              mc_array_get(p, other), (long long)own);
         for (int a = x->rank; a-- > 0 && ++at[a] == x->dims[a];) {
             at[a] = 0;
         }
@@ -44,7 +47,8 @@ TEST(sorting_every_dtype)
     int64_t dims[3] = { 3, 7, 2 }, none[2] = { 0, 3 }, line[1] = { 700 };
     for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
         double lo = mc_dtypes[d].kind == KIND_UINT || d == MC_BOOL ? 0 : -3;
-        mc_array *x = sample(d, 3, dims, lo, d == MC_BOOL ? 1 : 3), *e = sample(d, 2, none, 0, 1), *l = sample(d, 1, line, lo, d == MC_BOOL ? 1 : 60);
+        mc_array *x = sample(d, 3, dims, lo, d == MC_BOOL ? 1 : 3), *e = sample(d, 2, none, 0, 1),
+                 *l = sample(d, 1, line, lo, d == MC_BOOL ? 1 : 60);
         check_sorted(x, "", 2);
         check_sorted(x, ", axis=0", 0);
         check_sorted(x, ", axis=-2", 1);
@@ -71,7 +75,8 @@ TEST(sorting_special_values)
     mc_array *x = mc_array_from(MC_UINT64, MC_SHAPE(3), u), *z = mc_array_from(MC_INT64, MC_SHAPE(3), s);
     mc_array *p = run1("argsort(x)", x, 0), *q = run1("argsort(x)", z, 0);
     int64_t want[3] = { 1, 2, 0 };
-    CHECK(p && q && memcmp(p->data, want, sizeof want) == 0 && memcmp(q->data, want, sizeof want) == 0, "the widest integers");
+    CHECK(p && q && memcmp(p->data, want, sizeof want) == 0 && memcmp(q->data, want, sizeof want) == 0,
+          "the widest integers");
     mc_array_unref(&x);
     mc_array_unref(&z);
     mc_array_unref(&p);
@@ -84,7 +89,9 @@ TEST(permutations_and_their_inverse)
     for (int axis = -2; axis < 2; axis++) {
         char text[160];
         mc_array *x = sample(MC_FLOAT32, 2, dims, -1, 1);
-        snprintf(text, sizeof text, "permute_row_elements(permute_row_elements(x, argsort(x, axis=%d), axis=%d), argsort(argsort(x, axis=%d), axis=%d), axis=%d)",
+        snprintf(text, sizeof text,
+                 "permute_row_elements(permute_row_elements(x, argsort(x, axis=%d), axis=%d), argsort(argsort(x, "
+                 "axis=%d), axis=%d), axis=%d)",
                  axis, axis, axis, axis, axis);
         mc_array *y = run1(text, x, 0), *z = run1("inverse_permutation([2, 0, 3, 1])", x, 0);
         int64_t back[4] = { 1, 3, 0, 2 };

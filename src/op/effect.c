@@ -71,7 +71,8 @@ static mc_status assert_eval(const mc_node *n, mc_array *const *in, mc_array *co
     for (int i = 1; i < n->nin; i++) {
         if (!is_true(in[i])) {
             const char *msg = n->attr[0].text;
-            return msg ? mc_fail(MC_ECHECK, "assert_: %s", msg) : mc_fail(MC_ECHECK, "assert_: condition %d does not hold", i);
+            return msg ? mc_fail(MC_ECHECK, "assert_: %s", msg)
+                       : mc_fail(MC_ECHECK, "assert_: condition %d does not hold", i);
         }
     }
     return same_eval(n, in, out);
@@ -99,13 +100,17 @@ static mc_status print_eval(const mc_node *n, mc_array *const *in, mc_array *con
 const struct mc_op mc_ops_effect[] = {
     { .name = "consider_constant", .params = "x", .flags = OP_VIEW, PASSES, .eval = same_eval, .disconnected = 1,
       .doc = "x, which gradients take for a constant" },
-    { .name = "grad_clip", .params = "x, lo:real, hi:real", .flags = OP_VIEW, PASSES, .eval = same_eval, .grad = grad_clip_grad,
+    { .name = "grad_clip", .params = "x, lo:real, hi:real", .flags = OP_VIEW, PASSES, .eval = same_eval,
+      .grad = grad_clip_grad,
       .doc = "x, whose gradient is held between lo and hi" },
-    { .name = "grad_scale", .params = "x, by:real", .flags = OP_VIEW, PASSES, .eval = same_eval, .grad = grad_scale_grad,
+    { .name = "grad_scale", .params = "x, by:real", .flags = OP_VIEW, PASSES, .eval = same_eval,
+      .grad = grad_scale_grad,
       .doc = "x, whose gradient is multiplied by a number" },
-    { .name = "assert_", .params = "x, *conditions, msg=None:text", .flags = OP_IMPURE, PASSES, .eval = assert_eval, .grad = first_grad,
+    { .name = "assert_", .params = "x, *conditions, msg=None:text", .flags = OP_IMPURE, PASSES,
+      .eval = assert_eval, .grad = first_grad,
       .doc = "x; an error while running if a condition has an element that is zero" },
-    { .name = "print_", .params = "x, message=None:text", .flags = OP_IMPURE, PASSES, .eval = print_eval, .grad = first_grad,
+    { .name = "print_", .params = "x, message=None:text", .flags = OP_IMPURE, PASSES, .eval = print_eval,
+      .grad = first_grad,
       .doc = "x; prints a message and x each time it is computed" },
 };
 const int mc_nops_effect = (int)NELEM(mc_ops_effect);

@@ -97,8 +97,8 @@ static mc_status alloc_infer(struct mc_infer *q)
             continue;
         }
         if (y->dims[axis] >= 0 && y->dims[axis] != x->dims[i]) {
-            return mc_fail(MC_ESHAPE, "alloc: size %lld of axis %d of the value does not fit size %lld", (long long)x->dims[i], i,
-                           (long long)y->dims[axis]);
+            return mc_fail(MC_ESHAPE, "alloc: size %lld of axis %d of the value does not fit size %lld",
+                           (long long)x->dims[i], i, (long long)y->dims[axis]);
         }
         y->dims[axis] = x->dims[i];
     }
@@ -122,8 +122,9 @@ static mc_status alloc_eval(const mc_node *n, mc_array *const *in, mc_array *con
         if (x->dims[i] == y->dims[axis]) {
             strides[axis] = x->strides[i];
         } else if (n->in[0]->type.dims[i] != 1) {
-            return mc_fail(MC_ESHAPE, "alloc: axis %d of the value has size %lld, not %lld; declare a size of 1 to broadcast it", i,
-                           (long long)x->dims[i], (long long)y->dims[axis]);
+            return mc_fail(MC_ESHAPE,
+                           "alloc: axis %d of the value has size %lld, not %lld; declare a size of 1 to broadcast it",
+                           i, (long long)x->dims[i], (long long)y->dims[axis]);
         }
     }
     mc_array *view = mc_array_view(x, y->rank, y->dims, strides, x->data);
@@ -151,10 +152,12 @@ static mc_node *alloc_grad(mc_node *n, int wrt, mc_node *const *g)
         }
         from += !repeated;
     }
-    struct mc_attr over = { .kind = ATTR_AXES, .n = naxis, .ints = axis }, back = { .kind = ATTR_INTS, .n = x->rank, .ints = order };
+    struct mc_attr over = { .kind = ATTR_AXES, .n = naxis, .ints = axis },
+                   back = { .kind = ATTR_INTS, .n = x->rank, .ints = order };
     mc_node *dx = g[0];
     if (naxis) {
-        dx = mc_expr(n->graph, "sum(g, axis=axis)", (struct mc_bind[]){ { "g", dx, NULL }, { "axis", NULL, &over } }, 2);
+        dx = mc_expr(n->graph, "sum(g, axis=axis)", (struct mc_bind[]){ { "g", dx, NULL }, { "axis", NULL, &over } },
+                     2);
     }
     return from == x->rank ? dx : mc_apply(n->graph, mc_op_find("dimshuffle"), 1, &dx, &back);
 }
@@ -197,9 +200,11 @@ static mc_status arange_count(const mc_array *const *v, int64_t *count)
     mc_dtype d = v[0]->dtype;
     *count = 0;
     if (mc_is_float(d)) {
-        double step = mc_load_f64(d, v[2]->data), n = ceil((mc_load_f64(d, v[1]->data) - mc_load_f64(d, v[0]->data)) / step);
+        double step = mc_load_f64(d, v[2]->data),
+               n = ceil((mc_load_f64(d, v[1]->data) - mc_load_f64(d, v[0]->data)) / step);
         if (!(step < 0 || step > 0) || !(fabs(n) < 0x1p62)) {
-            return mc_fail(MC_ESHAPE, step < 0 || step > 0 ? "arange: the length is not a number that memory can hold" : "arange: the step is 0");
+            return mc_fail(MC_ESHAPE, step < 0 || step > 0 ? "arange: the length is not a number that memory can hold"
+                                                           : "arange: the step is 0");
         }
         *count = n > 0 ? (int64_t)n : 0;
         return MC_OK;
@@ -244,9 +249,13 @@ static mc_node *arange_size(mc_node *n, int item, int axis)
     struct mc_bind b[3] = { { "start", n->in[0], NULL }, { "stop", n->in[1], NULL }, { "step", n->in[2], NULL } };
     double start, step;
     if (mc_is_float(n->in[0]->type.dtype)) {
-        return mc_expr(n->graph, "cast(maximum(ceil((cast(stop, float64) - cast(start, float64)) / cast(step, float64)), 0), int64)", b, 3);
+        return mc_expr(
+            n->graph,
+            "cast(maximum(ceil((cast(stop, float64) - cast(start, float64)) / cast(step, float64)), 0), int64)", b,
+            3);
     }
-    if (mc_const_number(n->in[0], &start) && start >= 0 && start <= 0 && mc_const_number(n->in[2], &step) && step >= 1 && step <= 1) {
+    if (mc_const_number(n->in[0], &start) && start >= 0 && start <= 0 && mc_const_number(n->in[2], &step) &&
+        step >= 1 && step <= 1) {
         return never_negative(n->in[1]) ? n->in[1] : mc_expr(n->graph, "maximum(stop, 0)", b, 3);
     }
     return mc_expr(n->graph, "maximum(-((start - stop) // step), 0)", b, 3);
@@ -259,18 +268,22 @@ static mc_status arange_eval(const mc_node *n, mc_array *const *in, mc_array *co
     (void)n;
     for (int64_t i = 0; i < y->dims[0]; i++, to += mc_dtypes[y->dtype].size) {
         if (mc_is_float(in[0]->dtype)) {
-            mc_store_f64(y->dtype, to, mc_load_f64(in[0]->dtype, in[0]->data) + (double)i * mc_load_f64(in[2]->dtype, in[2]->data));
+            mc_store_f64(y->dtype, to,
+                         mc_load_f64(in[0]->dtype, in[0]->data) + (double)i * mc_load_f64(in[2]->dtype, in[2]->data));
         } else {
-            mc_store_i64(y->dtype, to, mc_load_i64(in[0]->dtype, in[0]->data) + i * mc_load_i64(in[2]->dtype, in[2]->data));
+            mc_store_i64(y->dtype, to,
+                         mc_load_i64(in[0]->dtype, in[0]->data) + i * mc_load_i64(in[2]->dtype, in[2]->data));
         }
     }
     return MC_OK;
 }
 
 const struct mc_op mc_ops_make[] = {
-    { .name = "alloc", .params = "x, shape", .flags = OP_NOFOLD, .nout = 1, .shape_args = 2, .infer = alloc_infer, .size = alloc_size,
+    { .name = "alloc", .params = "x, shape", .flags = OP_NOFOLD, .nout = 1, .shape_args = 2, .infer = alloc_infer,
+      .size = alloc_size,
       .eval = alloc_eval, .grad = alloc_grad, .doc = "x repeated until it has this shape" },
-    { .name = "arange", .params = "start, stop=None, step=None, dtype=None:dtype", .flags = OP_NOFOLD, .nout = 1, .shape_args = 7,
+    { .name = "arange", .params = "start, stop=None, step=None, dtype=None:dtype", .flags = OP_NOFOLD, .nout = 1,
+      .shape_args = 7,
       .build = build_arange, .infer = arange_infer, .size = arange_size, .eval = arange_eval, .disconnected = 7,
       .doc = "start, start + step, ... as long as it stays before stop; arange(n) counts from 0" },
 };

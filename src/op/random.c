@@ -113,7 +113,8 @@ static mc_status next_stream(const mc_node *rng, const struct mc_attr *given, in
         return MC_OK;
     }
     if (!s) {
-        return mc_fail(MC_EARG, "a draw from something that is not a shared variable needs stream=, a number of its own");
+        return mc_fail(MC_EARG,
+                       "a draw from something that is not a shared variable needs stream=, a number of its own");
     }
     pthread_mutex_lock(&s->lock);
     *stream = s->random;
@@ -125,7 +126,8 @@ static mc_status next_stream(const mc_node *rng, const struct mc_attr *given, in
 static mc_node *draw(mc_node *rng, mc_node *shape, int64_t stream, mc_dtype d)
 {
     int64_t dtype = (int64_t)d;
-    struct mc_attr a[2] = { { .kind = ATTR_INT, .n = 1, .ints = &stream }, { .kind = ATTR_DTYPE, .n = 1, .ints = &dtype } };
+    struct mc_attr a[2] = { { .kind = ATTR_INT, .n = 1, .ints = &stream },
+                            { .kind = ATTR_DTYPE, .n = 1, .ints = &dtype } };
     mc_node *in[2] = { rng, shape };
     return mc_node_make(rng->graph, mc_op_find("random_uniform"), 2, in, a);
 }
@@ -157,7 +159,8 @@ static mc_node *build_random_uniform(mc_graph *g, int nin, mc_node *const *in, c
 {
     int64_t stream;
     (void)nin;
-    return next_stream(in[0], &attr[0], 1, &stream) < 0 ? failed(g) : draw(in[0], in[1], stream, wanted_dtype(&attr[1]));
+    return next_stream(in[0], &attr[0], 1, &stream) < 0 ? failed(g)
+                                                        : draw(in[0], in[1], stream, wanted_dtype(&attr[1]));
 }
 
 /* low + u (high - low), in [low, high). */
@@ -172,7 +175,8 @@ static mc_node *build_uniform(mc_graph *g, int nin, mc_node *const *in, const st
     if (!mc_is_float(d) || (!low && !high)) {
         return draw(in[0], in[1], stream, d);
     }
-    struct mc_bind b[] = { { "u", draw(in[0], in[1], stream, w), NULL }, { "low", or_number(g, low, w, 0), NULL },
+    struct mc_bind b[] = { { "u", draw(in[0], in[1], stream, w), NULL },
+                           { "low", or_number(g, low, w, 0), NULL },
                            { "high", or_number(g, high, w, 1), NULL } };
     return mc_cast_to(mc_expr(g, "low + u * (high - low)", b, 3), d);
 }
@@ -189,8 +193,11 @@ static mc_node *build_normal(mc_graph *g, int nin, mc_node *const *in, const str
     if (next_stream(in[0], &attr[1], 2, &stream) < 0) {
         return failed(g);
     }
-    struct mc_bind b[] = { { "u", draw(in[0], in[1], stream, w), NULL }, { "v", draw(in[0], in[1], stream + 1, w), NULL },
-                           { "avg", or_number(g, avg, w, 0), NULL }, { "std", or_number(g, std, w, 1), NULL }, { "n", NULL, NULL } };
+    struct mc_bind b[] = { { "u", draw(in[0], in[1], stream, w), NULL },
+                           { "v", draw(in[0], in[1], stream + 1, w), NULL },
+                           { "avg", or_number(g, avg, w, 0), NULL },
+                           { "std", or_number(g, std, w, 1), NULL },
+                           { "n", NULL, NULL } };
     b[4].node = mc_expr(g, "sqrt(-2 * log(1 - u)) * cos(6.283185307179586477 * v)", b, 2);
     return mc_cast_to(!avg && !std ? b[4].node : mc_expr(g, "avg + std * n", b, 5), d);
 }
@@ -228,7 +235,10 @@ static mc_node *build_multinomial(mc_graph *g, int nin, mc_node *const *in, cons
     }
     struct mc_bind b[] = { { "u", draw(in[0], mc_shape_stack(g, r, size), stream, p->type.dtype), NULL },
                            { "c", mc_call_op(g, "cumsum", 1, &p, "axis=%d", r - 1), NULL } };
-    return mc_cast_to(mc_expr(g, "eq(arange(size(c, -1)), sum(c <= u * max(c, axis=-1, keepdims=True), axis=-1, keepdims=True))", b, 2), d);
+    return mc_cast_to(
+        mc_expr(g, "eq(arange(size(c, -1)), sum(c <= u * max(c, axis=-1, keepdims=True), axis=-1, keepdims=True))", b,
+                2),
+        d);
 }
 
 /* The order of n random numbers. */
@@ -258,7 +268,8 @@ static mc_node *build_integers(mc_graph *g, int nin, mc_node *const *in, const s
     if (next_stream(in[0], &attr[1], 1, &stream) < 0) {
         return failed(g);
     }
-    struct mc_bind b[] = { { "u", draw(in[0], in[1], stream, MC_FLOAT64), NULL }, { "low", mc_cast_to(in[2], MC_INT64), NULL },
+    struct mc_bind b[] = { { "u", draw(in[0], in[1], stream, MC_FLOAT64), NULL },
+                           { "low", mc_cast_to(in[2], MC_INT64), NULL },
                            { "high", mc_cast_to(in[3], MC_INT64), NULL } };
     return mc_cast_to(mc_expr(g, "low + cast(floor(u * cast(high - low + 1, float64)), int64)", b, 3), d);
 }
@@ -281,7 +292,10 @@ mc_shared *mc_random(mc_graph *g, const char *name, uint64_t seed)
     if (s) {
         mc_node *pair[2] = { mc_shared_node(g, s), mc_node_const(g, mc_array_from(MC_UINT64, 1, &two, next), false) };
         s->is_random = true;
-        mc_shared_default_update(g, s, mc_call_op(g, "add", 2, pair, NULL));
+        if (mc_shared_default_update(g, s, mc_call_op(g, "add", 2, pair, NULL)) < 0) {
+            failed(g);
+            return NULL;
+        }
     }
     return s;
 }
@@ -289,8 +303,8 @@ mc_shared *mc_random(mc_graph *g, const char *name, uint64_t seed)
 #define DRAWS .flags = OP_RANDOM, .nout = 1
 #define TAIL "dtype=None:dtype, stream=-1:int"
 const struct mc_op mc_ops_random[] = {
-    { .name = "random_uniform", .params = "rng, shape, stream=-1:int, dtype=None:dtype", DRAWS, .shape_args = 2, .build = build_random_uniform,
-      .infer = uniform_infer, .size = uniform_size, .eval = uniform_eval, .disconnected = 3,
+    { .name = "random_uniform", .params = "rng, shape, stream=-1:int, dtype=None:dtype", DRAWS, .shape_args = 2,
+      .build = build_random_uniform, .infer = uniform_infer, .size = uniform_size, .eval = uniform_eval, .disconnected = 3,
       .doc = "numbers in [0, 1): what all other random numbers are made from" },
     { .name = "uniform", .params = "rng, shape, low=None, high=None, " TAIL, DRAWS, .build = build_uniform,
       .doc = "numbers in [low, high); of floatX unless a dtype is given" },
@@ -298,10 +312,12 @@ const struct mc_op mc_ops_random[] = {
       .doc = "normal numbers; of floatX unless a dtype is given" },
     { .name = "bernoulli", .params = "rng, p, shape=None, " TAIL, DRAWS, .build = build_bernoulli,
       .doc = "1 with probability p, else 0; of floatX unless a dtype is given" },
-    { .name = "binomial", .params = "rng, p, shape=None, " TAIL, DRAWS, .build = build_bernoulli, .doc = "bernoulli: binomial numbers of one trial" },
+    { .name = "binomial", .params = "rng, p, shape=None, " TAIL, DRAWS, .build = build_bernoulli,
+      .doc = "bernoulli: binomial numbers of one trial" },
     { .name = "multinomial", .params = "rng, p, " TAIL, DRAWS, .build = build_multinomial,
       .doc = "for each row of probabilities a row with a single 1; of int64 unless a dtype is given" },
-    { .name = "permutation", .params = "rng, n, stream=-1:int", DRAWS, .build = build_permutation, .doc = "0 to n - 1 in random order" },
+    { .name = "permutation", .params = "rng, n, stream=-1:int", DRAWS, .build = build_permutation,
+      .doc = "0 to n - 1 in random order" },
     { .name = "random_integers", .params = "rng, shape, low, high, " TAIL, DRAWS, .build = build_integers,
       .doc = "integers from low to high, both possible; of int64 unless a dtype is given" },
 };

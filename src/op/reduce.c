@@ -307,11 +307,14 @@ static mc_node *prod_grad(mc_node *n, int wrt, mc_node *const *g)
         return g[0];
     }
     mc_node *x = n->in[0];
-    return mc_expr(n->graph,
-                   "z = eq(x, 0); s = where(z, 1, x); n = sum(z, axis=axis, keepdims=True); "
-                   "p = prod(s, axis=axis, keepdims=True); g * where(z, where(eq(n, 1), p, 0), where(eq(n, 0), p, 0) / s)",
-                   (struct mc_bind[]){ { "x", x, NULL }, { "g", mc_cast_to(with_axes(n, g[0]), x->type.dtype), NULL },
-                                       { "axis", NULL, &n->attr[0] } }, 3);
+    return mc_expr(
+        n->graph,
+        "z = eq(x, 0); s = where(z, 1, x); n = sum(z, axis=axis, keepdims=True); "
+        "p = prod(s, axis=axis, keepdims=True); g * where(z, where(eq(n, 1), p, 0), where(eq(n, 0), p, 0) / s)",
+        (struct mc_bind[]){ { "x", x, NULL },
+                            { "g", mc_cast_to(with_axes(n, g[0]), x->type.dtype), NULL },
+                            { "axis", NULL, &n->attr[0] } },
+        3);
 }
 
 /* All elements that equal the extreme receive the whole gradient; a NaN equals nothing. */
@@ -322,7 +325,9 @@ static mc_node *extreme_grad(mc_node *n, int wrt, mc_node *const *g)
         return g[0];
     }
     return mc_expr(n->graph, "where(eq(x, y), g, 0)",
-                   (struct mc_bind[]){ { "x", n->in[0], NULL }, { "y", with_axes(n, n), NULL }, { "g", with_axes(n, g[0]), NULL } }, 3);
+                   (struct mc_bind[]){
+                       { "x", n->in[0], NULL }, { "y", with_axes(n, n), NULL }, { "g", with_axes(n, g[0]), NULL } },
+                   3);
 }
 
 /* ---- built of the others ---- */
@@ -342,8 +347,10 @@ const struct mc_op mc_ops_reduce[] = {
       .doc = "sum over axes; of small integers in 64 bits" },
     { .name = "prod",   .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES, .grad = prod_grad,
       .doc = "product over axes; of small integers in 64 bits" },
-    { .name = "max",    .params = AXES, REDUCES, .grad = extreme_grad, .doc = "the largest over axes; NaN if one is NaN" },
-    { .name = "min",    .params = AXES, REDUCES, .grad = extreme_grad, .doc = "the smallest over axes; NaN if one is NaN" },
+    { .name = "max",    .params = AXES, REDUCES, .grad = extreme_grad,
+      .doc = "the largest over axes; NaN if one is NaN" },
+    { .name = "min",    .params = AXES, REDUCES, .grad = extreme_grad,
+      .doc = "the smallest over axes; NaN if one is NaN" },
     { .name = "argmax", .params = AXES, REDUCES, .disconnected = 1,
       .doc = "where the largest first stands, or the first NaN: an index into the reduced axes flattened" },
     { .name = "argmin", .params = AXES, .nout = 1, .build = build_argmin, .doc = "where the smallest first stands" },

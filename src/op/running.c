@@ -163,9 +163,12 @@ static mc_node *cumprod_grad(mc_node *n, int wrt, mc_node *const *g)
     return mc_expr(n->graph, "where(z, one, none) / s", b, 5);
 }
 
-#define RUNNING .params = "x, axis=None:int", .nout = 1, .infer = running_infer, .size = same_size, .eval = running_eval
+#define RUNNING                                                                                    \
+    .params = "x, axis=None:int", .nout = 1, .infer = running_infer, .size = same_size, .eval = running_eval
 const struct mc_op mc_ops_running[] = {
-    { .name = "cumsum", RUNNING, .build = build_cumsum, .grad = cumsum_grad, .doc = "sums of the first elements along an axis; None flattens" },
-    { .name = "cumprod", RUNNING, .build = build_cumprod, .grad = cumprod_grad, .doc = "products of the first elements along an axis; None flattens" },
+    { .name = "cumsum", RUNNING, .build = build_cumsum, .grad = cumsum_grad,
+      .doc = "sums of the first elements along an axis; None flattens" },
+    { .name = "cumprod", RUNNING, .build = build_cumprod, .grad = cumprod_grad,
+      .doc = "products of the first elements along an axis; None flattens" },
 };
 const int mc_nops_running = (int)NELEM(mc_ops_running);

@@ -10,7 +10,10 @@ static void keys_of_floats(uint64_t *key, const double *x, int64_t n)
 {
     const uint64_t sign = UINT64_C(1) << 63;
     for (int64_t i = 0; i < n; i++) {
-        union { double f; uint64_t u; } v = { .f = x[i] + 0.0 }; /* -0 + 0 is 0 */
+        union {
+            double f;
+            uint64_t u;
+        } v = { .f = x[i] + 0.0 }; /* -0 + 0 is 0 */
         key[i] = x[i] != x[i] ? UINT64_MAX : v.u & sign ? ~v.u : v.u | sign;
     }
 }
@@ -181,7 +184,8 @@ static mc_node *permuted_back(mc_node *n, mc_node *p, mc_node *g)
 static mc_node *sort_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     (void)wrt;
-    return g[0] && mc_is_float(n->type.dtype) ? permuted_back(n, along(n->graph, "argsort", 1, n->in, n), g[0]) : g[0];
+    return g[0] && mc_is_float(n->type.dtype) ? permuted_back(n, along(n->graph, "argsort", 1, n->in, n), g[0])
+                                              : g[0];
 }
 
 /* ---- permute_row_elements(x, p): y[i] = x[p[i]] in each line ---- */
@@ -215,7 +219,8 @@ static mc_status permute_eval(const mc_node *n, mc_array *const *in, mc_array *c
         for (int64_t i = 0; i < l.count; i++) {
             int64_t from = mc_load_i64(p->dtype, l.walk.p[1] + i * l.step[1]);
             if (from < 0 || from >= l.count) {
-                return mc_fail(MC_EINDEX, "permute_row_elements: there is no place %lld in a line of %lld", (long long)from, (long long)l.count);
+                return mc_fail(MC_EINDEX, "permute_row_elements: there is no place %lld in a line of %lld",
+                               (long long)from, (long long)l.count);
             }
             put(l.walk.p[2] + i * l.step[2], l.walk.p[0] + from * l.step[0], size);
         }
@@ -229,11 +234,15 @@ static mc_node *permute_grad(mc_node *n, int wrt, mc_node *const *g)
 }
 
 const struct mc_op mc_ops_sort[] = {
-    { .name = "sort", .params = "x, axis=-1:int", .nout = 1, .infer = sort_infer, .size = same_size, .eval = sort_eval, .grad = sort_grad,
+    { .name = "sort", .params = "x, axis=-1:int", .nout = 1, .infer = sort_infer, .size = same_size,
+      .eval = sort_eval, .grad = sort_grad,
       .doc = "x in rising order along an axis, NaN last" },
-    { .name = "argsort", .params = "x, axis=-1:int", .nout = 1, .infer = argsort_infer, .size = same_size, .eval = argsort_eval,
+    { .name = "argsort", .params = "x, axis=-1:int", .nout = 1, .infer = argsort_infer, .size = same_size,
+      .eval = argsort_eval,
       .disconnected = 1, .doc = "where the elements of sort(x) stand in x; equal ones in the order of x" },
-    { .name = "permute_row_elements", .params = "x, p, axis=-1:int", .nout = 1, .infer = permute_infer, .size = same_size,
-      .eval = permute_eval, .grad = permute_grad, .doc = "the elements of each line of x in the order p, a permutation" },
+    { .name = "permute_row_elements", .params = "x, p, axis=-1:int", .nout = 1, .infer = permute_infer,
+      .size = same_size,
+      .eval = permute_eval, .grad = permute_grad,
+      .doc = "the elements of each line of x in the order p, a permutation" },
 };
 const int mc_nops_sort = (int)NELEM(mc_ops_sort);

@@ -328,6 +328,8 @@ MC_API mc_node *mc_node_input(const mc_node *n, int i);
 MC_API const mc_array *mc_node_value(const mc_node *n);     /* of a constant, else NULL */
 MC_API uint32_t mc_node_id(const mc_node *n);
 
+MC_API int mc_function_ninputs(const mc_function *f);
+MC_API int mc_function_noutputs(const mc_function *f); /* a tuple counts as all of its items */
 MC_API int mc_function_nsteps(const mc_function *f);
 typedef struct mc_step_info {
     const char *kind;   /* "kernel", "gemm", "host", "copy" */
@@ -340,6 +342,11 @@ MC_API mc_step_info mc_function_step(const mc_function *f, int i);
 MC_API const char *mc_function_source(const mc_function *f); /* of the kernels */
 MC_API const char *mc_function_graph_text(const mc_function *f); /* after the rewrites */
 MC_API size_t mc_function_memory(const mc_function *f);      /* bytes of the arena of the newest plan */
+typedef struct mc_compile_info {
+    double seconds, rewrite_seconds, cc_seconds; /* all of mc_compile; parts of it: the rules, the C compiler */
+    size_t nodes_before, nodes_after;            /* the rules */
+} mc_compile_info;
+MC_API mc_compile_info mc_function_compile_info(const mc_function *f);
 MC_API mc_status mc_function_profile(const mc_function *f, FILE *to);   /* the tables */
 MC_API mc_status mc_function_report(const mc_function *f, FILE *to);    /* one self-contained HTML page */
 MC_API int mc_op_count(void);
@@ -353,6 +360,13 @@ MC_API mc_status mc_flags_parse(const char *text);     /* "floatX=float32,thread
 MC_API const char *mc_flag_get(const char *name);      /* NULL: no such flag */
 MC_API mc_status mc_flags_print(FILE *to);             /* every flag, its value and what it does */
 MC_API mc_status mc_info(FILE *to);                    /* processor, libraries found, cache, flags */
+MC_API mc_status mc_ops_manual(FILE *to);              /* docs/ops.md: every op, by family */
+MC_API mc_status mc_flags_manual(FILE *to);            /* docs/flags.md */
+
+/* Wisdom: which solver timing (flag plan=measure) found best for a problem on this machine. */
+MC_API mc_status mc_wisdom_print(FILE *to);            /* the lines that mc_wisdom_import reads */
+MC_API mc_status mc_wisdom_import(const char *path);   /* keeps what is already known */
+MC_API mc_status mc_wisdom_clear(void);
 typedef struct mc_allocator {
     void *(*realloc)(void *arg, void *p, size_t n);    /* n = 0 frees; must align to 16 bytes */
     void *arg;

@@ -85,4 +85,9 @@ static struct mc_plan *plan(const struct mc_problem *p)
     return mc_foreign_plan(run);
 }
 
+void *mc_gemm_onednn_library(void)
+{
+    return mc_foreign_open(&library);
+}
+
 const struct mc_solver mc_gemm_onednn = { .name = "onednn", .refuse = refuse, .estimate = estimate, .plan = plan };

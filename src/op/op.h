@@ -9,7 +9,7 @@
 
 #include "graph/graph.h"
 
-struct mc_op_family { const struct mc_op *row; int n; };
+struct mc_op_family { const char *title; const struct mc_op *row; int n; const int *count; }; /* count: n, kept elsewhere */
 extern const struct mc_op mc_ops_shape[], mc_ops_reduce[], mc_ops_running[], mc_ops_index[], mc_ops_gather[], mc_ops_join[],
     mc_ops_make[], mc_ops_product[], mc_ops_sort[], mc_ops_random[], mc_ops_effect[];
 extern const int mc_nops_shape, mc_nops_reduce, mc_nops_running, mc_nops_index, mc_nops_gather, mc_nops_join, mc_nops_make,
@@ -17,6 +17,7 @@ extern const int mc_nops_shape, mc_nops_reduce, mc_nops_running, mc_nops_index, 
 
 /* table.c */
 const struct mc_op *mc_op_scalar(const char *name);      /* a row of ops.def; NULL: none */
+const char *mc_op_family(const struct mc_op *op);        /* the title of its chapter in the manual */
 
 /* scalar.c: the reference loops of every scalar op in every dtype */
 mc_status mc_scalar_infer(struct mc_infer *q);

@@ -26,7 +26,7 @@ static const struct mc_op formulas[] = {
 
 enum { MOST = 512 };
 static struct mc_op table[MOST];
-static int ntable, nscalar;
+static int ntable;
 static struct mc_arena memory;
 static struct mc_dict by_name;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -46,20 +46,38 @@ static void add(const struct mc_op *row, int n)
     }
 }
 
+/* In the order of the table and of the manual. */
+static const struct mc_op_family families[] = {
+    { "Element by element", scalars, (int)NELEM(scalars) }, { "Formulas of other ops", formulas, (int)NELEM(formulas) },
+    { "Shapes, axes, dtypes", mc_ops_shape, .count = &mc_nops_shape },
+    { "Over axes", mc_ops_reduce, .count = &mc_nops_reduce },
+    { "Running over an axis", mc_ops_running, .count = &mc_nops_running },
+    { "Slices", mc_ops_index, .count = &mc_nops_index },
+    { "At index tensors", mc_ops_gather, .count = &mc_nops_gather },
+    { "Side by side", mc_ops_join, .count = &mc_nops_join },
+    { "Made from a shape", mc_ops_make, .count = &mc_nops_make },
+    { "Products", mc_ops_product, .count = &mc_nops_product },
+    { "In order", mc_ops_sort, .count = &mc_nops_sort },
+    { "Random", mc_ops_random, .count = &mc_nops_random },
+    { "Effects", mc_ops_effect, .count = &mc_nops_effect },
+};
+static int family_end[NELEM(families)];
+
 static void make(void)
 {
-    add(scalars, (int)NELEM(scalars));
-    nscalar = ntable;
-    add(formulas, (int)NELEM(formulas));
-    const struct mc_op_family families[] = {
-        { mc_ops_shape, mc_nops_shape },     { mc_ops_reduce, mc_nops_reduce }, { mc_ops_running, mc_nops_running },
-        { mc_ops_index, mc_nops_index },     { mc_ops_gather, mc_nops_gather }, { mc_ops_join, mc_nops_join },
-        { mc_ops_make, mc_nops_make },       { mc_ops_product, mc_nops_product }, { mc_ops_sort, mc_nops_sort },
-        { mc_ops_random, mc_nops_random },   { mc_ops_effect, mc_nops_effect },
-    };
     for (size_t i = 0; i < NELEM(families); i++) {
-        add(families[i].row, families[i].n);
+        add(families[i].row, families[i].count ? *families[i].count : families[i].n);
+        family_end[i] = ntable;
     }
+}
+
+const char *mc_op_family(const struct mc_op *op)
+{
+    size_t i = 0;
+    while (i + 1 < NELEM(families) && op->index >= family_end[i]) {
+        i++;
+    }
+    return families[i].title;
 }
 
 const struct mc_op *mc_op_find(const char *name)

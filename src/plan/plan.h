@@ -57,11 +57,9 @@ void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out); /* why eac
 struct mc_timing { double median, least, most; int n; };
 /* Doubles the repetitions until one batch exceeds the clock's grain; stops at `budget` seconds. */
 struct mc_timing mc_time(mc_status (*run)(void *arg), void *arg, double budget);
-/* ---- wisdom.c: all calls lock; the file is written whole by rename; a damaged or foreign file is ignored ---- */
+/* ---- wisdom.c: all calls lock; the file is written whole by rename; a damaged or foreign file is ignored.
+ * What prints, imports and clears it is public ---- */
 bool mc_wisdom_find(const char *word, char solver[64], double *seconds);
 void mc_wisdom_put(const char *word, const char *solver, double seconds);
-mc_status mc_wisdom_print(FILE *to);
-mc_status mc_wisdom_import(const char *path);
-mc_status mc_wisdom_clear(void);
 
 #endif

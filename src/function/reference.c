@@ -56,9 +56,16 @@ static mc_array *array_of(struct table *t, mc_node *n, int depth)
     return a;
 }
 
-static double tolerance(mc_dtype d)
+/* The coarsest float among the step's nodes and what they read: a float64 made from float32 has its digits. */
+static double tolerance(const struct mc_step *st, const mc_array *want)
 {
-    return mc_is_float(d) ? 64 * mc_dtypes[d].eps : 0;
+    double eps = 0;
+    for (int i = 0; i < st->nnode && mc_is_float(want->dtype); i++) {
+        for (int k = -1; k < st->node[i]->nin; k++) {
+            eps = MC_MAX(eps, mc_dtypes[(k < 0 ? st->node[i] : st->node[i]->in[k])->type.dtype].eps);
+        }
+    }
+    return eps > 1e-4 ? 8 * eps : 64 * eps;
 }
 
 /* Longer sums differ more: both ways of adding are right. */
@@ -68,7 +75,7 @@ static mc_status compare_value(struct mc_function *f, const struct mc_shape_plan
     if (!have) {
         return mc_last_status();
     }
-    double tol = tolerance(want->dtype), scale = 0;
+    double tol = tolerance(&f->code->program.step.at[step], want), scale = 0;
     int64_t n = mc_array_size(want);
     for (int64_t i = 0; i < n && mc_is_float(want->dtype); i++) {
         double x = fabs(mc_load_f64(want->dtype, want->data + (size_t)i * mc_dtypes[want->dtype].size));

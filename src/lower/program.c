@@ -211,7 +211,7 @@ static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group
     v.narg = alloc || n->op->flags & OP_REDUCES || is_op(n, "cast") ? 1 : n->nin;
     for (int i = 0; i < v.narg; i++) {
         mc_node *x = n->in[i];
-        v.arg[i] = inside(m, x, group) ? m->val[x->id] : outside_value(m, k, x);
+        v.arg[i] = inside(m, x, group) && !counts(x) ? m->val[x->id] : outside_value(m, k, x);
         if (v.arg[i] < 0) {
             return -1;
         }

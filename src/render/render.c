@@ -132,11 +132,18 @@ static bool is_narrow(mc_dtype d)
     return d != MC_BOOL && !mc_is_float(d) && mc_dtypes[d].size < 4;
 }
 
-/* From float to an integer by way of a wide one: in range there, then wrapped. */
+/* From float to an integer by way of a wide one: in range there, then wrapped.  To a half type by way of
+ * memory's form of it: what is asked for by name is rounded, unlike what is only passed on. */
 static void cast(struct print *p, const struct mc_kval *x)
 {
     const struct mc_kval *a = &p->k->val.at[x->arg[0]];
     bool to_float = mc_is_float(x->dtype);
+    if (a->dtype != x->dtype && *p->d->store_as[x->dtype]) {
+        mc_str_addf(p->out, "%s(%s(", p->d->load_as[x->dtype], p->d->store_as[x->dtype]);
+        ref(p, x->arg[0]);
+        mc_str_add(p->out, "))");
+        return;
+    }
     if (x->dtype == MC_BOOL) {
         mc_str_add(p->out, "0 != ");
     } else {

@@ -1,7 +1,7 @@
 /* rewrite.h: rules and passes that turn a graph into an equal, faster and more stable one.
  *
- * A rule is a row: left text, right text (or a C function), what it promises, tags.  Rule sets run one
- * after the other, each to its fixed point; whole-graph passes stand between them. */
+ * A rule is a row: left text, right text (or a C function), what it promises, tags.  Passes run one
+ * after the other, each to its fixed point.  docs/adding-a-rule.md shows how a row is written. */
 #ifndef MC_REWRITE_H
 #define MC_REWRITE_H
 
@@ -10,17 +10,28 @@
 enum mc_promise {
     EXACT,  /* same bits for every input, -0, inf and NaN included */
     ROUND,  /* same real function, other rounding; stability lives here */
-    FINITE  /* may differ on -0, inf or NaN; skipped under strict_math */
+    FINITE  /* may differ on -0, inf or NaN; skipped for floats under strict_math */
 };
-struct mc_match { mc_node *bound[26]; mc_node *root; mc_graph *g; const unsigned *uses; }; /* 'a'..'z'; uses by node id */
+/* What the letters of a left side stand for: nodes, or attributes where an attribute stands. */
+struct mc_match {
+    mc_node *bound[26];
+    const struct mc_attr *attr[26];
+    int rank[26];                                   /* of the tensor the attribute speaks of: axes count from behind */
+    mc_node *root;
+    mc_graph *g;
+    const unsigned *uses;                           /* by node id, as far as known */
+    size_t nuses;
+};
 struct mc_rule {
     const char *from, *to;
     enum mc_promise promise;
-    const char *tags;                               /* "stabilize", "fast_compile:local_x" */
+    const char *tags;                               /* "stabilize:local_x"; "off": only when included */
     bool (*when)(const struct mc_match *m);
     mc_node *(*make)(const struct mc_match *m);     /* NULL back: does not apply after all */
     const char *op;                                 /* instead of from: try make on every node of this op; "*": every node */
     const char *name;                               /* for including/excluding; the left text otherwise */
+    bool once;                                      /* only if the inner nodes of the left side serve nobody else */
+    const char *sample;                             /* rows with make: formulas over x y z it changes, for the tests; ';' between */
 };
 struct mc_rewrite {
     const char *including, *excluding;              /* NULL: the flags' */
@@ -29,11 +40,53 @@ struct mc_rewrite {
     /* called after each pass with the outputs before and after: DEBUG mode compares values */
     mc_status (*watch)(void *arg, const char *pass, int n, mc_node *const *before, mc_node *const *after);
     void *arg;
+    unsigned *fired, *failed;                       /* by rule number, counted up; may be NULL */
 };
 /* Replaces out[0..n) by equal nodes.  A rule that fails is rolled back and reported once (log); the
  * result is then that of the other rules. */
 mc_status mc_rewrite(mc_graph *g, int n, mc_node **out, const struct mc_rewrite *o);
-int mc_rule_count(void);
+int mc_rule_count(void);                            /* -1: no memory to read the tables */
 const struct mc_rule *mc_rule_at(int i);
+const char *mc_rule_name(const struct mc_rule *r);
+
+/* ---- match.c: sides of rules ---- */
+struct mc_pattern;
+/* Reads one side; g's arena holds it, g takes the blame.  letters: those the other side binds (a right
+ * side may use no others), NULL for a left side.  NULL back: g has the error. */
+const struct mc_pattern *mc_pattern_parse(mc_graph *g, const char *text, const struct mc_pattern *left);
+const struct mc_op *mc_pattern_root(const struct mc_pattern *p);   /* NULL: a letter or a number */
+/* Finds letters that satisfy the rule's condition too. */
+bool mc_pattern_match(const struct mc_pattern *p, const struct mc_rule *r, mc_node *n, struct mc_match *m);
+mc_node *mc_pattern_build(const struct mc_pattern *p, const struct mc_match *m); /* NULL: cannot be said of this match */
+
+/* ---- tables ---- */
+struct mc_rule_table { const struct mc_rule *row; int n; };
+extern const struct mc_rule_table mc_rules_fold, mc_rules_shape, mc_rules_index, mc_rules_canon, mc_rules_product,
+    mc_rules_reduce, mc_rules_recognise, mc_rules_stable, mc_rules_special, mc_rules_late;
+
+/* ---- user.c: rules of one graph, newest last; they live in its arena ---- */
+struct mc_user_rule {
+    struct mc_rule rule;
+    const struct mc_pattern *from, *to;
+    struct mc_user_rule *next;
+};
+
+/* ---- for rules in C ---- */
+static inline mc_node *mc_letter(const struct mc_match *m, char c) { return m->bound[c - 'a']; }
+static inline bool mc_node_is(const mc_node *n, const char *op) { return strcmp(n->op->name, op) == 0; }
+/* May n be dropped or changed with nobody else noticing? */
+static inline bool mc_used_once(const struct mc_match *m, const mc_node *n)
+{
+    return n->id >= m->nuses || m->uses[n->id] <= 1;
+}
+double mc_letter_number(const struct mc_match *m, char c);         /* of a constant letter */
+/* x in the shape of n: x itself if it has it, else an alloc; NULL: it cannot. */
+mc_node *mc_fit(mc_node *n, mc_node *x);
+mc_node *mc_lifted_size(mc_node *n, int item, int axis);            /* of a result, over sizes of the inputs; NULL: none */
+bool mc_size_is(mc_node *size, mc_node *x, int axis);              /* is the number x's size, as far as can be seen? */
+mc_node *mc_shape_vector(mc_node *n);
+mc_node *mc_op1(const char *op, mc_node *a);
+mc_node *mc_op2(const char *op, mc_node *a, mc_node *b);
+mc_node *mc_shuffle(mc_node *x, int rank, const int64_t *order);   /* dimshuffle */
 
 #endif

@@ -1,0 +1,94 @@
+/* build.c: what rules in C make their right sides with. */
+#include "rewrite/rewrite.h"
+
+mc_node *mc_op1(const char *op, mc_node *a)
+{
+    return mc_call_op(a->graph, op, 1, &a, NULL);
+}
+
+mc_node *mc_op2(const char *op, mc_node *a, mc_node *b)
+{
+    return mc_call_op(a->graph, op, 2, (mc_node *[]){ a, b }, NULL);
+}
+
+mc_node *mc_shuffle(mc_node *x, int rank, const int64_t *order)
+{
+    bool same = rank == x->type.rank;
+    for (int i = 0; same && i < rank; i++) {
+        same = order[i] == i;
+    }
+    struct mc_attr a = { .kind = ATTR_INTS, .n = rank, .ints = (int64_t *)(uintptr_t)order };
+    return same ? x : mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &x, &a);
+}
+
+mc_node *mc_lifted_size(mc_node *n, int item, int axis)
+{
+    const struct mc_type *t = &n->types[item];
+    mc_node *x = NULL;
+    if (t->dims[axis] >= 0) {
+        return mc_node_int(n->graph, t->dims[axis]);
+    }
+    if (n->op->size) {
+        x = n->op->size(n, item, axis);
+    } else if (n->op->formula && n->op->flags & OP_EXPANDS) {
+        mc_node *y = mc_formula_expand(n->graph, n->op, n->nin, n->in, n->attr);
+        x = mc_is_error(y) ? y : mc_size_of(mc_item(y, item), axis);
+    }
+    return x;
+}
+
+/* Both sizes followed to where they come from. */
+static mc_node *source_of_size(mc_node *s)
+{
+    mc_node *up;
+    while (mc_node_is(s, "size") && s->nin && (up = mc_lifted_size(s->in[0], 0, (int)mc_attr_int(&s->attr[0]))) && !mc_is_error(up)) {
+        s = up;
+    }
+    return s;
+}
+
+bool mc_size_is(mc_node *size, mc_node *x, int axis)
+{
+    int64_t v;
+    int n;
+    if (mc_const_ints(size, &v, 1, &n)) {
+        return v == x->type.dims[axis];
+    }
+    return source_of_size(size) == source_of_size(mc_size_of(x, axis));
+}
+
+mc_node *mc_shape_vector(mc_node *n)
+{
+    mc_node *size[MC_MAX_RANK];
+    for (int i = 0; i < n->type.rank; i++) {
+        size[i] = mc_lifted_size(n, 0, i);
+        size[i] = size[i] ? size[i] : mc_size_of(n, i);
+    }
+    return mc_shape_stack(n->graph, n->type.rank, size);
+}
+
+/* Sizes known on both sides must agree, and what n promises to be 1 must stay 1.  An axis that x
+ * would broadcast has to be filled out: n's size there may be anything. */
+mc_node *mc_fit(mc_node *n, mc_node *x)
+{
+    if (mc_is_const(x) && x->weak) {
+        x = x->type.dtype == n->type.dtype ? mc_node_const(n->graph, mc_array_ref(x->value), false)
+                                           : mc_cast_to(x, n->type.dtype);
+    }
+    if (mc_is_error(x) || x->nout != 1 || x->type.dtype != n->type.dtype || (x->type.rank != n->type.rank && x->type.rank)) {
+        return NULL;
+    }
+    bool small = x->type.rank < n->type.rank;
+    for (int i = 0; !small && i < x->type.rank; i++) {
+        int64_t have = x->type.dims[i], want = n->type.dims[i];
+        if ((want == 1 && have != 1) || (have >= 0 && want >= 0 && have != want && have != 1)) {
+            return NULL;
+        }
+        small = have == 1 && want != 1;
+    }
+    if (!small) {
+        return x;
+    }
+    mc_node *y = mc_op2("alloc", x, mc_shape_vector(n));
+    return mc_is_error(y) ? NULL : y;
+}

@@ -1,0 +1,154 @@
+/* passes.c: which tables of rules run when, and their reading.
+ *
+ * Invariant: rules have one number each, the same for the life of the process: the order of the tables
+ * below and of the rows in them. */
+#include "rewrite/rewrite.h"
+#include "rewrite/passes.h"
+
+/* ---- the order of things ---- */
+
+#define ALWAYS &mc_rules_fold, &mc_rules_shape, &mc_rules_index, &mc_rules_reduce, &mc_rules_canon, &mc_rules_product
+static const struct mc_pass passes[] = {
+    { "canonicalize", { ALWAYS },                                      .fast = true },
+    { "recognise",    { ALWAYS, &mc_rules_recognise } },  /* before a part of what it looks for is made stable */
+    { "stabilize",    { ALWAYS, &mc_rules_recognise, &mc_rules_stable } },
+    { "specialize",   { ALWAYS, &mc_rules_special, &mc_rules_late } },
+};
+static const struct mc_rule_table *const tables[] = {
+    ALWAYS, &mc_rules_recognise, &mc_rules_stable, &mc_rules_special, &mc_rules_late,
+};
+
+/* ---- reading the tables, once ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    bool ready;
+    mc_graph *patterns;            /* whose arena holds the patterns */
+    VEC(struct mc_compiled) rules;
+    VEC(int) list[NELEM(passes)][MC_OPS_MOST + 1];
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void forget(void)
+{
+    for (size_t p = 0; p < NELEM(passes); p++) {
+        for (size_t i = 0; i < NELEM(all.list[p]); i++) {
+            VEC_FREE(all.list[p][i]);
+        }
+    }
+    VEC_FREE(all.rules);
+    mc_graph_free(all.patterns);
+    all.patterns = NULL;
+}
+
+static mc_status read_row(const struct mc_rule *row, int table)
+{
+    struct mc_compiled c = { .rule = row, .table = table };
+    if (row->from) {
+        c.from = mc_pattern_parse(all.patterns, row->from, NULL);
+        c.to = c.from && row->to ? mc_pattern_parse(all.patterns, row->to, c.from) : NULL;
+        if (!c.from || (row->to && !c.to)) {
+            return mc_fail(all.patterns->status, "rule '%s': %s", row->from, mc_error(all.patterns));
+        }
+        c.op = mc_pattern_root(c.from);
+    } else if (strcmp(row->op, "*") != 0) {
+        c.op = strcmp(row->op, "item") == 0 ? &mc_op_item : mc_op_find(row->op);
+        if (!c.op) {
+            return mc_fail(MC_EARG, "rule '%s': there is no op '%s'", mc_rule_name(row), row->op);
+        }
+    }
+    return VEC_PUSH(all.rules, c) ? MC_OK : mc_last_status();
+}
+
+static bool pass_has(const struct mc_pass *p, int table)
+{
+    for (size_t i = 0; i < NELEM(p->table); i++) {
+        if (p->table[i] == tables[table]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* For each pass and op the numbers of its rules, in the order of the tables. */
+static mc_status sort_rules(void)
+{
+    for (size_t p = 0; p < NELEM(passes); p++) {
+        for (size_t i = 0; i < all.rules.n; i++) {
+            const struct mc_compiled *c = &all.rules.at[i];
+            if (!pass_has(&passes[p], c->table)) {
+                continue;
+            }
+            int from = c->op ? mc_op_slot(c->op) : 0, to = c->op ? from : MC_OPS_MOST;
+            for (int k = from; k <= to; k++) {
+                if (!VEC_PUSH(all.list[p][k], (int)i)) {
+                    return mc_last_status();
+                }
+            }
+        }
+    }
+    return MC_OK;
+}
+
+static mc_status read_tables(void)
+{
+    all.patterns = mc_graph_new();
+    if (!all.patterns) {
+        return mc_last_status();
+    }
+    for (int t = 0; t < (int)NELEM(tables); t++) {
+        for (int i = 0; i < tables[t]->n; i++) {
+            TRY(read_row(&tables[t]->row[i], t));
+        }
+    }
+    return sort_rules();
+}
+
+mc_status mc_passes_ready(void)
+{
+    pthread_mutex_lock(&all.lock);
+    mc_status s = all.ready ? MC_OK : read_tables();
+    if (s < 0) {
+        forget();
+    }
+    all.ready = s == MC_OK;
+    pthread_mutex_unlock(&all.lock);
+    return s;
+}
+
+/* ---- what the driver asks ---- */
+
+const struct mc_pass *mc_pass_at(int i)
+{
+    return i >= 0 && i < (int)NELEM(passes) ? &passes[i] : NULL;
+}
+
+int mc_op_slot(const struct mc_op *op)
+{
+    return mc_op_at(op->index) == op ? op->index : MC_OPS_MOST; /* items and users' ops share the last one */
+}
+
+const int *mc_pass_rules(int pass, const struct mc_op *op, int *n)
+{
+    *n = (int)all.list[pass][mc_op_slot(op)].n;
+    return all.list[pass][mc_op_slot(op)].at;
+}
+
+const struct mc_compiled *mc_compiled_at(int i)
+{
+    return &all.rules.at[i];
+}
+
+int mc_rule_count(void)
+{
+    return mc_passes_ready() < 0 ? -1 : (int)all.rules.n;
+}
+
+const struct mc_rule *mc_rule_at(int i)
+{
+    return i >= 0 && i < mc_rule_count() ? all.rules.at[i].rule : NULL;
+}
+
+const char *mc_rule_name(const struct mc_rule *r)
+{
+    return r->name ? r->name : r->from ? r->from : r->op;
+}

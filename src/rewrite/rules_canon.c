@@ -1,0 +1,196 @@
+/* rules_canon.c: the algebra of element-wise ops.  Tried in order on the root op.
+ *
+ *   x y z   any node; the same letter twice means the same node
+ *   k m n   a constant, one number throughout; arithmetic among constants folds as it is built
+ *
+ * Canonical form: signs and constants stand outermost and constants last, x*x is sqr(x), a division by
+ * y is no product with 1/y.
+ *
+ * Traps:  x + 0 is not x for -0;  x - x and x / x are NaN at infinity;  -(x - y) turns the sign of a
+ * zero;  an int8 square may be negative;  k * m may overflow where x * k * m does not. */
+#include "rewrite/rewrite.h"
+#include <math.h>
+
+static bool whole(const struct mc_match *m) { return !mc_is_float(m->root->type.dtype); }
+static bool real(const struct mc_match *m) { return mc_is_float(m->root->type.dtype); }
+static bool signed_(const struct mc_match *m) { return mc_dtypes[m->root->type.dtype].kind != KIND_UINT; }
+
+static bool varies(const struct mc_match *m, char c)
+{
+    double v;
+    return !mc_const_number(mc_letter(m, c), &v);
+}
+
+static bool xy_vary(const struct mc_match *m) { return varies(m, 'x') && varies(m, 'y'); }
+
+/* Is v an ordinary number of the dtype, neither overflown nor gone to nothing? */
+static bool tame(double v, mc_dtype d)
+{
+    double most = d == MC_FLOAT16 ? 6e4 : d == MC_FLOAT64 ? 1e300 : 1e37;
+    return !mc_is_float(d) || (fabs(v) <= most && fabs(v) >= 1 / most && (d != MC_FLOAT16 || fabs(v) >= 7e-5));
+}
+
+static bool tame_product(const struct mc_match *m)
+{
+    return tame(mc_letter_number(m, 'k') * mc_letter_number(m, 'm'), m->root->type.dtype);
+}
+
+static bool tame_k_over_m(const struct mc_match *m)
+{
+    return tame(mc_letter_number(m, 'k') / mc_letter_number(m, 'm'), m->root->type.dtype);
+}
+
+static bool tame_m_over_k(const struct mc_match *m)
+{
+    return tame(mc_letter_number(m, 'm') / mc_letter_number(m, 'k'), m->root->type.dtype);
+}
+
+static const struct mc_rule rows[] = {
+    /* nothing to do */
+    { "x + 0",                      "x",                        FINITE },          /* -0 + 0 is +0 */
+    { "x - 0",                      "x",                        EXACT  },
+    { "0 - x",                      "-x",                       FINITE },
+    { "x * 1",                      "x",                        EXACT  },
+    { "x / 1",                      "x",                        EXACT  },
+    { "x // 1",                     "x",                        EXACT,  .when = whole },
+    { "x % 1",                      "0",                        EXACT,  .when = whole },
+    { "x ** 1",                     "x",                        EXACT  },
+    { "x * 0",                      "0",                        FINITE },
+    { "0 / x",                      "0",                        FINITE },
+    { "x ** 0",                     "1",                        EXACT  },          /* of NaN too */
+    { "1 ** x",                     "1",                        EXACT  },
+    { "x - x",                      "0",                        FINITE },
+    { "x / x",                      "1",                        FINITE },
+    { "maximum(x, x)",              "x",                        EXACT  },
+    { "minimum(x, x)",              "x",                        EXACT  },
+    { "maximum(maximum(x, k), m)",  "maximum(x, maximum(k, m))", FINITE },
+    { "minimum(minimum(x, k), m)",  "minimum(x, minimum(k, m))", FINITE },
+    { "maximum(maximum(x, y), y)",  "maximum(x, y)",            FINITE },
+    { "minimum(minimum(x, y), y)",  "minimum(x, y)",            FINITE },
+    { "floor(floor(x))",            "floor(x)",                 EXACT  },
+    { "ceil(ceil(x))",              "ceil(x)",                  EXACT  },
+    { "trunc(trunc(x))",            "trunc(x)",                 EXACT  },
+    { "round(round(x))",            "round(x)",                 EXACT  },
+    { "floor(x)",                   "x",                        EXACT,  .when = whole },
+    { "ceil(x)",                    "x",                        EXACT,  .when = whole },
+    { "trunc(x)",                   "x",                        EXACT,  .when = whole },
+    { "round(x)",                   "x",                        EXACT,  .when = whole },
+    { "abs(abs(x))",                "abs(x)",                   EXACT  },
+    { "abs(-x)",                    "abs(x)",                   EXACT,  .when = signed_ },
+    { "abs(sqr(x))",                "sqr(x)",                   EXACT,  .when = real },
+    { "sqr(abs(x))",                "sqr(x)",                   EXACT  },
+    { "sqr(-x)",                    "sqr(x)",                   EXACT  },
+    { "sgn(sgn(x))",                "sgn(x)",                   EXACT  },
+
+    /* conditions */
+    { "where(x, y, y)",             "y",                        EXACT  },
+    { "where(True, x, y)",          "x",                        EXACT  },
+    { "where(False, x, y)",         "y",                        EXACT  },
+    { "where(~c, x, y)",            "where(c, y, x)",           EXACT  },
+    { "where(c, where(c, x, y), z)", "where(c, x, z)",          EXACT  },
+    { "where(c, x, where(c, y, z))", "where(c, x, z)",          EXACT  },
+    { "x == x",                     "1",                        FINITE },
+    { "x != x",                     "0",                        FINITE },
+    { "x <= x",                     "1",                        FINITE },
+    { "x >= x",                     "1",                        FINITE },
+    { "x < x",                      "0",                        EXACT  },
+    { "x > x",                      "0",                        EXACT  },
+    { "~(x == y)",                  "x != y",                   EXACT  },
+    { "~(x != y)",                  "x == y",                   EXACT  },
+    { "~(x < y)",                   "x >= y",                   FINITE },
+    { "~(x <= y)",                  "x > y",                    FINITE },
+    { "~(x > y)",                   "x <= y",                   FINITE },
+    { "~(x >= y)",                  "x < y",                    FINITE },
+    { "~~x",                        "x",                        EXACT  },
+    { "and_(x, x)",                 "x",                        EXACT  },
+    { "or_(x, x)",                  "x",                        EXACT  },
+    { "xor(x, x)",                  "0",                        EXACT  },
+    { "and_(x, 0)",                 "0",                        EXACT  },
+    { "or_(x, 0)",                  "x",                        EXACT  },
+    { "xor(x, 0)",                  "x",                        EXACT  },
+    { "and_(x, True)",              "x",                        EXACT  },
+    { "or_(x, True)",               "True",                     EXACT  },
+
+    /* signs go outwards */
+    { "-(-x)",                      "x",                        EXACT  },
+    { "x * -1",                     "-x",                       EXACT  },
+    { "x / -1",                     "-x",                       EXACT  },
+    { "x + (-y)",                   "x - y",                    EXACT  },
+    { "x - (-y)",                   "x + y",                    EXACT  },
+    { "(-x) - y",                   "-(x + y)",                 FINITE, .once = true },
+    { "-(x - y)",                   "y - x",                    FINITE, .once = true },
+    { "-((x - y) * z)",             "(y - x) * z",              FINITE, .once = true },
+    { "-((x - y) / z)",             "(y - x) / z",              FINITE, .once = true },
+    { "(-x) * y",                   "-(x * y)",                 EXACT  },
+    { "(-x) / y",                   "-(x / y)",                 EXACT  },
+    { "x / (-y)",                   "-(x / y)",                 EXACT  },
+    { "-(x * k)",                   "x * (-k)",                 EXACT,  .once = true },
+    { "-(x / k)",                   "x / (-k)",                 EXACT,  .once = true },
+    { "-(k / x)",                   "(-k) / x",                 EXACT,  .once = true },
+    { "-(x + k)",                   "(-k) - x",                 FINITE, .once = true },
+
+    /* constants go outwards and together */
+    { "(x + k) + m",                "x + (k + m)",              ROUND  },
+    { "(x + k) - m",                "x + (k - m)",              ROUND  },
+    { "(x - k) + m",                "x + (m - k)",              ROUND  },
+    { "(x - k) - m",                "x - (k + m)",              ROUND  },
+    { "(k - x) + m",                "(k + m) - x",              ROUND  },
+    { "(k - x) - m",                "(k - m) - x",              ROUND  },
+    { "k - (x + m)",                "(k - m) - x",              ROUND  },
+    { "k - (x - m)",                "(k + m) - x",              ROUND  },
+    { "k - (m - x)",                "x + (k - m)",              ROUND  },
+    { "(x + k) + y",                "(x + y) + k",              ROUND,  .when = xy_vary, .once = true },
+    { "(x * k) * m",                "x * (k * m)",              ROUND,  .when = tame_product },
+    { "(x * k) / m",                "x * (k / m)",              ROUND,  .when = tame_k_over_m },
+    { "(x / k) * m",                "x * (m / k)",              ROUND,  .when = tame_m_over_k },
+    { "(x / k) / m",                "x / (k * m)",              ROUND,  .when = tame_product },
+    { "(k / x) * m",                "(k * m) / x",              ROUND,  .when = tame_product },
+    { "(k / x) / m",                "(k / m) / x",              ROUND,  .when = tame_k_over_m },
+    { "k / (x * m)",                "(k / m) / x",              ROUND,  .when = tame_k_over_m },
+    { "k / (x / m)",                "(k * m) / x",              ROUND,  .when = tame_product },
+    { "k / (m / x)",                "x * (k / m)",              ROUND,  .when = tame_k_over_m },
+    { "(x * k) * y",                "(x * y) * k",              ROUND,  .when = xy_vary, .once = true },
+    { "x + x",                      "x * 2",                    EXACT,  .when = real },
+    { "x * k + x",                  "x * (k + 1)",              ROUND,  .when = real, .once = true },
+    { "x * k + x * m",              "x * (k + m)",              ROUND,  .when = real, .once = true },
+
+    /* what cancels */
+    { "(x + y) - y",                "x",                        FINITE },
+    { "(x - y) + y",                "x",                        FINITE },
+    { "x - (x - y)",                "y",                        FINITE },
+    { "x - (x + y)",                "-y",                       FINITE },
+    { "(x - y) - x",                "-y",                       FINITE },
+    { "(x * y) / y",                "x",                        FINITE },
+    { "(x / y) * y",                "x",                        FINITE },
+    { "x / (x * y)",                "1 / y",                    FINITE },
+    { "(x * y) / (x * z)",          "y / z",                    FINITE },
+    { "x / (x / y)",                "y",                        FINITE },
+    { "(x / y) / x",                "1 / y",                    FINITE },
+
+    /* products and powers */
+    { "reciprocal(x)",              "1 / x",                    EXACT  },
+    { "x * (1 / y)",                "x / y",                    ROUND  },
+    { "x / (1 / y)",                "x * y",                    ROUND  },
+    { "1 / (x / y)",                "y / x",                    ROUND  },
+    { "x * x",                      "sqr(x)",                   EXACT  },
+    { "x ** 2",                     "sqr(x)",                   ROUND  },
+    { "abs(x) * abs(y)",            "abs(x * y)",               EXACT,  .when = real, .once = true },
+    { "abs(x) / abs(y)",            "abs(x / y)",               EXACT,  .when = real, .once = true },
+
+    /* a function and its inverse, where the rest of the line is not lost */
+    { "log(exp(x))",                "x",                        ROUND  },
+    { "exp(log(x))",                "x",                        FINITE },          /* NaN below 0 */
+    { "log1p(expm1(x))",            "x",                        ROUND  },
+    { "expm1(log1p(x))",            "x",                        FINITE },
+    { "sqrt(sqr(x))",               "abs(x)",                   ROUND  },
+    { "sqr(sqrt(x))",               "x",                        FINITE },
+    { "sinh(arcsinh(x))",           "x",                        ROUND  },
+    { "arcsinh(sinh(x))",           "x",                        ROUND  },
+    { "arctanh(tanh(x))",           "x",                        ROUND  },
+    { "tanh(arctanh(x))",           "x",                        FINITE },
+    { "deg2rad(rad2deg(x))",        "x",                        ROUND  },
+    { "rad2deg(deg2rad(x))",        "x",                        ROUND  },
+    { "cos(-x)",                    "cos(x)",                   EXACT  },
+    { "cosh(-x)",                   "cosh(x)",                  EXACT  },
+};
+const struct mc_rule_table mc_rules_canon = { rows, (int)NELEM(rows) };

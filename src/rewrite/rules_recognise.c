@@ -1,0 +1,197 @@
+/* rules_recognise.c: softmax, its logarithm and cross-entropy, found in what was written out.  They are
+ * looked for before rules_stable.c makes their parts stable one by one and so hides the whole.
+ *
+ * Gradients come here unrewritten: that of -log(softmax(x))[i, t] is (s/y - sum(s/y * y)) * y with y the
+ * softmax and s zero but for the targets.  Division by a y that underflowed is what must go:
+ *
+ *     (s/y - z) * y  ==>  s - z*y        s - y*sum(s)  ==>  v * (onehot(t) - y),  v the targets' entries */
+#include "rewrite/rewrite.h"
+
+static bool is_zero(const mc_node *n)
+{
+    double v;
+    return mc_const_number(mc_node_is(n, "alloc") ? n->in[0] : n, &v) && v >= 0 && v <= 0;
+}
+
+/* The one axis that letter a names; -1: not one. */
+static int axis_a(const struct mc_match *m)
+{
+    const struct mc_attr *a = m->attr[0];
+    int rank = m->rank[0];
+    return a->none ? (rank == 1 ? 0 : -1) : a->n != 1 ? -1 : (int)(a->ints[0] < 0 ? a->ints[0] + rank : a->ints[0]);
+}
+
+static bool x_is_real(const struct mc_match *m)
+{
+    return mc_is_float(mc_letter(m, 'x')->type.dtype); /* small integers wrap in x - y */
+}
+
+/* Is y the same along the axis of a? */
+static bool y_is_flat(const struct mc_match *m)
+{
+    const struct mc_type *y = &mc_letter(m, 'y')->type;
+    int axis = axis_a(m);
+    return x_is_real(m) && axis >= 0 && (y->rank == 0 || (y->rank == m->rank[0] && y->dims[axis] == 1));
+}
+
+static bool is_distribution(const mc_node *y)
+{
+    return mc_node_is(y, "softmax") || mc_node_is(y, "sigmoid");
+}
+
+static bool y_is_distribution(const struct mc_match *m)
+{
+    return is_distribution(mc_letter(m, 'y'));
+}
+
+/* 0, 1, 2, ... with one entry for each row of x? */
+static bool counts_rows(const mc_node *i, mc_node *x)
+{
+    double start, step;
+    if (!mc_node_is(i, "arange") || !mc_const_number(i->in[0], &start) || !mc_const_number(i->in[2], &step) || start < 0 ||
+        start > 0 || step < 1 || step > 1) {
+        return false;
+    }
+    return i->type.dims[0] >= 0 ? i->type.dims[0] == x->type.dims[0] : mc_size_is(i->in[1], x, 0);
+}
+
+/* index[0], index[1] as in x[arange(n), t] for a matrix x with rows of probabilities. */
+static bool picks_targets(mc_node *x, const struct mc_attr *axes, mc_node *const *index, int n)
+{
+    return n == 2 && x->type.rank == 2 && axes->ints[0] == 0 && axes->ints[1] == 1 && index[1]->type.rank == 1 &&
+           (index[1]->type.dims[0] != 1 || x->type.dims[0] == 1) && counts_rows(index[0], x);
+}
+
+static bool over_last_axis(const mc_node *n)
+{
+    const struct mc_attr *axis = mc_attr_named(n, "axis");
+    return mc_attr_int(axis) == -1 || mc_attr_int(axis) == n->in[0]->type.rank - 1;
+}
+
+static mc_node *crossentropy(mc_node *gather, const char *of)
+{
+    mc_node *p = gather->in[0];
+    if (!mc_node_is(gather, "gather") || !mc_node_is(p, of) || !over_last_axis(p) ||
+        !picks_targets(p, &gather->attr[0], gather->in + 1, gather->nin - 1)) {
+        return NULL;
+    }
+    return mc_op1("neg", mc_op2("crossentropy_softmax_1hot", p->in[0], gather->in[2]));
+}
+
+/* logsoftmax(x)[arange(n), t]  ==>  -crossentropy_softmax_1hot(x, t) */
+static mc_node *gather_of_log(const struct mc_match *m)
+{
+    return crossentropy(m->root, "logsoftmax");
+}
+
+/* log(softmax(x)[arange(n), t])  ==>  -crossentropy_softmax_1hot(x, t) */
+static mc_node *log_of_gather(const struct mc_match *m)
+{
+    return m->root->in[0]->nin ? crossentropy(m->root->in[0], "softmax") : NULL;
+}
+
+/* Zero but for v at [arange(n), t]; the gradient of having picked targets. */
+static bool is_scatter(const mc_node *s)
+{
+    return mc_node_is(s, "gather_update") && is_zero(s->in[0]) &&
+           picks_targets((mc_node *)(uintptr_t)s, &s->attr[0], s->in + 2, s->nin - 2);
+}
+
+static bool x_is_scatter(const struct mc_match *m)
+{
+    return is_scatter(mc_letter(m, 'x')) && y_is_distribution(m);
+}
+
+/* s * y picks out of y what it keeps: a scatter of v * y[arange(n), t]. */
+static mc_node *scatter_times(const struct mc_match *m)
+{
+    for (int i = 0; i < 2; i++) {
+        mc_node *s = m->root->in[i], *y = m->root->in[1 - i];
+        if (is_scatter(s) && y->type.rank == 2 && y->type.dims[0] != 1 && y->type.dims[1] != 1) {
+            mc_node *pick[3] = { y, s->in[2], s->in[3] };
+            mc_node *at = mc_apply(m->g, mc_op_find("gather"), 3, pick, &s->attr[0]);
+            mc_node *in[4] = { s->in[0], mc_op2("mul", s->in[1], at), s->in[2], s->in[3] };
+            return mc_apply(m->g, s->op, 4, in, s->attr);
+        }
+    }
+    return NULL;
+}
+
+/* s - y * sum(s, axis=1, keepdims=True)  ==>  v * (onehot(t) - y).  Targets may count from behind. */
+static mc_node *softmax_gradient(const struct mc_match *m)
+{
+    mc_node *s = mc_letter(m, 'x'), *y = mc_letter(m, 'y');
+    if (!is_scatter(s) || !mc_node_is(y, "softmax") || !over_last_axis(y) || axis_a(m) != 1) {
+        return NULL;
+    }
+    struct mc_bind b[] = { { "v", s->in[1], NULL }, { "t", s->in[3], NULL }, { "y", y, NULL }, { "n", mc_size_of(y, 1), NULL } };
+    bool counts_up = mc_dtypes[s->in[3]->type.dtype].kind == KIND_UINT;
+    return mc_expr(m->g, counts_up ? "expand_dims(v, 1) * (eq(arange(n), expand_dims(t, 1)) - y)"
+                                   : "expand_dims(v, 1) * (eq(arange(n), expand_dims(where(t < 0, t + n, t), 1)) - y)", b, 4);
+}
+
+/* sum(s, axis=1) is v: where nothing above has used the whole. */
+static mc_node *sum_of_scatter(const struct mc_match *m)
+{
+    int axis[MC_MAX_RANK];
+    mc_node *s = m->root->in[0];
+    if (!is_scatter(s) || mc_axes_of(m->root, 0, 2, axis) != 1 || axis[0] != 1) {
+        return NULL;
+    }
+    return mc_attr_int(&m->root->attr[1]) ? mc_call_op(m->g, "expand_dims", 1, &s->in[1], "axis=1") : s->in[1];
+}
+
+/* The largest stays the largest through whatever grows strictly. */
+static mc_node *argmax_through(const struct mc_match *m)
+{
+    mc_node *f = m->root->in[0];
+    bool grows = f->op->arity == 1 && f->op->flags & OP_MONOTONE && f->in[0]->type.dtype == f->type.dtype;
+    if (!grows && (mc_node_is(f, "softmax") || mc_node_is(f, "logsoftmax"))) {
+        int axis[MC_MAX_RANK], rank = f->type.rank;
+        int64_t along = mc_attr_int(mc_attr_named(f, "axis"));
+        grows = mc_axes_of(m->root, 0, rank, axis) == 1 && axis[0] == (along < 0 ? along + rank : along);
+    }
+    return grows ? mc_apply(m->g, m->root->op, 1, f->in, m->root->attr) : NULL;
+}
+
+#define E "sum(exp(x), axis=a, keepdims=True)"
+static const struct mc_rule rows[] = {
+    { "exp(x) / " E,                           "softmax(x, axis=a)",         ROUND  },
+    { "(exp(x) * y) / " E,                     "softmax(x, axis=a) * y",     ROUND  },
+    { "exp(x) * (y / " E ")",                  "softmax(x, axis=a) * y",     ROUND  },
+    { "x - log(" E ")",                        "logsoftmax(x, axis=a)",      ROUND  },
+    { "softmax(x - y, axis=a)",                "softmax(x, axis=a)",         FINITE, .when = y_is_flat },
+    { "softmax(x + y, axis=a)",                "softmax(x, axis=a)",         FINITE, .when = y_is_flat },
+    { "logsoftmax(x - y, axis=a)",             "logsoftmax(x, axis=a)",      FINITE, .when = y_is_flat },
+    { "logsoftmax(x + y, axis=a)",             "logsoftmax(x, axis=a)",      FINITE, .when = y_is_flat },
+    { "log(softmax(x, axis=a))",               "logsoftmax(x, axis=a)",      ROUND  },
+    { "exp(logsoftmax(x, axis=a))",            "softmax(x, axis=a)",         ROUND,  .when = x_is_real },
+    { .op = "argmax", .make = argmax_through, .promise = FINITE, .name = "argmax through",
+      .sample = "argmax(exp(x), axis=1); argmax(softmax(x), axis=1); argmax(tanh(x))" },
+
+    /* gradients */
+    { "(x / y - z) * y",                       "x - z * y",                  FINITE, .when = y_is_distribution },
+    { "(x / y + z) * y",                       "x + z * y",                  FINITE, .when = y_is_distribution },
+    { "(z - x / y) * y",                       "z * y - x",                  FINITE, .when = y_is_distribution },
+    { "(z + (w / y) * v) * y",                 "z * y + w * v",              FINITE, .when = y_is_distribution },
+    { "(z - (w / y) * v) * y",                 "z * y - w * v",              FINITE, .when = y_is_distribution },
+    { "((w / y) * v - z) * y",                 "w * v - z * y",              FINITE, .when = y_is_distribution },
+    { "(x - z) * y",                           "x * y - z * y",              ROUND,  .when = x_is_scatter },
+    { "sigmoid(x) * ((1 - y) * z) - (y * z) * sigmoid(-x)", "(sigmoid(x) - y) * z", ROUND },
+    { "sigmoid(x) * ((1 - y) / z) - (y / z) * sigmoid(-x)", "(sigmoid(x) - y) / z", ROUND },
+    { "sigmoid(x) * (1 - y) - y * sigmoid(-x)", "sigmoid(x) - y",            ROUND  },
+    { .op = "mul", .make = scatter_times, .promise = FINITE, .name = "scatter times",
+      .sample = "inc_subtensor(zeros_like(x)[arange(x.shape[0]), [0, 1, 2, 0]], y[:, 0]) * y" },
+    { "x - y * sum(x, axis=a, keepdims=True)", NULL, FINITE, .make = softmax_gradient, .name = "softmax gradient",
+      .sample = "grad(sum(logsoftmax(x)[arange(x.shape[0]), [0, 1, 2, 0]] * y[:, 0]), x)" },
+    { .op = "gather", .make = gather_of_log, .promise = ROUND, .name = "cross-entropy",
+      .sample = "logsoftmax(x)[arange(x.shape[0]), [0, 1, 2, 0]]" },
+    { .op = "log", .make = log_of_gather, .promise = ROUND, .name = "log of a target", .sample = "log(softmax(x)[arange(x.shape[0]), [0, 1, 2, 0]])" },
+};
+const struct mc_rule_table mc_rules_recognise = { rows, (int)NELEM(rows) };
+
+static const struct mc_rule late[] = {
+    { .op = "sum", .make = sum_of_scatter, .promise = ROUND, .name = "sum of a scatter",
+      .sample = "sum(inc_subtensor(zeros_like(x)[arange(x.shape[0]), [0, 1, 2, 0]], y[:, 0]), axis=1)" },
+};
+const struct mc_rule_table mc_rules_late = { late, (int)NELEM(late) };

@@ -1,0 +1,69 @@
+/* rules_special.c: the last pass: forms that run faster, once all else is settled. */
+#include "rewrite/rewrite.h"
+#include <math.h>
+
+enum { LARGEST_POWER = 512 };
+
+static bool real(const struct mc_match *m) { return mc_is_float(m->root->type.dtype); }
+
+static bool small_power(const struct mc_match *m)
+{
+    double k = mc_letter_number(m, 'k');
+    return k >= floor(k) && k <= floor(k) && fabs(k) >= 3 && fabs(k) <= LARGEST_POWER &&
+           (k > 0 || real(m));
+}
+
+static bool minus_two(const struct mc_match *m)
+{
+    double k = mc_letter_number(m, 'k');
+    return real(m) && k >= -2 && k <= -2;
+}
+
+/* By repeated squaring: x ** 13 = x * x**4 * x**8. */
+static mc_node *unroll(const struct mc_match *m)
+{
+    mc_node *square = mc_letter(m, 'x'), *y = NULL;
+    double k = mc_letter_number(m, 'k');
+    for (unsigned left = (unsigned)fabs(k); left; left >>= 1) {
+        if (left & 1) {
+            y = y ? mc_op2("mul", y, square) : square;
+        }
+        square = left > 1 ? mc_op1("sqr", square) : square;
+    }
+    return k < 0 ? mc_op2("true_div", mc_node_like(y, 1), y) : y;
+}
+
+/* The quotient by a power of two is the product with its inverse to the bit.  By another number it is
+ * not (49 / 49 must be 1, and so must the mean of 49 ones), so that rule waits to be included: kernels
+ * wait for memory, not for division. */
+static bool has_reciprocal(const struct mc_match *m)
+{
+    double r = 1 / mc_letter_number(m, 'k');
+    mc_dtype d = m->root->type.dtype;
+    char bits[8] = { 0 };
+    mc_store_f64(d, bits, r);
+    return mc_is_float(d) && isfinite(r) && fabs(mc_load_f64(d, bits)) > (d == MC_FLOAT16 ? 7e-5 : d == MC_FLOAT64 ? 1e-300 : 1e-37);
+}
+
+static bool power_of_two(const struct mc_match *m)
+{
+    int e;
+    double half = frexp(fabs(mc_letter_number(m, 'k')), &e);
+    return has_reciprocal(m) && half >= 0.5 && half <= 0.5;
+}
+
+static const struct mc_rule rows[] = {
+    { "x ** 0.5",            "sqrt(x)",           FINITE },     /* of -0 and -inf */
+    { "x ** -0.5",           "1 / sqrt(x)",       FINITE },
+    { "x ** -1",             "1 / x",             ROUND,  .when = real },
+    { "x ** k",              "1 / sqr(x)",        ROUND,  .when = minus_two },
+    { "x ** k",              NULL,                ROUND,  .when = small_power, .make = unroll, .name = "pow by squares",
+      .sample = "x ** 3; x ** 13; x ** -5" },
+    { "x / k",               "x * (1 / k)",       EXACT,  .when = power_of_two },
+    { "x / k",               "x * (1 / k)",       ROUND,  .when = has_reciprocal, .name = "reciprocal", .tags = "off" },
+    { "x / sqrt(x)",         "sqrt(x)",           FINITE },
+    { "exp(x) * exp(y)",     "exp(x + y)",        ROUND,  .once = true },
+    { "exp(x) / exp(y)",     "exp(x - y)",        ROUND,  .once = true },
+    { "1 / exp(x)",          "exp(-x)",           ROUND,  .once = true },
+};
+const struct mc_rule_table mc_rules_special = { rows, (int)NELEM(rows) };

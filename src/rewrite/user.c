@@ -1,0 +1,50 @@
+/* user.c: rules that a program adds to one graph.  They run in every pass, behind the built-in ones,
+ * the oldest first, and are held to the same checks. */
+#include "rewrite/rewrite.h"
+
+static const char *keep(mc_graph *g, const char *s)
+{
+    return s ? mc_arena_str(&g->arena, s, strlen(s)) : NULL;
+}
+
+static mc_status add(mc_graph *g, const char *from, const char *to, const char *tags)
+{
+    struct mc_user_rule *u = mc_arena_alloc(&g->arena, sizeof *u), **end = &g->rules;
+    if (!u) {
+        return MC_EMEMORY;
+    }
+    u->rule = (struct mc_rule){ .from = keep(g, from), .to = keep(g, to), .promise = ROUND, .tags = keep(g, tags) };
+    if (!u->rule.from || !u->rule.to || (tags && !u->rule.tags)) {
+        return MC_EMEMORY;
+    }
+    u->from = mc_pattern_parse(g, u->rule.from, NULL);
+    u->to = u->from ? mc_pattern_parse(g, u->rule.to, u->from) : NULL;
+    if (!u->from || !u->to) {
+        return g->status;
+    }
+    while (*end) {
+        end = &(*end)->next;
+    }
+    *end = u;
+    return MC_OK;
+}
+
+/* A mistake in a rule is the rule's, not the graph's: the graph stays as it was. */
+mc_status mc_rewrite_add(mc_graph *g, const char *from, const char *to, const char *tags)
+{
+    if (!g || !from || !to) {
+        return mc_fail(MC_EARG, "rewrite_add: no %s", !g ? "graph" : !from ? "left side" : "right side");
+    }
+    mc_status before = g->status;
+    char *message = g->message;
+    g->status = MC_OK;
+    g->message = NULL;
+    mc_status s = add(g, from, to, tags);
+    if (s < 0 && g->message) {
+        mc_fail(s, "rewrite_add: %s", g->message);
+    }
+    mc_graph_clear_error(g);
+    g->status = before;
+    g->message = message;
+    return s;
+}

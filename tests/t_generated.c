@@ -72,7 +72,7 @@ static const char *safe(const char *name)
     return "";
 }
 
-/* "mc_node *mc_sum(mc_node *x, const char *how, ...)"; returns the number of the parameter `how`, 0 if there is none. */
+/* "mc_node *mc_sum(mc_node *x, const char *how, ...)"; returns the number of the parameter how, or 0. */
 static int prototype(struct mc_str *out, const struct mc_op *op)
 {
     const struct mc_signature *s = op->sig;
@@ -168,28 +168,33 @@ static void family(struct mc_str *out, int which, const char *title)
 static char *header(void)
 {
     struct mc_str out = { 0 };
-    mc_str_add(&out,
-               "/* monochord_ops.h: one function an op.  Written from the table of ops (tests/t_generated.c); do not edit.\n"
-               " *\n"
-               " * A tensor that a signature lets out (b=None) may be NULL.  Attributes go as text, as in a formula, printf-like;\n"
-               " * NULL leaves all at their defaults:\n"
-               " *\n"
-               " *     mc_node *y = mc_sum(x, \"axis=%d, keepdims=True\", 1), *z = mc_softmax(x, NULL);\n"
-               " *\n"
-               " * Ops with several results give a tuple: mc_item(t, 0).  Each function notes the file and line it is called\n"
-               " * from, for messages; a name in brackets, (mc_exp)(x), does not. */\n"
-               "#ifndef MONOCHORD_OPS_H\n#define MONOCHORD_OPS_H\n\n#include <monochord.h>\n\n"
-               "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
+    mc_str_add(
+        &out,
+        "/* monochord_ops.h: one function an op.  Written from the table of ops (tests/t_generated.c); do not edit.\n"
+        " *\n"
+        " * A tensor that a signature lets out (b=None) may be NULL.  Attributes go as text, as in a formula, "
+        "printf-like;\n"
+        " * NULL leaves all at their defaults:\n"
+        " *\n"
+        " *     mc_node *y = mc_sum(x, \"axis=%d, keepdims=True\", 1), *z = mc_softmax(x, NULL);\n"
+        " *\n"
+        " * Ops with several results give a tuple: mc_item(t, 0).  Each function notes the file and line it is "
+        "called\n"
+        " * from, for messages; a name in brackets, (mc_exp)(x), does not. */\n"
+        "#ifndef MONOCHORD_OPS_H\n#define MONOCHORD_OPS_H\n\n#include <monochord.h>\n\n"
+        "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
     family(&out, SCALARS, "element by element");
     family(&out, FORMULAS, "formulas of others");
     for (int f = 0; f < (int)NELEM(families); f++) {
         family(&out, f, families[f].title);
     }
     section(&out, "where the user is");
-    mc_str_add(&out, "/* Nodes made from here on belong to this line of the user's. */\nMC_API void mc_here(const char *file, int line);\n\n");
+    mc_str_add(&out, "/* Nodes made from here on belong to this line of the user's. */\nMC_API void mc_here(const "
+                     "char *file, int line);\n\n");
     mc_str_add(&out, "#if !defined(MC_BUILD)\n");
     for (size_t i = 0; i < NELEM(noting); i++) {
-        mc_str_addf(&out, "#define mc_%s(...) (mc_here(__FILE__, __LINE__), mc_%s(__VA_ARGS__))\n", noting[i], noting[i]);
+        mc_str_addf(&out, "#define mc_%s(...) (mc_here(__FILE__, __LINE__), mc_%s(__VA_ARGS__))\n", noting[i],
+                    noting[i]);
     }
     for (int i = 0; i < mc_op_count(); i++) {
         if (is_public(mc_op_at(i))) {
@@ -238,9 +243,10 @@ static void define(struct mc_str *out, const struct mc_op *op)
 static char *bodies(void)
 {
     struct mc_str out = { 0 };
-    mc_str_add(&out,
-               "/* public.c: one function an op.  Written from the table of ops (tests/t_generated.c); do not edit. */\n"
-               "#include \"op/call.h\"\n");
+    mc_str_add(
+        &out,
+        "/* public.c: one function an op.  Written from the table of ops (tests/t_generated.c); do not edit. */\n"
+        "#include \"op/call.h\"\n");
     for (int i = 0; i < mc_op_count(); i++) {
         if (is_public(mc_op_at(i))) {
             define(&out, mc_op_at(i));
@@ -262,7 +268,8 @@ static void same_file(const char *path, char *text)
         while (at < n && text[at] == have[at]) {
             line += text[at++] == '\n';
         }
-        CHECK(n == strlen(text) && at == n, "%s is older than the table of ops, from line %zu on; make bless", path, line);
+        CHECK(n == strlen(text) && at == n, "%s is older than the table of ops, from line %zu on; make bless", path,
+              line);
     }
     mc_free(have);
     mc_free(text);
@@ -313,8 +320,8 @@ TEST(names_of_ops_are_free)
         REQUIRE(mc_file_read(path, &text, &n) == MC_OK, "%s", mc_last_error());
         for (int i = 0; i < mc_op_count(); i++) {
             const struct mc_op *op = mc_op_at(i);
-            CHECK(!is_public(op) || !declares(text, function_of(op)), "%s has mc_%s already; rename the op's function", headers[h],
-                  function_of(op));
+            CHECK(!is_public(op) || !declares(text, function_of(op)),
+                  "%s has mc_%s already; rename the op's function", headers[h], function_of(op));
         }
         mc_free(text);
     }

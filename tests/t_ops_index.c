@@ -175,13 +175,18 @@ TEST(index_out_of_range_says_where)
     mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 3, 5 }, -1, 1), *i = mc_array_scalar(MC_INT64, 7);
     struct leaf leaf[] = { { "x", x, 0, false }, { "i", i, 0, false } };
     CHECK(!run(2, leaf, "x[:, i]") && mc_last_status() == MC_EINDEX &&
-          strcmp(mc_last_error(), "index 7 is out of range for axis 1 with size 5") == 0, "%s", mc_last_error());
-    CHECK(!run(2, leaf, "x[-4]") && strstr(mc_last_error(), "index -4 is out of range for axis 0 with size 3"), "%s", mc_last_error());
-    CHECK(!run(2, leaf, "set_subtensor(x[3], 1)") && strstr(mc_last_error(), "index 3 is out of range"), "%s", mc_last_error());
+              strcmp(mc_last_error(), "index 7 is out of range for axis 1 with size 5") == 0,
+          "%s", mc_last_error());
+    CHECK(!run(2, leaf, "x[-4]") && strstr(mc_last_error(), "index -4 is out of range for axis 0 with size 3"), "%s",
+          mc_last_error());
+    CHECK(!run(2, leaf, "set_subtensor(x[3], 1)") && strstr(mc_last_error(), "index 3 is out of range"), "%s",
+          mc_last_error());
     CHECK(!run(2, leaf, "x[::i - 7]") && strstr(mc_last_error(), "the step of a slice is 0"), "%s", mc_last_error());
     leaf[0].sized = 3;
-    CHECK(!run(2, leaf, "x[0, 5]") && strstr(mc_last_error(), "subtensor: index 5 is out of range for axis 1 with size 5  [x: float32[3, 5]]"),
-          "%s", mc_last_error());
+    CHECK(
+        !run(2, leaf, "x[0, 5]") &&
+            strstr(mc_last_error(), "subtensor: index 5 is out of range for axis 1 with size 5  [x: float32[3, 5]]"),
+        "%s", mc_last_error());
     mc_array_unref(&x);
     mc_array_unref(&i);
 }
@@ -189,7 +194,8 @@ TEST(index_out_of_range_says_where)
 /* Far bounds and steps overflow nothing. */
 TEST(slices_with_huge_bounds)
 {
-    mc_array *x = sample(MC_INT32, 1, (int64_t[]){ 5 }, 1, 9), *i = mc_array_from(MC_INT64, 0, NULL, (int64_t[]){ INT64_MIN });
+    mc_array *x = sample(MC_INT32, 1, (int64_t[]){ 5 }, 1, 9),
+             *i = mc_array_from(MC_INT64, 0, NULL, (int64_t[]){ INT64_MIN });
     struct leaf leaf[] = { { "x", x, 0, false }, { "i", i, 0, false } };
     static const struct { const char *text; int64_t n; } rows[] = {
         { "x[i:]", 5 }, { "x[:i]", 0 }, { "x[::i]", 1 }, { "x[9223372036854775807:]", 0 }, { "x[:9223372036854775807]", 5 },
@@ -197,8 +203,8 @@ TEST(slices_with_huge_bounds)
     };
     for (size_t k = 0; k < NELEM(rows); k++) {
         mc_array *y = run(2, leaf, rows[k].text);
-        CHECK(y && y->dims[0] == rows[k].n, "%s: %lld elements, not %lld  %s", rows[k].text, y ? (long long)y->dims[0] : -1LL,
-              (long long)rows[k].n, mc_last_error());
+        CHECK(y && y->dims[0] == rows[k].n, "%s: %lld elements, not %lld  %s", rows[k].text,
+              y ? (long long)y->dims[0] : -1LL, (long long)rows[k].n, mc_last_error());
         mc_array_unref(&y);
     }
     mc_array_unref(&x);
@@ -216,7 +222,8 @@ TEST(equal_slices_are_one_node)
     mc_graph *g = mc_graph_new();
     mc_formula(g, "input x float32[?, ?]; input i int64");
     for (size_t k = 0; k < NELEM(same); k++) {
-        CHECK(mc_formula(g, same[k][0]) == mc_formula(g, same[k][1]), "%s and %s: %s", same[k][0], same[k][1], mc_error(g));
+        CHECK(mc_formula(g, same[k][0]) == mc_formula(g, same[k][1]), "%s and %s: %s", same[k][0], same[k][1],
+              mc_error(g));
     }
     mc_graph_free(g);
 }
@@ -236,7 +243,8 @@ TEST(texts_of_indexing)
     for (size_t r = 0; r < NELEM(rows); r++) {
         mc_node *n = mc_formula(g, rows[r][0]);
         char *text = mc_node_text(n);
-        CHECK(!mc_is_error(n) && (!rows[r][1] || strcmp(text, rows[r][1]) == 0), "%s prints as %s  %s", rows[r][0], text, mc_error(g));
+        CHECK(!mc_is_error(n) && (!rows[r][1] || strcmp(text, rows[r][1]) == 0), "%s prints as %s  %s", rows[r][0],
+              text, mc_error(g));
         CHECK(mc_formula(g, text) == n, "%s prints as %s, another node  %s", rows[r][0], text, mc_error(g));
         mc_text_free(text);
     }
@@ -432,13 +440,17 @@ TEST(index_tensors_set_and_increase)
 
 TEST(index_tensors_out_of_range)
 {
-    mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 3, 5 }, -1, 1), *i = mc_array_from(MC_INT32, MC_SHAPE(2), (int32_t[]){ 0, -6 });
+    mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 3, 5 }, -1, 1),
+             *i = mc_array_from(MC_INT32, MC_SHAPE(2), (int32_t[]){ 0, -6 });
     mc_array *empty = mc_array_new(MC_FLOAT32, MC_SHAPE(0, 2));
     struct leaf leaf[] = { { "x", x, 0, false }, { "i", i, 0, false }, { "e", empty, 0, false } };
     CHECK(!run(3, leaf, "x[:, i]") && mc_last_status() == MC_EINDEX &&
-          strcmp(mc_last_error(), "index -6 is out of range for axis 1 with size 5") == 0, "%s", mc_last_error());
-    CHECK(!run(3, leaf, "inc_subtensor(x[i], 1)") && strstr(mc_last_error(), "index -6 is out of range for axis 0"), "%s", mc_last_error());
-    CHECK(!run(3, leaf, "e[i]") && strstr(mc_last_error(), "index 0 is out of range for axis 0 with size 0"), "%s", mc_last_error());
+              strcmp(mc_last_error(), "index -6 is out of range for axis 1 with size 5") == 0,
+          "%s", mc_last_error());
+    CHECK(!run(3, leaf, "inc_subtensor(x[i], 1)") && strstr(mc_last_error(), "index -6 is out of range for axis 0"),
+          "%s", mc_last_error());
+    CHECK(!run(3, leaf, "e[i]") && strstr(mc_last_error(), "index 0 is out of range for axis 0 with size 0"), "%s",
+          mc_last_error());
     CHECK(!run(3, leaf, "e[:, i]") && strstr(mc_last_error(), "index -6 is out of range for axis 1 with size 2"),
           "an empty result does not excuse: %s", mc_last_error());
     mc_array_unref(&x);
@@ -453,7 +465,8 @@ TEST(nonzero_finds_what_is_not_zero)
     for (int t = 0; t < 60; t++) {
         mc_dtype d = (mc_dtype)(t % MC_NDTYPE);
         int rank = 1 + t % 3;
-        int64_t dims[3] = { (int64_t)(test_random() % 4), 3, (int64_t)(test_random() % 3) + 1 }, at[3] = { 0 }, n = 0, place[3][64];
+        int64_t dims[3] = { (int64_t)(test_random() % 4), 3, (int64_t)(test_random() % 3) + 1 }, at[3] = { 0 }, n = 0,
+                place[3][64];
         mc_array *x = sample(d, rank, dims, mc_is_float(d) ? -.4 : 0, mc_is_float(d) ? .4 : 1);
         if (mc_array_size(x)) {
             do {
@@ -508,7 +521,8 @@ TEST(take_has_three_modes)
     mc_array *i = mc_array_from(MC_INT64, MC_SHAPE(2, 3), (int64_t[]){ -5, 0, 3, 4, 9, -1 });
     struct leaf leaf[] = { { "x", x, 0, false }, { "i", i, 0, false } };
     static const int wrap[6] = { 3, 0, 3, 0, 1, 3 }, hold[6] = { 0, 0, 3, 3, 3, 0 };
-    mc_array *w = run(2, leaf, "take(x, i, axis=0, mode=\"wrap\")"), *c = run(2, leaf, "take(x, i, axis=0, mode=\"clip\")");
+    mc_array *w = run(2, leaf, "take(x, i, axis=0, mode=\"wrap\")"),
+             *c = run(2, leaf, "take(x, i, axis=0, mode=\"clip\")");
     mc_array *flat = run(2, leaf, "take(x, abs(i))"), *column = run(2, leaf, "take(x, i % 3, axis=1)");
     REQUIRE(w && c && flat && column, "%s", mc_last_error());
     CHECK(w->rank == 3 && w->dims[0] == 2 && w->dims[1] == 3 && w->dims[2] == 3, "rank %d", w->rank);
@@ -551,10 +565,12 @@ TEST(gradients_of_indexing)
         "take(x, k, axis=1, mode=\"wrap\")", "take(x, k)", "x[c > 0]", "x[c[:, 0] > 0, 1:]", "fill_diagonal(x, 3)", "x[i, k]", "x[k, :2][:, None]",
         "set_subtensor(x[:2], sum(x))", "split(x, [1, 3], axis=1)[1]", "nonzero_values(c) * sum(x)",
     };
-    mc_array *x = sample(MC_FLOAT64, 2, (int64_t[]){ 4, 4 }, -1, 1), *y = sample(MC_FLOAT64, 2, (int64_t[]){ 2, 4 }, -1, 1);
+    mc_array *x = sample(MC_FLOAT64, 2, (int64_t[]){ 4, 4 }, -1, 1),
+             *y = sample(MC_FLOAT64, 2, (int64_t[]){ 2, 4 }, -1, 1);
     mc_array *c = sample(MC_FLOAT64, 2, (int64_t[]){ 4, 4 }, -1, 1), *i = mc_array_scalar(MC_INT64, -2);
     mc_array *k = mc_array_from(MC_INT64, MC_SHAPE(3), (int64_t[]){ 2, -1, 2 });
-    mc_array *k2 = mc_array_from(MC_INT64, MC_SHAPE(3), (int64_t[]){ 2, 0, 1 }); /* no repetition: set has one gradient */
+    mc_array *k2 = mc_array_from(MC_INT64, MC_SHAPE(3),
+                                 (int64_t[]){ 2, 0, 1 }); /* no repetition: set has one gradient */
     for (size_t r = 0; r < NELEM(rows); r++) {
         struct leaf leaf[] = {
             { "x", x, (unsigned)test_random(), false }, { "y", y, 3, false }, { "c", c, 0, true },
@@ -570,16 +586,20 @@ TEST(gradients_of_indexing)
 
 TEST(indexing_without_memory)
 {
-    mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 4, 4 }, -1, 1), *k = mc_array_from(MC_INT64, MC_SHAPE(3), (int64_t[]){ 2, -1, 2 });
+    mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 4, 4 }, -1, 1),
+             *k = mc_array_from(MC_INT64, MC_SHAPE(3), (int64_t[]){ 2, -1, 2 });
     struct leaf leaf[] = { { "x", x, 0, false }, { "k", k, 0, false } };
-    static const char *const rows[] = { "x[1:3, ::-1]", "inc_subtensor(x[k, 0], 1)", "set_subtensor(x[:2], x[1])", "x[x > 0]", "take(x, k, mode=\"wrap\")" };
+    static const char *const rows[] = { "x[1:3, ::-1]", "inc_subtensor(x[k, 0], 1)", "set_subtensor(x[:2], x[1])",
+                                        "x[x > 0]", "take(x, k, mode=\"wrap\")" };
     for (size_t r = 0; r < NELEM(rows); r++) {
         ALLOC_FAIL_LOOP {
             mc_graph *g = mc_graph_new();
             if (g) {
-                mc_node *in[2] = { mc_input(g, "x", MC_FLOAT32, 2), mc_input(g, "k", MC_INT64, 1) }, *y = mc_formula(g, rows[r]);
+                mc_node *in[2] = { mc_input(g, "x", MC_FLOAT32, 2), mc_input(g, "k", MC_INT64, 1) },
+                        *y = mc_formula(g, rows[r]);
                 mc_array *out = NULL;
-                mc_status s = mc_is_error(y) ? mc_graph_status(g) : mc_eval(2, in, (mc_array *[]){ leaf[0].a, leaf[1].a }, 1, &y, &out);
+                mc_status s = mc_is_error(y) ? mc_graph_status(g)
+                                             : mc_eval(2, in, (mc_array *[]){ leaf[0].a, leaf[1].a }, 1, &y, &out);
                 CHECK(s == MC_OK || ALLOC_FAILED, "%s failed with memory: %s", rows[r], mc_last_error());
                 CHECK(s < 0 || out, "%s has no result", rows[r]);
                 mc_array_unref(&out);

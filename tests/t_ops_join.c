@@ -61,11 +61,15 @@ TEST(stack_of_numbers_and_tensors)
     for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
         mc_array *s = sample(d, 0, NULL, 1, 9), *m = sample(d, 2, (int64_t[]){ 2, 3 }, 1, 9);
         struct leaf leaf[] = { { "s", s, 0, false }, { "m", m, 0, false } };
-        mc_array *v = run(2, leaf, "stack(s, s)"), *mixed = run(2, leaf, "[s, 1]"), *t = run(2, leaf, "stack([m, m, m], axis=1)");
+        mc_array *v = run(2, leaf, "stack(s, s)"), *mixed = run(2, leaf, "[s, 1]"),
+                 *t = run(2, leaf, "stack([m, m, m], axis=1)");
         if (CHECK(v && mixed && t, "%s", mc_last_error())) {
-            CHECK(v->dtype == d && v->rank == 1 && v->dims[0] == 2 && mc_array_get(v, (int64_t[]){ 1 }) == mc_array_get(s, NULL), "two");
-            CHECK(mixed->dtype == (mc_is_float(d) ? d : mc_dtype_promote(d, MC_INT8)) && mc_array_get(mixed, (int64_t[]){ 1 }) == 1, "%s with a literal is %s",
-                  mc_dtype_name(d), mc_dtype_name(mixed->dtype));
+            CHECK(v->dtype == d && v->rank == 1 && v->dims[0] == 2 &&
+                      mc_array_get(v, (int64_t[]){ 1 }) == mc_array_get(s, NULL),
+                  "two");
+            CHECK(mixed->dtype == (mc_is_float(d) ? d : mc_dtype_promote(d, MC_INT8)) &&
+                      mc_array_get(mixed, (int64_t[]){ 1 }) == 1,
+                  "%s with a literal is %s", mc_dtype_name(d), mc_dtype_name(mixed->dtype));
             CHECK(t->rank == 3 && t->dims[0] == 2 && t->dims[1] == 3 && t->dims[2] == 3, "rank %d", t->rank);
             CHECK(mc_array_get(t, (int64_t[]){ 1, 2, 0 }) == mc_array_get(m, (int64_t[]){ 1, 0 }), "stacked");
         }
@@ -78,13 +82,15 @@ TEST(stack_of_numbers_and_tensors)
     mc_formula(g, "input x float32[?, 3]; input s float32");
     CHECK(mc_is_const(mc_formula(g, "[2, size(x, 1)]")), "a stack of what is known is known");
     mc_node *y = mc_formula(g, "reshape(alloc(s, [12]), [size(x, 0), size(x, 1), 1])");
-    CHECK(y->type.dims[1] == 3 && y->type.dims[2] == 1, "what is known of a shape is known of the result: %s", mc_error(g));
+    CHECK(y->type.dims[1] == 3 && y->type.dims[2] == 1, "what is known of a shape is known of the result: %s",
+          mc_error(g));
     mc_graph_free(g);
 }
 
 TEST(hstack_vstack_concatenate)
 {
-    mc_array *a = sample(MC_FLOAT32, 2, (int64_t[]){ 2, 3 }, -1, 1), *b = sample(MC_FLOAT32, 2, (int64_t[]){ 2, 3 }, -1, 1);
+    mc_array *a = sample(MC_FLOAT32, 2, (int64_t[]){ 2, 3 }, -1, 1),
+             *b = sample(MC_FLOAT32, 2, (int64_t[]){ 2, 3 }, -1, 1);
     struct leaf leaf[] = { { "a", a, 0, false }, { "b", b, 0, false } };
     static const char *const same[][2] = {
         { "horizontal_stack(a, b)", "join(a, b, axis=1)" }, { "vertical_stack(a, b)", "join(a, b)" },
@@ -128,9 +134,11 @@ TEST(roll_moves_the_end_to_the_front)
 {
     for (int t = 0; t < 120; t++) {
         mc_dtype d = (mc_dtype)(t % MC_NDTYPE);
-        int64_t dims[2] = { (int64_t)(test_random() % 4), 1 + (int64_t)(test_random() % 4) }, shift = (int64_t)(test_random() % 13) - 6;
+        int64_t dims[2] = { (int64_t)(test_random() % 4), 1 + (int64_t)(test_random() % 4) },
+                shift = (int64_t)(test_random() % 13) - 6;
         int axis = (int)(test_random() % 3) - 1; /* -1: flattened */
-        mc_array *x = sample(d, 2, dims, 0, 9), *s = mc_array_scalar(MC_INT32, (double)shift), *want = mc_array_new(d, 2, dims);
+        mc_array *x = sample(d, 2, dims, 0, 9), *s = mc_array_scalar(MC_INT32, (double)shift),
+                 *want = mc_array_new(d, 2, dims);
         struct leaf leaf[] = { { "x", x, (unsigned)test_random(), false }, { "s", s, 0, t % 2 == 0 } };
         int64_t at[2] = { 0 }, n = axis < 0 ? mc_array_size(x) : dims[axis];
         while (mc_array_size(x)) {
@@ -173,7 +181,8 @@ TEST(tile_and_repeat)
             int64_t at[3] = { 0 };
             while (mc_array_size(want)) {
                 const int64_t *end = at + rows[r].rank - 2;
-                int64_t from[2] = { rows[r].tile ? end[0] % 2 : end[0] / rows[r].reps[0], rows[r].tile ? end[1] % 3 : end[1] / rows[r].reps[1] };
+                int64_t from[2] = { rows[r].tile ? end[0] % 2 : end[0] / rows[r].reps[0],
+                                    rows[r].tile ? end[1] % 3 : end[1] / rows[r].reps[1] };
                 mc_array_set(want, at, mc_array_get(x, from));
                 if (!next_index(rows[r].rank, rows[r].dims, at)) {
                     break;
@@ -190,7 +199,9 @@ TEST(tile_and_repeat)
     mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 2, 3 }, 0, 9);
     struct leaf leaf[] = { { "x", x, 0, false } };
     mc_array *y = run(1, leaf, "repeat(x, 2)");
-    CHECK(y && y->rank == 1 && y->dims[0] == 12 && mc_array_get(y, (int64_t[]){ 9 }) == mc_array_get(x, (int64_t[]){ 1, 1 }), "%s", mc_last_error());
+    CHECK(y && y->rank == 1 && y->dims[0] == 12 &&
+              mc_array_get(y, (int64_t[]){ 9 }) == mc_array_get(x, (int64_t[]){ 1, 1 }),
+          "%s", mc_last_error());
     mc_array_unref(&x);
     mc_array_unref(&y);
     mc_graph *g = mc_graph_new();
@@ -229,8 +240,12 @@ TEST(mistakes_in_joining)
     /* every argument is looked at while running, not the first alone */
     mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3)), *b = mc_array_new(MC_FLOAT32, MC_SHAPE(2, 4));
     struct leaf leaf[] = { { "a", a, 0, false }, { "b", b, 0, false } };
-    CHECK(!run(2, leaf, "join(a, a, b)") && strstr(mc_last_error(), "join: sizes 3 and 4 differ on axis 1 (argument 3)"), "%s", mc_last_error());
-    CHECK(!run(2, leaf, "split(a, [1, 1], axis=1)[0]") && strstr(mc_last_error(), "specify_shape: axis 1 has size 3, not 2"), "%s", mc_last_error());
+    CHECK(!run(2, leaf, "join(a, a, b)") &&
+              strstr(mc_last_error(), "join: sizes 3 and 4 differ on axis 1 (argument 3)"),
+          "%s", mc_last_error());
+    CHECK(!run(2, leaf, "split(a, [1, 1], axis=1)[0]") &&
+              strstr(mc_last_error(), "specify_shape: axis 1 has size 3, not 2"),
+          "%s", mc_last_error());
     mc_array_unref(&a);
     mc_array_unref(&b);
 }
@@ -242,10 +257,13 @@ TEST(gradients_of_joining)
         "join(split(x, [1, 1, 1])[2], y)", "roll(x, 2)", "roll(x, i, axis=1)", "tile(x, [2, 1, 2])", "repeat(x, 2, axis=1)", "repeat(x, i)",
         "sum(tile(x, 3), axis=0) * join(y, y, y, axis=1)[0]", "horizontal_stack(x, y) * 2",
     };
-    mc_array *x = sample(MC_FLOAT64, 2, (int64_t[]){ 3, 4 }, -1, 1), *y = sample(MC_FLOAT64, 2, (int64_t[]){ 3, 4 }, -1, 1);
+    mc_array *x = sample(MC_FLOAT64, 2, (int64_t[]){ 3, 4 }, -1, 1),
+             *y = sample(MC_FLOAT64, 2, (int64_t[]){ 3, 4 }, -1, 1);
     mc_array *i = mc_array_scalar(MC_INT64, 3);
     for (size_t r = 0; r < NELEM(rows); r++) {
-        struct leaf leaf[] = { { "x", x, (unsigned)test_random(), false }, { "y", y, (unsigned)test_random(), false }, { "i", i, 0, true } };
+        struct leaf leaf[] = { { "x", x, (unsigned)test_random(), false },
+                               { "y", y, (unsigned)test_random(), false },
+                               { "i", i, 0, true } };
         check_slopes(3, leaf, rows[r]);
     }
     mc_array_unref(&x);
@@ -256,7 +274,8 @@ TEST(gradients_of_joining)
 TEST(joining_without_memory)
 {
     mc_array *a = sample(MC_FLOAT32, 2, (int64_t[]){ 3, 4 }, -1, 1), *out = NULL;
-    static const char *const rows[] = { "join(x, x, axis=1)", "roll(x, 1)", "tile(x, [2, 2])", "stack(sum(x), 1)", "split(x, [1, 2])[1]" };
+    static const char *const rows[] = { "join(x, x, axis=1)", "roll(x, 1)", "tile(x, [2, 2])", "stack(sum(x), 1)",
+                                        "split(x, [1, 2])[1]" };
     for (size_t r = 0; r < NELEM(rows); r++) {
         ALLOC_FAIL_LOOP {
             mc_graph *g = mc_graph_new();

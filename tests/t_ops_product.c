@@ -82,7 +82,8 @@ static mc_array *contract(const mc_array *a, const mc_array *b, const struct pai
 /* Sums in another order differ in their last digits. */
 static void check_close(const mc_array *have, const mc_array *want, const char *what)
 {
-    if (have && mc_is_float(have->dtype) && have->dtype == want->dtype && mc_dims_equal(have->rank, have->dims, want->rank, want->dims)) {
+    if (have && mc_is_float(have->dtype) && have->dtype == want->dtype &&
+        mc_dims_equal(have->rank, have->dims, want->rank, want->dims)) {
         double eps = mc_dtypes[have->dtype].eps;
         int64_t at = mc_array_differs(have, want, 4 * eps, 1e-12);
         CHECK(at < 0, "%s: element %lld differs", what, (long long)at);
@@ -96,7 +97,8 @@ static void try_product(const char *text, int ra, const int64_t *da, int rb, con
     for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
         mc_dtype e = test_random() % 3 ? d : (mc_dtype)(test_random() % MC_NDTYPE), to = mc_dtype_promote(d, e);
         mc_array *a = sample(d, ra, da, 0, 12), *b = sample(e, rb, db, 0, 12);
-        struct leaf leaf[] = { { "a", a, (unsigned)test_random(), false }, { "b", b, (unsigned)test_random(), false } };
+        struct leaf leaf[] = { { "a", a, (unsigned)test_random(), false },
+                               { "b", b, (unsigned)test_random(), false } };
         mc_array *y = run(2, leaf, text), *want = contract(a, b, p, to);
         check_close(y, want, text);
         mc_array *all[] = { a, b, y, want };
@@ -122,7 +124,8 @@ TEST(dot_of_every_rank)
             }
         }
     }
-    try_product("a @ b", 2, (int64_t[]){ 0, 3 }, 2, (int64_t[]){ 3, 0 }, &(struct pairing){ .n = 1, .a = { 1 }, .b = { 0 } });
+    try_product("a @ b", 2, (int64_t[]){ 0, 3 }, 2, (int64_t[]){ 3, 0 },
+                &(struct pairing){ .n = 1, .a = { 1 }, .b = { 0 } });
     try_product("dot(a, b)", 0, NULL, 3, (int64_t[]){ 3, 2, 2 }, &(struct pairing){ .n = 0 });
     try_product("dot(a, b)", 2, (int64_t[]){ 3, 2 }, 0, NULL, &(struct pairing){ .n = 0 });
 }
@@ -172,7 +175,8 @@ TEST(products_in_text)
         { "tensordot(x, W, axes=1)", "dot(x, W)" }, { "tensordot(x, W, axes=[1], axes_b=[0])", "dot(x, W)" },
     };
     mc_graph *g = mc_graph_new();
-    mc_formula(g, "input x float32[?, 784]; input W float32[784, 10]; input t float32[?, ?, ?]; input v float32[784]");
+    mc_formula(g,
+               "input x float32[?, 784]; input W float32[784, 10]; input t float32[?, ?, ?]; input v float32[784]");
     for (size_t i = 0; i < NELEM(rows); i++) {
         char *text = mc_node_text(mc_formula(g, rows[i][0]));
         CHECK(text && strcmp(text, rows[i][1]) == 0, "%s prints as %s  %s", rows[i][0], text, mc_error(g));
@@ -181,7 +185,8 @@ TEST(products_in_text)
     mc_node *y = mc_formula(g, "dot(dot(x, W), transpose(W))"), *s = mc_formula(g, "dot(v, v)");
     CHECK(y->type.dims[0] == -1 && y->type.dims[1] == 784, "dims %lld", (long long)y->type.dims[1]);
     CHECK(s->type.rank == 0, "rank %d", s->type.rank);
-    CHECK(mc_formula(g, "size(dot(x, W), 0)") != NULL && mc_formula(g, "dot(x, W)")->op->size(mc_formula(g, "dot(x, W)"), 0, 0) == mc_formula(g, "size(x, 0)"),
+    CHECK(mc_formula(g, "size(dot(x, W), 0)") != NULL &&
+              mc_formula(g, "dot(x, W)")->op->size(mc_formula(g, "dot(x, W)"), 0, 0) == mc_formula(g, "size(x, 0)"),
           "the size of a product is that of its operand");
     mc_graph_free(g);
 }
@@ -204,14 +209,16 @@ TEST(mistakes_in_products)
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_graph *g = mc_graph_new();
-        mc_formula(g, "input x float32[?, 784]; input V float32[512, 10]; input v float32[512]; input t float32[2, 4, 5]; input s float32[3, 5, 1]");
+        mc_formula(g, "input x float32[?, 784]; input V float32[512, 10]; input v float32[512]; input t float32[2, "
+                      "4, 5]; input s float32[3, 5, 1]");
         mc_formula(g, rows[i][0]);
         CHECK(strstr(mc_error(g), rows[i][1]), "%s says %s", rows[i][0], mc_error(g));
         mc_graph_free(g);
     }
     mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3)), *b = mc_array_new(MC_FLOAT32, MC_SHAPE(4, 5));
     struct leaf leaf[] = { { "a", a, 0, false }, { "b", b, 0, false } };
-    CHECK(!run(2, leaf, "dot(a, b)") && strstr(mc_last_error(), "dot: inner sizes 3 and 4 differ"), "%s", mc_last_error());
+    CHECK(!run(2, leaf, "dot(a, b)") && strstr(mc_last_error(), "dot: inner sizes 3 and 4 differ"), "%s",
+          mc_last_error());
     mc_array_unref(&a);
     mc_array_unref(&b);
 }
@@ -223,12 +230,16 @@ TEST(gradients_of_products)
         "dot(m, dot(n, m))", "batched_dot(t, dimshuffle(t, [0, 2, 1]))", "batched_dot(m, m)", "batched_dot(v, m)", "batched_dot(t, dimshuffle(m, [0, 1])[:2])",
         "tensordot(t, t, axes=[0, 1], axes_b=[0, 1])", "tensordot(m, v, axes=0)", "tensordot(t, t, axes=3)", "outer(u, v)", "m @ m.T @ v",
     };
-    mc_array *m = sample(MC_FLOAT64, 2, (int64_t[]){ 3, 4 }, -1, 1), *n = sample(MC_FLOAT64, 2, (int64_t[]){ 4, 3 }, -1, 1);
-    mc_array *t = sample(MC_FLOAT64, 3, (int64_t[]){ 2, 3, 4 }, -1, 1), *u = sample(MC_FLOAT64, 1, (int64_t[]){ 4 }, -1, 1);
+    mc_array *m = sample(MC_FLOAT64, 2, (int64_t[]){ 3, 4 }, -1, 1),
+             *n = sample(MC_FLOAT64, 2, (int64_t[]){ 4, 3 }, -1, 1);
+    mc_array *t = sample(MC_FLOAT64, 3, (int64_t[]){ 2, 3, 4 }, -1, 1),
+             *u = sample(MC_FLOAT64, 1, (int64_t[]){ 4 }, -1, 1);
     mc_array *v = sample(MC_FLOAT64, 1, (int64_t[]){ 3 }, -1, 1);
     for (size_t i = 0; i < NELEM(rows); i++) {
-        struct leaf leaf[] = { { "m", m, (unsigned)test_random(), false }, { "n", n, (unsigned)test_random(), false },
-                               { "t", t, (unsigned)test_random(), false }, { "u", u, (unsigned)test_random(), false },
+        struct leaf leaf[] = { { "m", m, (unsigned)test_random(), false },
+                               { "n", n, (unsigned)test_random(), false },
+                               { "t", t, (unsigned)test_random(), false },
+                               { "u", u, (unsigned)test_random(), false },
                                { "v", v, (unsigned)test_random(), false } };
         check_slopes(5, leaf, rows[i]);
     }
@@ -244,7 +255,8 @@ TEST(products_without_memory)
     ALLOC_FAIL_LOOP {
         mc_graph *g = mc_graph_new();
         if (g) {
-            mc_node *x = mc_input(g, "x", MC_FLOAT32, 3), *y = mc_formula(g, "tensordot(x, x, axes=[0, 1], axes_b=[0, 1])");
+            mc_node *x = mc_input(g, "x", MC_FLOAT32, 3),
+                    *y = mc_formula(g, "tensordot(x, x, axes=[0, 1], axes_b=[0, 1])");
             mc_status s = mc_is_error(y) ? mc_graph_status(g) : mc_eval(1, &x, &a, 1, &y, &out);
             CHECK(s == MC_OK || ALLOC_FAILED, "failed with memory: %s", mc_last_error());
             mc_array_unref(&out);

@@ -2,7 +2,8 @@
  * passed on at all, so that a function and a formula make the same node. */
 #include "op/call.h"
 
-static mc_node *apply(const char *name, mc_graph *g, int nfirst, mc_node *const *first, int n, mc_node *const *more, const char *attrs)
+static mc_node *apply(const char *name, mc_graph *g, int nfirst, mc_node *const *first, int n, mc_node *const *more,
+                      const char *attrs)
 {
     const struct mc_op *op = mc_op_find(name);
     mc_node *few[16], **in = nfirst + n <= (int)NELEM(few) ? few : NULL;

@@ -46,7 +46,8 @@ static mc_status region_type(const struct mc_infer *q, int first, struct mc_type
             return mc_fail(MC_ESHAPE, "the axes must ascend and lie within rank %d", x->rank);
         }
         if (!mc_is_int(q->in[first + i].dtype)) {
-            return mc_fail(MC_ETYPE, "an index tensor must hold integers, not %s", mc_dtype_name(q->in[first + i].dtype));
+            return mc_fail(MC_ETYPE, "an index tensor must hold integers, not %s",
+                           mc_dtype_name(q->in[first + i].dtype));
         }
     }
     TRY(mc_broadcast(q->op, n, q->in + first, &span));
@@ -130,7 +131,8 @@ static void move(const struct region *r, mc_dtype d, enum way way, char *x, char
     if (!mc_walk_begin(&w, r->nfree, r->free, 1, 2, (char *[]){ x, y }, (const int64_t *[]){ r->xfree, r->yfree })) {
         return;
     }
-    int64_t count = last < 0 ? 1 : r->free[last], xs = last < 0 ? 0 : r->xfree[last], ys = last < 0 ? 0 : r->yfree[last];
+    int64_t count = last < 0 ? 1 : r->free[last], xs = last < 0 ? 0 : r->xfree[last],
+            ys = last < 0 ? 0 : r->yfree[last];
     do {
         if (way == GET) {
             mc_convert(d, w.p[1], ys, d, w.p[0], xs, count);
@@ -160,8 +162,8 @@ static mc_status run(const struct region *r, const mc_array *x, mc_array *const 
         for (int i = 0; i < r->n; i++) {
             int64_t k = mc_load_i64(index[i]->dtype, w.p[i]), size = x->dims[r->axis[i]];
             if (k < -size || k >= size) {
-                return mc_fail(MC_EINDEX, "index %lld is out of range for axis %d with size %lld", (long long)k, (int)r->axis[i],
-                               (long long)size);
+                return mc_fail(MC_EINDEX, "index %lld is out of range for axis %d with size %lld", (long long)k,
+                               (int)r->axis[i], (long long)size);
             }
             at += (k < 0 ? k + size : k) * x->strides[r->axis[i]];
         }
@@ -204,7 +206,8 @@ static mc_status gather_eval(const mc_node *n, mc_array *const *in, mc_array *co
     return run(&r, in[0], in + 1, out[0]->data, GET);
 }
 
-static mc_node *update(mc_node *x, mc_node *y, int nindex, mc_node *const *index, const struct mc_attr *axes, bool set)
+static mc_node *update(mc_node *x, mc_node *y, int nindex, mc_node *const *index, const struct mc_attr *axes,
+                       bool set)
 {
     int64_t flag = set;
     mc_node *in[2 + MC_MAX_RANK] = { x, y };
@@ -221,11 +224,13 @@ static mc_node *gather_grad(mc_node *n, int wrt, mc_node *const *g)
     if (wrt || !g[0]) {
         return NULL;
     }
-    return update(mc_call_op(n->graph, "zeros_like", 1, n->in, NULL), g[0], n->nin - 1, n->in + 1, &n->attr[0], false);
+    return update(mc_call_op(n->graph, "zeros_like", 1, n->in, NULL), g[0], n->nin - 1, n->in + 1, &n->attr[0],
+                  false);
 }
 
 /* Axes counted from the front, ascending, their index tensors along with them; literals become tensors. */
-static bool order(mc_graph *g, const char *op, mc_node *x, int n, mc_node *const *index, const struct mc_attr *axes, mc_node **to, int64_t *axis)
+static bool order(mc_graph *g, const char *op, mc_node *x, int n, mc_node *const *index, const struct mc_attr *axes,
+                  mc_node **to, int64_t *axis)
 {
     if (n != axes->n || n == 0 || n > x->type.rank) {
         mc_node_fail(g, MC_EARG, "%s: %d index tensors for %d axes of rank %d", op, n, axes->n, x->type.rank);
@@ -273,7 +278,7 @@ static mc_node *build_gather(mc_graph *g, int nin, mc_node *const *in, const str
 
 /* ---- printing ---- */
 
-static void print_region(struct mc_str *out, const mc_node *n, void (*arg)(struct mc_str *, const mc_node *, int, void *), void *ctx)
+static void print_region(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx)
 {
     const struct mc_attr *axes = &n->attr[0];
     int axis = 0, first = n->op->sig->ntensor;
@@ -297,7 +302,7 @@ static bool reads_back(const mc_node *n)
     return tensors;
 }
 
-static bool gather_print(struct mc_str *out, const mc_node *n, void (*arg)(struct mc_str *, const mc_node *, int, void *), void *ctx)
+static bool gather_print(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx)
 {
     if (reads_back(n)) {
         print_region(out, n, arg, ctx);
@@ -305,7 +310,7 @@ static bool gather_print(struct mc_str *out, const mc_node *n, void (*arg)(struc
     return reads_back(n);
 }
 
-static bool update_print(struct mc_str *out, const mc_node *n, void (*arg)(struct mc_str *, const mc_node *, int, void *), void *ctx)
+static bool update_print(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx)
 {
     const mc_node *x = n->in[0];
     if (!reads_back(n) || strcmp(x->op->name, "subtensor") == 0 || strcmp(x->op->name, "gather") == 0) {
@@ -327,7 +332,8 @@ static mc_status update_infer(struct mc_infer *q)
     TRY(region_type(q, 2, &region));
     q->out[0] = q->in[0];
     if (q->in[1].dtype != q->in[0].dtype) {
-        return mc_fail(MC_ETYPE, "gather_update: a value of dtype %s for %s", mc_dtype_name(q->in[1].dtype), mc_dtype_name(q->in[0].dtype));
+        return mc_fail(MC_ETYPE, "gather_update: a value of dtype %s for %s", mc_dtype_name(q->in[1].dtype),
+                       mc_dtype_name(q->in[0].dtype));
     }
     return mc_region_fits("gather_update", &q->in[1], &region);
 }
@@ -356,7 +362,9 @@ static mc_node *update_grad(mc_node *n, int wrt, mc_node *const *g)
         return NULL;
     }
     if (wrt == 0) {
-        return mc_attr_int(&n->attr[1]) ? update(g[0], mc_node_like(g[0], 0), n->nin - 2, n->in + 2, &n->attr[0], true) : g[0];
+        return mc_attr_int(&n->attr[1])
+                   ? update(g[0], mc_node_like(g[0], 0), n->nin - 2, n->in + 2, &n->attr[0], true)
+                   : g[0];
     }
     mc_node *in[1 + MC_MAX_RANK] = { g[0] };
     memcpy(in + 1, n->in + 2, (size_t)(n->nin - 2) * sizeof *in);
@@ -441,7 +449,8 @@ static mc_node *build_take(mc_graph *g, int nin, mc_node *const *in, const struc
         return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
     }
     if (idx->type.dtype == MC_BOOL || mc_is_float(idx->type.dtype)) {
-        return mc_node_fail(g, MC_ETYPE, "take: the indices must be integers, not %s", mc_dtype_name(idx->type.dtype));
+        return mc_node_fail(g, MC_ETYPE, "take: the indices must be integers, not %s",
+                            mc_dtype_name(idx->type.dtype));
     }
     struct mc_bind b[2] = { { "i", mc_cast_to(idx, MC_INT64), NULL }, { "n", mc_size_of(x, axis), NULL } };
     if (strcmp(mode, "wrap") == 0 || strcmp(mode, "clip") == 0) {
@@ -453,20 +462,24 @@ static mc_node *build_take(mc_graph *g, int nin, mc_node *const *in, const struc
 }
 
 const struct mc_op mc_ops_gather[] = {
-    { .name = "gather", .params = "x, *index, axes:ints", .nout = 1, .infer = gather_infer, .size = gather_size, .eval = gather_eval,
-      .grad = gather_grad, .build = build_gather, .print = gather_print, .doc = "x[idx]: elements of x at index tensors for these axes" },
-    { .name = "gather_update", .params = "x, y, *index, axes:ints, set:bool", .flags = OP_HIDDEN, .nout = 1, .infer = update_infer,
-      .size = update_size, .eval = update_eval, .grad = update_grad, .build = build_update, .print = update_print,
-      .doc = "x with elements at index tensors set to y, or increased by y as often as an index repeats" },
-    { .name = "nonzero", .params = "x", .nout = 1, .shape_args = 1, .infer = nonzero_infer, .eval = nonzero_eval, .disconnected = 1,
-      .doc = "where x is not 0: a vector of indices for each axis" },
+    { .name = "gather", .params = "x, *index, axes:ints", .nout = 1, .infer = gather_infer, .size = gather_size,
+      .eval = gather_eval, .grad = gather_grad, .build = build_gather, .print = gather_print,
+      .doc = "x[idx]: elements of x at index tensors for these axes" },
+    { .name = "gather_update", .params = "x, y, *index, axes:ints, set:bool", .flags = OP_HIDDEN, .nout = 1,
+      .infer = update_infer, .size = update_size, .eval = update_eval, .grad = update_grad, .build = build_update,
+      .print = update_print, .doc = "x with elements at index tensors set to y, or increased by y as often as an index repeats" },
+    { .name = "nonzero", .params = "x", .nout = 1, .shape_args = 1, .infer = nonzero_infer, .eval = nonzero_eval,
+      .disconnected = 1, .doc = "where x is not 0: a vector of indices for each axis" },
     { .name = "take", .params = "x, index, axis=None:int, mode=raise:text", .nout = 1, .build = build_take,
       .doc = "x at index along an axis, or of x flattened; an index outside is an error, or wraps or is clipped" },
-    { .name = "flatnonzero", .params = "x", .nout = 1, .formula = "nonzero(ravel(x))", .doc = "where x, flattened, is not 0" },
-    { .name = "nonzero_values", .params = "x", .nout = 1, .formula = "v = ravel(x); v[nonzero(v)]", .doc = "the elements of x that are not 0" },
+    { .name = "flatnonzero", .params = "x", .nout = 1, .formula = "nonzero(ravel(x))",
+      .doc = "where x, flattened, is not 0" },
+    { .name = "nonzero_values", .params = "x", .nout = 1, .formula = "v = ravel(x); v[nonzero(v)]",
+      .doc = "the elements of x that are not 0" },
     { .name = "compress", .params = "c, x, axis=None:int", .nout = 1, .formula = "take(x, nonzero(c), axis=axis)",
       .doc = "the slices of x along an axis where the vector c is not 0" },
     { .name = "fill_diagonal", .params = "x, v", .nout = 1,
-      .formula = "where(eq(expand_dims(arange(size(x, 0)), 1), arange(size(x, 1))), cast(v, x.dtype), x)", .doc = "the matrix x with v on its diagonal" },
+      .formula = "where(eq(expand_dims(arange(size(x, 0)), 1), arange(size(x, 1))), cast(v, x.dtype), x)",
+      .doc = "the matrix x with v on its diagonal" },
 };
 const int mc_nops_gather = (int)NELEM(mc_ops_gather);

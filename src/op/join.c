@@ -18,7 +18,8 @@ static mc_status join_infer(struct mc_infer *q)
     for (int i = 1; i < q->nin; i++) {
         const struct mc_type *x = &q->in[i];
         if (x->rank != y->rank) {
-            return mc_fail(MC_ESHAPE, "join: argument %d has rank %d, argument 1 has rank %d", i + 1, x->rank, y->rank);
+            return mc_fail(MC_ESHAPE, "join: argument %d has rank %d, argument 1 has rank %d", i + 1, x->rank,
+                           y->rank);
         }
         for (int k = 0; k < y->rank; k++) {
             int64_t *have = &y->dims[k], d = x->dims[k];
@@ -29,8 +30,8 @@ static mc_status join_infer(struct mc_infer *q)
                     return mc_fail(MC_ESHAPE, "join: the sizes overflow");
                 }
             } else if (*have >= 0 && d >= 0 && *have != d) {
-                return mc_fail(MC_ESHAPE, "join: sizes %lld and %lld differ on axis %d (argument %d)", (long long)*have,
-                               (long long)d, k, i + 1);
+                return mc_fail(MC_ESHAPE, "join: sizes %lld and %lld differ on axis %d (argument %d)",
+                               (long long)*have, (long long)d, k, i + 1);
             } else {
                 *have = MC_MAX(*have, d);
             }
@@ -117,7 +118,8 @@ static mc_node *join_along(mc_graph *g, int nin, mc_node *const *in, int64_t whe
 {
     int axis;
     if (nin == 0 || in[0]->type.rank == 0) {
-        return mc_node_fail(g, MC_ESHAPE, nin ? "join: numbers have no axis to join; stack them" : "join: there is nothing to join");
+        return mc_node_fail(
+            g, MC_ESHAPE, nin ? "join: numbers have no axis to join; stack them" : "join: there is nothing to join");
     }
     if (mc_axis_check("join", where, in[0]->type.rank, &axis) < 0) {
         return failed(g);
@@ -200,7 +202,8 @@ static mc_node *build_stack(mc_graph *g, int nin, mc_node *const *in, const stru
     }
     for (int i = 0; i < nin; i++) {
         if (in[i]->type.rank != rank) {
-            return mc_node_fail(g, MC_ESHAPE, "stack: argument %d has rank %d, argument 1 has rank %d", i + 1, in[i]->type.rank, rank);
+            return mc_node_fail(g, MC_ESHAPE, "stack: argument %d has rank %d, argument 1 has rank %d", i + 1,
+                                in[i]->type.rank, rank);
         }
         known &= mc_is_const(part[i]);
         part[i] = rank ? mc_call_op(g, "expand_dims", 1, &part[i], "axis=%d", axis) : part[i];
@@ -249,7 +252,8 @@ static mc_node *build_split(mc_graph *g, int nin, mc_node *const *in, const stru
     }
     int64_t have = in[0]->type.dims[axis];
     if (have >= 0 && have != total) {
-        return mc_node_fail(g, MC_ESHAPE, "split: the sizes add up to %lld, axis %d has %lld", (long long)total, axis, (long long)have);
+        return mc_node_fail(g, MC_ESHAPE, "split: the sizes add up to %lld, axis %d has %lld", (long long)total, axis,
+                            (long long)have);
     }
     mc_node *x = promise(in[0], axis, total);
     for (int i = 0; i < sizes->n; at += sizes->ints[i++]) {
@@ -320,7 +324,8 @@ static mc_node *repeat_axis(mc_node *x, int axis, mc_node *n, bool inner)
     int64_t count, have;
     int k;
     mc_node *pair[2] = { mc_size_of(x, axis), n };
-    bool known = mc_const_ints(n, &count, 1, &k) && x->type.dims[axis] >= 0 && mc_mul_i64(count, x->type.dims[axis], &have);
+    bool known = mc_const_ints(n, &count, 1, &k) && x->type.dims[axis] >= 0 &&
+                 mc_mul_i64(count, x->type.dims[axis], &have);
     for (int i = 0; i < rank; i++) {
         size[i] = i != axis ? mc_size_of(x, i) : known ? mc_node_int(g, have) : mc_call_op(g, "mul", 2, pair, NULL);
     }
@@ -362,18 +367,22 @@ static mc_node *build_tile(mc_graph *g, int nin, mc_node *const *in, const struc
 }
 
 const struct mc_op mc_ops_join[] = {
-    { .name = "join", .params = "*xs, axis=0:int", .nout = 1, .infer = join_infer, .size = join_size, .eval = join_eval,
-      .grad = join_grad, .build = build_join, .doc = "tensors one behind the other along an axis" },
-    { .name = "stack", .params = "*xs, axis=0:int", .nout = 1, .infer = stack_infer, .eval = stack_eval, .grad = stack_grad,
-      .build = build_stack, .doc = "tensors of one shape along a new axis" },
-    { .name = "concatenate", .params = "*xs, axis=0:int", .nout = 1, .build = build_join, .doc = "join by its other name" },
-    { .name = "vertical_stack", .params = "*xs", .nout = 1, .build = build_vertical, .doc = "matrices one below the other" },
-    { .name = "horizontal_stack", .params = "*xs", .nout = 1, .build = build_horizontal, .doc = "matrices side by side" },
+    { .name = "join", .params = "*xs, axis=0:int", .nout = 1, .infer = join_infer, .size = join_size,
+      .eval = join_eval, .grad = join_grad, .build = build_join, .doc = "tensors one behind the other along an axis" },
+    { .name = "stack", .params = "*xs, axis=0:int", .nout = 1, .infer = stack_infer, .eval = stack_eval,
+      .grad = stack_grad, .build = build_stack, .doc = "tensors of one shape along a new axis" },
+    { .name = "concatenate", .params = "*xs, axis=0:int", .nout = 1, .build = build_join,
+      .doc = "join by its other name" },
+    { .name = "vertical_stack", .params = "*xs", .nout = 1, .build = build_vertical,
+      .doc = "matrices one below the other" },
+    { .name = "horizontal_stack", .params = "*xs", .nout = 1, .build = build_horizontal,
+      .doc = "matrices side by side" },
     { .name = "split", .params = "x, sizes:ints, axis=0:int", .nout = 1, .build = build_split,
       .doc = "x taken apart along an axis into parts of these sizes" },
     { .name = "roll", .params = "x, shift, axis=None:int", .nout = 1, .build = build_roll,
       .doc = "the last shift elements along an axis to the front; of x flattened if no axis is given" },
-    { .name = "tile", .params = "x, reps:ints", .nout = 1, .build = build_tile, .doc = "x as often along each axis as reps says" },
+    { .name = "tile", .params = "x, reps:ints", .nout = 1, .build = build_tile,
+      .doc = "x as often along each axis as reps says" },
     { .name = "repeat", .params = "x, n, axis=None:int", .nout = 1, .build = build_repeat,
       .doc = "each element n times, along an axis or of x flattened" },
 };

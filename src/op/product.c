@@ -14,7 +14,8 @@ static mc_status matrices(struct mc_infer *q, int batch)
         return mc_fail(MC_ESHAPE, "%s: ranks %d and %d", q->op->name, a->rank, b->rank);
     }
     if (batch && a->dims[0] >= 0 && b->dims[0] >= 0 && a->dims[0] != b->dims[0]) {
-        return mc_fail(MC_ESHAPE, "%s: %lld and %lld products", q->op->name, (long long)a->dims[0], (long long)b->dims[0]);
+        return mc_fail(MC_ESHAPE, "%s: %lld and %lld products", q->op->name, (long long)a->dims[0],
+                       (long long)b->dims[0]);
     }
     if (k >= 0 && l >= 0 && k != l) {
         return mc_fail(MC_ESHAPE, "%s: inner sizes %lld and %lld differ", q->op->name, (long long)k, (long long)l);
@@ -60,11 +61,14 @@ static mc_status rows_make(struct rows *r, const mc_array *a, const mc_array *b)
     return r->a && r->b ? MC_OK : mc_last_status();
 }
 
-static void multiply(const struct rows *r, mc_array *y, int64_t at_a, int64_t at_b, int64_t at_y, int64_t m, int64_t n, int64_t k)
+static void multiply(const struct rows *r, mc_array *y, int64_t at_a, int64_t at_b, int64_t at_y, int64_t m,
+                     int64_t n, int64_t k)
 {
     size_t size = mc_dtypes[y->dtype].size;
-    const double *fa = (const double *)(const void *)r->a->data + at_a, *fb = (const double *)(const void *)r->b->data + at_b;
-    const uint64_t *ia = (const uint64_t *)(const void *)r->a->data + at_a, *ib = (const uint64_t *)(const void *)r->b->data + at_b;
+    const double *fa = (const double *)(const void *)r->a->data + at_a,
+                 *fb = (const double *)(const void *)r->b->data + at_b;
+    const uint64_t *ia = (const uint64_t *)(const void *)r->a->data + at_a,
+                   *ib = (const uint64_t *)(const void *)r->b->data + at_b;
     for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < n; j++) {
             char *to = y->data + (size_t)(at_y + i * n + j) * size;
@@ -201,7 +205,8 @@ static mc_node *contract(const struct mc_op *op, const struct side *a, const str
     for (int i = 0; i < a->ninner; i++) {
         int64_t k = a->x->type.dims[a->inner[i]], l = b->x->type.dims[b->inner[i]];
         if (k >= 0 && l >= 0 && k != l) {
-            return mc_node_fail(g, MC_ESHAPE, "%s: inner sizes %lld and %lld differ", op->name, (long long)k, (long long)l);
+            return mc_node_fail(g, MC_ESHAPE, "%s: inner sizes %lld and %lld differ", op->name, (long long)k,
+                                (long long)l);
         }
     }
     pair[0] = as_matrix(a, true);
@@ -256,7 +261,8 @@ static mc_node *build_dot(mc_graph *g, int nin, mc_node *const *in, const struct
     if (!meet(in, x)) {
         return g->error;
     }
-    struct side a = side_make(x[0], 0, 1, (int64_t[]){ ra - 1 }), b = side_make(x[1], 0, 1, (int64_t[]){ MC_MAX(rb - 2, 0) });
+    struct side a = side_make(x[0], 0, 1, (int64_t[]){ ra - 1 }),
+                b = side_make(x[1], 0, 1, (int64_t[]){ MC_MAX(rb - 2, 0) });
     return contract(mc_op_find("dot"), &a, &b);
 }
 
@@ -285,7 +291,8 @@ static mc_node *build_batched(mc_graph *g, int nin, mc_node *const *in, const st
         x[!wide] = shuffle(x[!wide], rank, order);
         return mc_call_op(g, "mul", 2, x, NULL);
     }
-    struct side a = side_make(x[0], 1, 1, (int64_t[]){ ra - 1 }), b = side_make(x[1], 1, 1, (int64_t[]){ MC_MAX(rb - 2, 1) });
+    struct side a = side_make(x[0], 1, 1, (int64_t[]){ ra - 1 }),
+                b = side_make(x[1], 1, 1, (int64_t[]){ MC_MAX(rb - 2, 1) });
     return contract(mc_op_find("batched_dot"), &a, &b);
 }
 
@@ -303,7 +310,8 @@ static mc_node *build_tensordot(mc_graph *g, int nin, mc_node *const *in, const 
         return mc_node_fail(g, MC_EARG, "tensordot: %d axes are paired with %d", n, attr[1].n);
     }
     if (n < 0 || n > in[0]->type.rank || n > in[1]->type.rank) {
-        return mc_node_fail(g, MC_ESHAPE, "tensordot: %d axes of ranks %d and %d", n, in[0]->type.rank, in[1]->type.rank);
+        return mc_node_fail(g, MC_ESHAPE, "tensordot: %d axes of ranks %d and %d", n, in[0]->type.rank,
+                            in[1]->type.rank);
     }
     if (!meet(in, x)) {
         return g->error;
@@ -331,8 +339,9 @@ const struct mc_op mc_ops_product[] = {
     { .name = "dot", .params = "a, b", .nout = 1, .infer = dot_infer, .size = product_size, .eval = product_eval,
       .dx = { "dot(g, b.T)", "dot(a.T, g)" }, .build = build_dot,
       .doc = "matrix product; the sum over a's last axis and b's last but one" },
-    { .name = "batched_dot", .params = "a, b", .nout = 1, .infer = batched_infer, .size = product_size, .eval = product_eval,
-      .dx = { "batched_dot(g, dimshuffle(b, [0, 2, 1]))", "batched_dot(dimshuffle(a, [0, 2, 1]), g)" }, .build = build_batched,
+    { .name = "batched_dot", .params = "a, b", .nout = 1, .infer = batched_infer, .size = product_size,
+      .eval = product_eval, .build = build_batched,
+      .dx = { "batched_dot(g, dimshuffle(b, [0, 2, 1]))", "batched_dot(dimshuffle(a, [0, 2, 1]), g)" },
       .doc = "dot(a[i], b[i]) for each i" },
     { .name = "tensordot", .params = "a, b, axes=2:ints, axes_b=None:ints", .nout = 1, .build = build_tensordot,
       .doc = "sum over the last axes of a and the first of b, or over a's axes paired with b's axes_b" },

@@ -105,19 +105,28 @@ static bool needs_turning(const struct mc_gemm_problem *p)
     return p->bs[2] != 1 && p->n > 1;
 }
 
+/* Rows a multiple of 4 KiB apart fall into the same lines of the first cache. */
+static bool collides(int64_t apart, int64_t size, int64_t rows)
+{
+    return rows > 32 && apart * size % 4096 == 0;
+}
+
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
     const struct mc_gemm_kernel *kernel = mc_gemm_kernel(p->dtype);
     const double m = (double)gemm_ceil(p->m, kernel->mr) * kernel->mr, k = (double)p->k, b = (double)p->batch;
-    const double n = (double)gemm_ceil(p->n, kernel->lanes) * kernel->lanes, size = mc_dtypes[p->dtype].size;
+    const double n = (double)gemm_ceil(p->n, kernel->lanes) * kernel->lanes;
+    const int64_t size = mc_dtypes[p->dtype].size;
     double seconds = 2 * b * m * n * k / (0.97 * mc_gemm_peak(p));
-    /* Unpacked operands cost more the less of them the caches and the table of pages hold. */
-    seconds *= 1 + (n + m) * k * size / 40e6 + (p->as[2] != 1 && p->k > 1 ? k * 4e-4 : 0);
+    /* Operands cost the more the less of them the caches and the table of pages hold. */
+    seconds *= 1 + (n + m) * k * (double)size / 60e6;
+    seconds *= collides(p->bs[1], size, p->k) && p->m > kernel->mr ? 1.6 : 1;
+    seconds *= p->as[2] == 1 || p->n <= kernel->nr ? 1 : collides(p->as[2], size, p->k) ? 1.6 : 1 + k / 4000;
     if (needs_turning(p)) {
-        seconds += b * n * k * 0.15e-9;
+        seconds += b * n * k * (size == 8 ? 0.4e-9 : 0.2e-9);
     }
-    seconds = MC_MAX(seconds, mc_gemm_traffic(p));
+    seconds = MC_MAX(seconds, 1.1 * mc_gemm_traffic(p)); /* a tie goes to thin.c, whose streams are longer */
     const double tasks = b * (needs_turning(p) && p->m < 64 ? 1 : m / kernel->mr) * (double)gemm_ceil(p->n, kernel->nr);
     return 6e-8 + 1e-8 * b + seconds / mc_gemm_threads(seconds, tasks);
 }

@@ -25,11 +25,21 @@ struct mc_gemm_tile {
  *   dot    x has its k adjacent:  s is [k / lanes][q][lanes], zero beyond k
  *   outer  x has its p adjacent:  s is [k][q] */
 typedef void mc_gemm_tile_kernel(const struct mc_gemm_tile *t);
-/* out[q][4] = the products of 4 rows of x, x_row apart; of the rows beyond `rows` the last is repeated */
-typedef void mc_gemm_dot_kernel(int64_t k, const void *x, int64_t x_row, int rows, const void *s, void *out);
-/* out[q][np], rows out_row apart, = (add ? out : 0) + product; np is at most outer_p[q] */
-typedef void mc_gemm_outer_kernel(int64_t k, const void *x, int64_t x_col, int64_t np, const void *s, bool add,
-                                  void *out, int64_t out_row);
+struct mc_gemm_dot {
+    int64_t k, x_row, far;      /* far: bytes of x to fetch ahead, 0 where it is in a cache already */
+    int rows;                   /* 1..4; for those beyond, the last is multiplied again */
+    const void *x, *s;
+    void *out;                  /* [q][4] */
+};
+struct mc_gemm_outer {
+    int64_t k, x_col, far, np;  /* np: elements of p, at most outer_p[q] */
+    const void *x, *s;
+    void *out;                  /* [q][np], rows out_row apart */
+    int64_t out_row;
+    bool add;                   /* to what out holds */
+};
+typedef void mc_gemm_dot_kernel(const struct mc_gemm_dot *t);
+typedef void mc_gemm_outer_kernel(const struct mc_gemm_outer *t);
 /* dst[p][width], zero beyond nw, from an (nw, nk) matrix with the given strides */
 typedef void mc_gemm_pack_kernel(void *dst, const void *src, int64_t w_stride, int64_t k_stride, int64_t nw,
                                  int64_t nk, int64_t width);

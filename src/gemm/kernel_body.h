@@ -129,14 +129,15 @@ TILES(3)
 
 /* ---- thin ---- */
 
-INLINE void NAME(dot)(int64_t k, const void *x_, int64_t x_row, int rows, const void *s_, void *out_, const int q)
+INLINE void NAME(dot)(const struct mc_gemm_dot *t, const int q)
 {
-    const T *x[4], *s = s_;
-    T *out = out_;
+    const T *x[4], *s = t->s;
+    T *out = t->out;
+    const int64_t k = t->k, far = t->far;
     V acc[DOT_Q][4], xv[4];
     UNROLL(4)
     for (int r = 0; r < 4; r++) {
-        x[r] = (const T *)x_ + MC_MIN(r, rows - 1) * x_row;
+        x[r] = (const T *)t->x + MC_MIN(r, t->rows - 1) * t->x_row;
     }
     UNROLL(8)
     for (int j = 0; j < q; j++) {
@@ -147,6 +148,12 @@ INLINE void NAME(dot)(int64_t k, const void *x_, int64_t x_row, int rows, const 
     }
     int64_t at = 0;
     for (; at + L <= k; at += L) {
+        if (far) {
+            UNROLL(4)
+            for (int r = 0; r < 4; r++) {
+                __builtin_prefetch((const char *)(x[r] + at) + far);
+            }
+        }
         UNROLL(4)
         for (int r = 0; r < 4; r++) {
             xv[r] = LOAD(x[r] + at);
@@ -184,17 +191,17 @@ INLINE void NAME(dot)(int64_t k, const void *x_, int64_t x_row, int rows, const 
 
 #define OUTER_P(q) (ACC / (q) > 16 ? 16 : ACC / (q)) /* vectors of x that q columns leave room for */
 
-INLINE void NAME(outer)(int64_t k, const void *x_, int64_t x_col, int64_t np, const void *s_, bool add, void *out_,
-                        int64_t out_row, const int q, const bool full)
+INLINE void NAME(outer)(const struct mc_gemm_outer *t, const int q, const bool full)
 {
     const int nv = OUTER_P(q);
-    const T *x = x_, *s = s_;
-    T *out = out_;
+    const int64_t out_row = t->out_row, far = t->far;
+    const T *x = t->x, *s = t->s;
+    T *out = t->out;
     MASK mask[16];
     V acc[OUTER_Q][16];
     UNROLL(16)
     for (int v = 0; v < nv && !full; v++) {
-        const int64_t left = np - v * L;
+        const int64_t left = t->np - v * L;
         mask[v] = MASK_OF(left < 0 ? 0 : left > L ? L : left);
     }
     UNROLL(16)
@@ -202,11 +209,17 @@ INLINE void NAME(outer)(int64_t k, const void *x_, int64_t x_col, int64_t np, co
         UNROLL(16)
         for (int v = 0; v < nv; v++) {
             const T *from = out + j * out_row + v * L;
-            acc[j][v] = !add ? ZERO() : full ? LOAD(from) : LOADM(from, mask[v]);
+            acc[j][v] = !t->add ? ZERO() : full ? LOAD(from) : LOADM(from, mask[v]);
         }
     }
-    for (; k > 0; k--) {
+    for (int64_t k = t->k; k > 0; k--) {
         V xv[16];
+        if (far) {
+            UNROLL(16)
+            for (int v = 0; v < nv; v++) {
+                __builtin_prefetch((const char *)(x + v * L) + far);
+            }
+        }
         UNROLL(16)
         for (int v = 0; v < nv; v++) {
             xv[v] = full ? LOAD(x + v * L) : LOADM(x + v * L, mask[v]);
@@ -219,7 +232,7 @@ INLINE void NAME(outer)(int64_t k, const void *x_, int64_t x_col, int64_t np, co
                 acc[j][v] = FMA(xv[v], sv, acc[j][v]);
             }
         }
-        x += x_col;
+        x += t->x_col;
         s += q;
     }
     UNROLL(16)
@@ -236,18 +249,17 @@ INLINE void NAME(outer)(int64_t k, const void *x_, int64_t x_col, int64_t np, co
 }
 
 #define DOT(q)                                                                                     \
-    static TARGET void NAME(dot##q)(int64_t k, const void *x, int64_t x_row, int rows, const void *s, void *out) \
+    static TARGET void NAME(dot##q)(const struct mc_gemm_dot *t)                                   \
     {                                                                                              \
-        NAME(dot)(k, x, x_row, rows, s, out, q);                                                   \
+        NAME(dot)(t, q);                                                                           \
     }
 #define OUTER(q)                                                                                   \
-    static TARGET void NAME(outer##q)(int64_t k, const void *x, int64_t x_col, int64_t np, const void *s, bool add, \
-                                      void *out, int64_t out_row)                                  \
+    static TARGET void NAME(outer##q)(const struct mc_gemm_outer *t)                               \
     {                                                                                              \
-        if (np == OUTER_P(q) * L) {                                                                \
-            NAME(outer)(k, x, x_col, np, s, add, out, out_row, q, true);                           \
+        if (t->np == OUTER_P(q) * L) {                                                             \
+            NAME(outer)(t, q, true);                                                               \
         } else {                                                                                   \
-            NAME(outer)(k, x, x_col, np, s, add, out, out_row, q, false);                          \
+            NAME(outer)(t, q, false);                                                              \
         }                                                                                          \
     }
 EACH_DOT(DOT)

@@ -1,28 +1,35 @@
 /* packed.c: the general matrix product.  Both operands are copied, block by block, into panels that
  * the kernel reads in order:
  *
- *     for each block of C, (up to MC, up to NC)
+ *     for each block of C, (up to BLOCK, up to BLOCK)
  *         for each range of k, (up to kc)
- *             copy A's (MC, kc) into panels [kc][mr] and B's (kc, NC) into panels [kc][nr], all threads
- *             for tasks of (mb, nb) of the block, all threads: tiles of (mr, nr)
+ *             all threads: copy A's (rows, kc) into panels [kc][mr] and B's (kc, cols) into panels [kc][nr]
+ *             all threads: tasks of (mb, nb) of the block, in tiles of (mr, nr)
  *
  * One row panel of A (mr, kc) stays in the first cache while the B of a task (kc, nb) passes from the
- * second.  Half types are copied as float32 and summed in a float32 block, rounded once at the end.
+ * second.  A whose k are adjacent needs no copy: its rows are mr streams already.  Half types are
+ * copied as float32 and summed in a float32 block, rounded once at the end.
  *
  * Invariant: kc depends on the shape, the element size and the caches, never on the threads. */
 #include "gemm/solver.h"
 #include "device/cpu/cpu.h"
 
-enum { BLOCK = 2048, LINE = 64, HALF_K = 256 }; /* most rows and columns of a block; k of a half conversion */
+enum {
+    BLOCK = 2048,  /* most rows and columns of a block of C */
+    PACK_K = 128,  /* rows of a panel of B that one task copies */
+    PACK_A = 48,   /* rows of A, a multiple of every mr */
+    HALF_K = 256,  /* rows that are made float32 at a time */
+    LINE = 64
+};
 
 struct packed {
     struct mc_plan base;
     const struct mc_gemm_kernel *kernel;
     bool half;
+    bool in_place;              /* A is read where it lies: its k are adjacent */
     int64_t size;               /* bytes of an element in the panels */
     int64_t kc, rows, cols;     /* a range of k; rows and columns of a block of C */
     int64_t mb, nb;             /* of a task, multiples of mr and nr */
-    int64_t a_group, b_group;   /* panels that one packing task copies */
     int slots;
     bool by_matrix;             /* one thread a matrix of the batch, instead of all threads on each */
     size_t a_bytes, b_bytes, acc_bytes, set_bytes; /* one set of buffers: panels of A, of B, sums of halves */
@@ -40,33 +47,44 @@ struct step {
 
 /* ---- packing ---- */
 
-/* (nw, nk) elements into one panel. */
-static void pack(const struct step *s, void *dst, const char *src, int64_t w_stride, int64_t k_stride, int64_t nw,
-                 int64_t width)
+/* Part of a panel: (nw, nk) elements to dst[nk][width]. */
+struct patch {
+    void *dst;
+    const char *src;
+    int64_t w_stride, k_stride, nw, nk, width;
+};
+
+static void pack_halves(const struct step *s, const struct patch *t)
 {
     const struct mc_gemm_kernel *kernel = s->d->kernel;
-    if (!s->d->half) {
-        kernel->pack(dst, src, w_stride, k_stride, nw, s->kn, width);
-        return;
-    }
     float some[GEMM_MAX_NR * HALF_K]; /* float32 in the order of src */
     const mc_dtype type = s->r->p->dtype;
     const int64_t size = s->r->size;
-    for (int64_t k = 0; k < s->kn; k += HALF_K) {
-        const int64_t nk = MC_MIN(s->kn - k, (int64_t)HALF_K);
-        float *to = (float *)dst + k * width;
-        if (w_stride == 1) {
+    for (int64_t k = 0; k < t->nk; k += HALF_K) {
+        const int64_t nk = MC_MIN(t->nk - k, (int64_t)HALF_K), nw = t->nw;
+        const char *src = t->src + k * t->k_stride * size;
+        float *dst = (float *)t->dst + k * t->width;
+        if (t->w_stride == 1) {
             for (int64_t p = 0; p < nk; p++) {
-                mc_convert(MC_FLOAT32, some + p * nw, sizeof(float), type, src + (k + p) * k_stride * size, size, nw);
+                mc_convert(MC_FLOAT32, some + p * nw, sizeof(float), type, src + p * t->k_stride * size, size, nw);
             }
-            kernel->pack(to, some, 1, nw, nw, nk, width);
+            kernel->pack(dst, some, 1, nw, nw, nk, t->width);
         } else {
             for (int64_t w = 0; w < nw; w++) {
-                mc_convert(MC_FLOAT32, some + w * nk, sizeof(float), type, src + (w * w_stride + k * k_stride) * size,
-                           k_stride * size, nk);
+                mc_convert(MC_FLOAT32, some + w * nk, sizeof(float), type, src + w * t->w_stride * size,
+                           t->k_stride * size, nk);
             }
-            kernel->pack(to, some, nk, 1, nw, nk, width);
+            kernel->pack(dst, some, nk, 1, nw, nk, t->width);
         }
+    }
+}
+
+static void pack(const struct step *s, const struct patch *t)
+{
+    if (s->d->half) {
+        pack_halves(s, t);
+    } else {
+        s->d->kernel->pack(t->dst, t->src, t->w_stride, t->k_stride, t->nw, t->nk, t->width);
     }
 }
 
@@ -79,34 +97,34 @@ static int64_t b_width(const struct packed *d, int64_t n)
 static void pack_a(const struct step *s, int64_t i)
 {
     const int64_t mr = s->d->kernel->mr, *as = s->r->p->as;
-    pack(s, s->a + i * s->kn * s->d->size, gemm_a(s->r, s->batch, s->i + i, s->k), as[1], as[2], MC_MIN(s->m - i, mr),
-         mr);
+    pack(s, &(struct patch){ .dst = s->a + i * s->kn * s->d->size, .src = gemm_a(s->r, s->batch, s->i + i, s->k),
+                             .w_stride = as[1], .k_stride = as[2], .nw = MC_MIN(s->m - i, mr), .nk = s->kn,
+                             .width = mr });
 }
 
-static void pack_b(const struct step *s, int64_t j)
+/* The panel of columns from j, and of it the rows of k [k0, k0+nk). */
+static void pack_b(const struct step *s, int64_t j, int64_t k0, int64_t nk)
 {
-    const int64_t nr = s->d->kernel->nr, *bs = s->r->p->bs;
-    pack(s, s->b + j * s->kn * s->d->size, gemm_b(s->r, s->batch, s->k, s->j + j), bs[2], bs[1], MC_MIN(s->n - j, nr),
-         b_width(s->d, s->n - j));
+    const int64_t nr = s->d->kernel->nr, width = b_width(s->d, s->n - j), *bs = s->r->p->bs;
+    pack(s, &(struct patch){ .dst = s->b + (j * s->kn + k0 * width) * s->d->size,
+                             .src = gemm_b(s->r, s->batch, s->k + k0, s->j + j), .w_stride = bs[2], .k_stride = bs[1],
+                             .nw = MC_MIN(s->n - j, nr), .nk = nk, .width = width });
 }
 
-/* The first tasks copy groups of B's panels, the others of A's. */
+/* The first tasks copy B's panels, PACK_K rows each; the others groups of A's panels. */
 static void pack_task(void *arg, int64_t task, int slot)
 {
     const struct step *s = arg;
-    const int64_t b_wide = s->d->b_group * s->d->kernel->nr, a_wide = s->d->a_group * s->d->kernel->mr;
-    const int64_t b_tasks = gemm_ceil(s->n, b_wide);
+    const int64_t nr = s->d->kernel->nr, high = gemm_ceil(s->kn, PACK_K), b_tasks = gemm_ceil(s->n, nr) * high;
     (void)slot;
     if (task < b_tasks) {
-        const int64_t stop = MC_MIN((task + 1) * b_wide, s->n);
-        for (int64_t j = task * b_wide; j < stop; j += s->d->kernel->nr) {
-            pack_b(s, j);
-        }
-    } else {
-        const int64_t at = task - b_tasks, stop = MC_MIN((at + 1) * a_wide, s->m);
-        for (int64_t i = at * a_wide; i < stop; i += s->d->kernel->mr) {
-            pack_a(s, i);
-        }
+        const int64_t k0 = task % high * PACK_K;
+        pack_b(s, task / high * nr, k0, MC_MIN(s->kn - k0, (int64_t)PACK_K));
+        return;
+    }
+    const int64_t i0 = (task - b_tasks) * PACK_A, stop = MC_MIN(i0 + PACK_A, s->m);
+    for (int64_t i = i0; i < stop; i += s->d->kernel->mr) {
+        pack_a(s, i);
     }
 }
 
@@ -142,9 +160,19 @@ static void tile(const struct step *s, int64_t i, int64_t j, int64_t m, int64_t 
     const struct packed *d = s->d;
     _Alignas(64) char spare[GEMM_MAX_MR * GEMM_MAX_NR * sizeof(double)];
     struct mc_gemm_tile t = {
-        .k = s->kn, .m = m, .n = n, .a = s->a + i * s->kn * d->size, .b = s->b + j * s->kn * d->size,
-        .a_row = 1, .a_col = d->kernel->mr, .b_row = b_width(d, s->n - j), .alpha = s->r->p->alpha,
+        .k = s->kn, .m = m, .n = n, .b = s->b + j * s->kn * d->size, .b_row = b_width(d, s->n - j),
+        .alpha = s->r->p->alpha,
     };
+    mc_gemm_tile_kernel *const *kernel = d->in_place ? d->kernel->direct : d->kernel->packed;
+    if (d->in_place) {
+        t.a = gemm_a(s->r, s->batch, s->i + i, s->k);
+        t.a_row = s->r->p->as[1];
+        t.a_col = s->r->p->as[2];
+    } else {
+        t.a = s->a + i * s->kn * d->size;
+        t.a_row = 1;
+        t.a_col = d->kernel->mr;
+    }
     if (d->half) {
         t.c = s->acc + (i * s->n + j) * d->size;
         t.c_row = s->n;
@@ -159,7 +187,7 @@ static void tile(const struct step *s, int64_t i, int64_t j, int64_t m, int64_t 
     } else if (!d->half) {
         mc_gemm_tile_c0(s->r, s->batch, s->i + i, s->j + j, &t, spare);
     }
-    d->kernel->packed[gemm_ceil(n, d->kernel->lanes)](&t);
+    kernel[gemm_ceil(n, d->kernel->lanes)](&t);
 }
 
 static void tile_task(void *arg, int64_t task, int slot)
@@ -187,9 +215,10 @@ static void tile_task(void *arg, int64_t task, int slot)
 static void step(struct step *s)
 {
     const struct packed *d = s->d;
-    const int64_t groups = gemm_ceil(s->n, d->b_group * d->kernel->nr) + gemm_ceil(s->m, d->a_group * d->kernel->mr);
+    const int64_t b_tasks = gemm_ceil(s->n, d->kernel->nr) * gemm_ceil(s->kn, PACK_K);
+    const int64_t a_tasks = d->in_place ? 0 : gemm_ceil(s->m, PACK_A);
     const double work = 2 * (double)s->m * (double)s->n * (double)s->kn / mc_gemm_peak(s->r->p);
-    mc_gemm_tasks(pack_task, s, groups, d->slots, s->threads, work);
+    mc_gemm_tasks(pack_task, s, a_tasks + b_tasks, d->slots, s->threads, work);
     mc_gemm_tasks(tile_task, s, gemm_ceil(s->m, d->mb) * gemm_ceil(s->n, d->nb), d->slots, s->threads, work);
 }
 
@@ -265,8 +294,12 @@ static void choose_blocks(struct packed *d, const struct mc_gemm_problem *p)
     if (gemm_ceil(d->rows, d->mb) * across < want) {
         d->mb = even(d->rows, MC_MAX(d->rows * across / want, mr), mr);
     }
-    d->b_group = 1;
-    d->a_group = MC_MAX(nr / mr, 1);
+}
+
+static bool reads_a_in_place(const struct mc_gemm_problem *p)
+{
+    /* Rows a multiple of 2 KiB apart fall into the same few lines of a cache. */
+    return mc_dtypes[p->dtype].size > 2 && p->as[2] == 1 && p->as[1] * mc_dtypes[p->dtype].size % 2048 != 0;
 }
 
 static size_t lines(int64_t a, int64_t b, int64_t size)
@@ -286,8 +319,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->half = mc_dtypes[p->dtype].size == 2;
     d->size = p->dtype == MC_FLOAT64 ? 8 : 4;
     d->slots = mc_team_size();
+    d->in_place = reads_a_in_place(p);
     choose_blocks(d, p);
-    d->a_bytes = lines(d->rows, d->kc, d->size);
+    d->a_bytes = d->in_place ? 0 : lines(d->rows, d->kc, d->size);
     d->b_bytes = lines(d->cols, d->kc, d->size);
     d->acc_bytes = d->half ? lines(d->rows, d->cols, d->size) : 0;
     d->set_bytes = d->a_bytes + d->b_bytes + d->acc_bytes;
@@ -303,9 +337,10 @@ static double estimate(const struct mc_problem *p_)
     const struct mc_gemm_kernel *kernel = mc_gemm_kernel(p->dtype);
     const double m = (double)gemm_ceil(p->m, kernel->mr) * kernel->mr, k = (double)p->k, b = (double)p->batch;
     const double n = (double)gemm_ceil(p->n, kernel->lanes) * kernel->lanes;
-    const double copies = b * (m + n) * k * (p->dtype == MC_FLOAT64 ? 0.5e-9 : 0.3e-9);
-    const double seconds = 2 * b * m * n * k / (0.95 * mc_gemm_peak(p)) + copies;
-    return 4e-7 * b + seconds / mc_gemm_threads(seconds, b * m / kernel->mr) + (seconds > 4e-6 ? 3e-6 : 0);
+    const double copied = b * k * (n + (reads_a_in_place(p) ? 0 : m)), each = p->dtype == MC_FLOAT64 ? 0.4e-9 : 0.2e-9;
+    const double math = 2 * b * m * n * k / (0.96 * mc_gemm_peak(p));
+    const double seconds = MC_MAX(math, 1.1 * mc_gemm_traffic(p)) + copied * each;
+    return 3e-7 * b + seconds / mc_gemm_threads(seconds, b * m / kernel->mr) + (seconds > 4e-6 ? 3e-6 : 0);
 }
 
 static const char *refuse(const struct mc_problem *p)

@@ -119,7 +119,8 @@ void mc_gemm_finish_all(const struct mc_gemm_run *r)
 
 enum { NOMINAL = 4 }; /* threads: estimates that followed the real number would let it choose the solver, and so the bits */
 
-static const double clock_hz = 3.5e9, bytes_a_second = 15e9; /* of one thread */
+/* Of one thread: cycles, bytes from its own caches, bytes from what it shares with others. */
+static const double clock_hz = 3.5e9, own_bytes = 60e9, shared_bytes = 15e9;
 
 double mc_gemm_peak(const struct mc_gemm_problem *p)
 {
@@ -140,7 +141,8 @@ double mc_gemm_threads(double seconds, double tasks)
 double mc_gemm_traffic(const struct mc_gemm_problem *p)
 {
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k;
-    return (double)p->batch * (m * k + k * n + 2 * m * n) * mc_dtypes[p->dtype].size / bytes_a_second;
+    const double bytes = (double)p->batch * (m * k + k * n + 2 * m * n) * mc_dtypes[p->dtype].size;
+    return bytes / (bytes < (double)mc_cpu()->l2 ? own_bytes : shared_bytes);
 }
 
 const char *mc_gemm_hollow(const struct mc_gemm_problem *p)

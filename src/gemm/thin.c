@@ -8,7 +8,7 @@
 #include "gemm/solver.h"
 #include "device/cpu/cpu.h"
 
-enum { THIN = 16, STEP_K = 256, LINE = 128 };
+enum { THIN = 16, STEP_K = 32, LINE = 128, FAR = 4096, FAR_ROWS = 16 };
 
 struct thin {
     struct mc_plan base;
@@ -18,6 +18,7 @@ struct thin {
     int64_t p, q, k, size;
     int64_t xs[3], ss[3], os[3], c0s[3];  /* batch, p or q, k;  of C and C0: batch, p, q */
     int64_t k_pad;
+    int64_t far;                /* bytes of x that are fetched ahead; 0: it may well be in a cache */
     int groups, slots;          /* columns of s are dealt to so many calls of the kernel */
     int64_t chunk;              /* of p, one task */
     size_t s_bytes, sum_bytes;  /* of one slot */
@@ -126,24 +127,31 @@ static void dots(const struct product *m, int64_t p0, int64_t p1)
         const char *x = m->big + p * d->xs[1] * d->size;
         for (int g = 0; g < d->groups; g++) {
             const int64_t q0 = group_at(d, g), nq = group_at(d, g + 1) - q0;
-            d->kernel->dot[nq](d->k, x, d->xs[1], (int)np, m->s + q0 * d->k_pad * d->size, sum);
+            d->kernel->dot[nq](&(struct mc_gemm_dot){ .k = d->k, .x_row = d->xs[1], .far = g ? 0 : d->far,
+                                                      .rows = (int)np, .x = x,
+                                                      .s = m->s + q0 * d->k_pad * d->size, .out = sum });
             store(m, &(struct patch){ p, np, q0, nq, GEMM_DOT_ROWS, sum });
         }
     }
 }
 
-/* Few rows of k at a time, so that no more pages are open than the processor remembers. */
+/* Few rows of k at a time: as many streams, and pages, as a processor follows. */
 static void outers(const struct product *m, int64_t p0, int64_t p1, char *sum)
 {
     const struct thin *d = m->x->d;
+    struct mc_gemm_outer t = { .x_col = d->xs[2], .out_row = d->chunk };
     for (int64_t k = 0; k < d->k; k += STEP_K) {
-        const int64_t nk = MC_MIN(d->k - k, (int64_t)STEP_K);
+        t.k = MC_MIN(d->k - k, (int64_t)STEP_K);
+        t.add = k > 0;
         for (int g = 0; g < d->groups; g++) {
             const int64_t q0 = group_at(d, g), nq = group_at(d, g + 1) - q0, wide = d->kernel->outer_p[nq];
-            const char *s = m->s + (q0 * d->k_pad + k * nq) * d->size;
+            t.s = m->s + (q0 * d->k_pad + k * nq) * d->size;
+            t.far = g ? 0 : d->far;
             for (int64_t p = p0; p < p1; p += wide) {
-                d->kernel->outer[nq](nk, m->big + (p * d->xs[1] + k * d->xs[2]) * d->size, d->xs[2], MC_MIN(p1 - p, wide),
-                                     s, k > 0, sum + (q0 * d->chunk + p - p0) * d->size, d->chunk);
+                t.np = MC_MIN(p1 - p, wide);
+                t.x = m->big + (p * d->xs[1] + k * d->xs[2]) * d->size;
+                t.out = sum + (q0 * d->chunk + p - p0) * d->size;
+                d->kernel->outer[nq](&t);
             }
         }
     }
@@ -228,6 +236,9 @@ static struct thin seen(const struct mc_gemm_problem *p)
     d.dot = d.xs[2] == 1 || d.k == 1;
     const int64_t most = d.dot ? d.kernel->dot_q : d.kernel->outer_q;
     d.groups = (int)gemm_ceil(d.q, most);
+    if (d.p * d.k * d.size * p->batch > (int64_t)mc_cpu()->l2) {
+        d.far = d.dot ? FAR : d.q < 4 ? 0 : FAR_ROWS * d.xs[2] * d.size; /* one column: long streams, found by themselves */
+    }
     d.k_pad = gemm_ceil(d.k, d.kernel->lanes) * d.kernel->lanes;
     return d;
 }

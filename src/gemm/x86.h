@@ -37,10 +37,9 @@ X86 x86_turn4_f32(float *dst, int64_t dst_row, const float *src, int64_t src_row
 X86 x86_turn8_f32(float *dst, int64_t dst_row, const float *src, int64_t src_row)
 {
     __m256 r[8], t[8];
-    for (int i = 0; i < 4; i++) { /* row i and row i + 4 side by side, once for each half of the columns */
-        const __m256 u = _mm256_loadu_ps(src + i * src_row), v = _mm256_loadu_ps(src + (i + 4) * src_row);
-        r[i] = _mm256_permute2f128_ps(u, v, 0x20);
-        r[i + 4] = _mm256_permute2f128_ps(u, v, 0x31);
+    for (int i = 0; i < 8; i++) { /* row i and row i + 4 side by side, once for each half of the columns */
+        const float *at = src + (i & 3) * src_row + (i & 4);
+        r[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(at)), _mm_loadu_ps(at + 4 * src_row), 1);
     }
     for (int i = 0; i < 8; i += 4) { /* 4 by 4 transposes in both halves at once */
         t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);

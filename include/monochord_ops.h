@@ -168,10 +168,6 @@ MC_API mc_node *mc_batch_normalization_test(mc_node *x, mc_node *gamma, mc_node 
 /* layer_norm(x, gamma=None, beta=None, epsilon=1e-05:real): rows with mean 0 and variance 1, times gamma, plus beta
  * */
 MC_API mc_node *mc_layer_norm(mc_node *x, mc_node *gamma, mc_node *beta, const char *how, ...) MC_FORMAT(4, 5);
-/* cumsum(x, axis=None:int): sums of the first elements along an axis; None flattens */
-MC_API mc_node *mc_cumsum(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* cumprod(x, axis=None:int): products of the first elements along an axis; None flattens */
-MC_API mc_node *mc_cumprod(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
 /* ---------------------------------------------------------------- shapes, axes, dtypes ---- */
 
@@ -329,6 +325,13 @@ MC_API mc_node *mc_grad_scale(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 MC_API mc_node *mc_assert_(mc_node *x, int n, mc_node *const *conditions, const char *how, ...) MC_FORMAT(4, 5);
 /* print_(x, message=None:text): x; prints a message and x each time it is computed */
 MC_API mc_node *mc_print_(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+
+/* ----------------------------------------------------------------------------- further ---- */
+
+/* cumsum(x, axis=None:int): sums of the first elements along an axis; None flattens */
+MC_API mc_node *mc_cumsum(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* cumprod(x, axis=None:int): products of the first elements along an axis; None flattens */
+MC_API mc_node *mc_cumprod(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
 /* ------------------------------------------------------------------- where the user is ---- */
 

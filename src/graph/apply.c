@@ -214,6 +214,9 @@ static mc_node *explain(mc_graph *g, const struct mc_op *op, int nin, mc_node *c
 
 mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
+    if (!op) { /* the table of ops could not be made */
+        return mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
+    }
     const struct mc_signature *s = op->sig;
     bool gaps = op->build || op->formula;
     for (int i = 0; i < nin; i++) {

@@ -208,6 +208,9 @@ static mc_status infer_types(mc_graph *g, const struct mc_op *op, int nin, mc_no
 mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     struct mc_infer q = { 0 };
+    if (!op) {
+        return mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
+    }
     for (int i = 0; i < nin; i++) {
         if (mc_is_error(in[i])) {
             return g->error;

@@ -11,6 +11,7 @@ enum mc_value_kind {
     VALUE_INPUT, VALUE_SHARED, VALUE_CONST,
     VALUE_EARLY,   /* computed on the host when a plan is made: sizes and what follows from them */
     VALUE_TEMP,    /* made by a step, in the arena */
+    VALUE_INSIDE,  /* inside a kernel; only its size is asked for */
     VALUE_VIEW     /* of another value's memory */
 };
 struct mc_value {
@@ -27,6 +28,7 @@ enum mc_step_kind {
     STEP_GEMM,     /* a matrix product by the planner's choice, maybe with a kernel as epilogue */
     STEP_VIEW,     /* no work: sizes and strides */
     STEP_EARLY,    /* on the host, when the plan is made */
+    STEP_TYPE,     /* no work: only the size of the result is asked for */
     STEP_HOST      /* the reference of one op */
 };
 struct mc_step {

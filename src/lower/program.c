@@ -10,6 +10,7 @@ struct make {
     unsigned char *wanted;   /* must have memory: somebody outside its kernel reads it */
     int *last_of;            /* by group: the number of its nodes still to come */
     int *val;                /* by node id: the kernel value while a kernel is made */
+    int *made;               /* by node id: the kernel step it is inside of, plus one */
     int *epilogue;           /* by group: the node id of the product it finishes, or -1 */
 };
 
@@ -108,6 +109,13 @@ static bool copy_list(struct mc_program *p, int **to, const int *from, int n)
     return *to != NULL;
 }
 
+/* The value whose size is asked for: a node inside a kernel gets one without memory. */
+static int size_of(struct make *m, mc_node *n)
+{
+    int v = value_of(m, n);
+    return v < 0 && m->made[n->id] ? add_value(m, VALUE_INSIDE, n, m->made[n->id] - 1) : v;
+}
+
 /* A step over whole nodes: its sources are all inputs of the nodes, its results their items. */
 static mc_status add_step(struct make *m, enum mc_step_kind kind, mc_node *n, const char *reason)
 {
@@ -117,7 +125,7 @@ static mc_status add_step(struct make *m, enum mc_step_kind kind, mc_node *n, co
     struct mc_step s = { .kind = kind, .nnode = 1, .product = -1, .reason = reason, .ndst = n->nout };
     mc_status st = MC_OK;
     for (int i = 0; i < n->nin && st == MC_OK; i++) {
-        int v = value_of(m, n->in[i]);
+        int v = kind == STEP_TYPE || reads_type_only(n) ? size_of(m, n->in[i]) : value_of(m, n->in[i]);
         st = v >= 0 && VEC_PUSH(src, v) ? MC_OK : mc_fail(MC_EMEMORY, "lower: no value for input %d of %s", i, n->op->name);
     }
     s.nsrc = (int)src.n;
@@ -223,10 +231,17 @@ static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group
         v.kind = K_CHECK;
         v.op = NULL;
     } else if (n->op->flags & OP_REDUCES) {
-        mc_dtype from = n->in[0]->type.dtype;
         v.kind = K_REDUCE;
-        v.acc = from == MC_FLOAT32 || v.dtype == MC_FLOAT64 ? MC_FLOAT64 : mc_is_float(v.dtype) ? MC_FLOAT32 : v.dtype;
-        if (!reads_type_only(n) && !(mc_varies(&n->in[0]->type) & ~mc_varies(&n->type))) { /* over axes of size 1 */
+        const struct mc_attr *acc = mc_attr_named(n, "acc_dtype");
+        v.acc = acc && !acc->none ? (mc_dtype)mc_attr_int(acc) : mc_sum_acc(v.dtype);
+        const struct mc_kval *x = &k->val.at[v.arg[0]];
+        if (acc && mc_is_float(x->dtype) != mc_is_float(v.acc)) { /* each element is read as what is added */
+            v.arg[0] = mc_kernel_add(k, (struct mc_kval){ .kind = K_CAST, .dtype = v.acc, .narg = 1, .arg = { v.arg[0] }, .varies = x->varies });
+            if (v.arg[0] < 0) {
+                return -1;
+            }
+        }
+        if (!(mc_varies(&n->in[0]->type) & ~mc_varies(&n->type))) { /* over axes of size 1 */
             if (!mc_monoid(n->op)->positions) {
                 v.kind = K_CAST;
                 v.op = NULL;
@@ -256,6 +271,7 @@ static mc_status make_kernel(struct make *m, int group, mc_node **node, int nnod
             k->reduced |= r;
         }
         m->val[node[i]->id] = node_value(m, k, node[i], group);
+        m->made[node[i]->id] = (int)p->step.n + 1;
         st = m->val[node[i]->id] >= 0 ? MC_OK : MC_EMEMORY;
     }
     int nsource = (int)k->operand.n, *operand = mc_arena_alloc(&p->arena, (size_t)(nsource + nnode + 1) * sizeof *operand);
@@ -438,6 +454,11 @@ static const char *host_reason(const mc_node *n)
     return "no kernel for this op";
 }
 
+static bool only_typed(const struct make *m, const mc_node *n)
+{
+    return !m->early[n->id] && !m->needed[n->id] && n->op != &mc_op_item;
+}
+
 /* The nodes of one group, in id order. */
 static mc_status emit_group(struct make *m, mc_node **node, int n)
 {
@@ -445,12 +466,10 @@ static mc_status emit_group(struct make *m, mc_node **node, int n)
     mc_status st = MC_OK;
     for (int i = 0; i < n && st == MC_OK; i++) {
         mc_node *x = node[i];
-        if (m->early[x->id] && !m->p->dynamic) {
+        if (m->early[x->id]) {
             st = add_step(m, STEP_EARLY, x, "");
-        } else if (m->early[x->id]) {
-            st = add_step(m, STEP_EARLY, x, "");
-        } else if (!m->needed[x->id] && !mc_is_fusible(x) && x->op != &mc_op_item) {
-            st = is_view(x) ? add_step(m, STEP_VIEW, x, "") : add_step(m, STEP_HOST, x, host_reason(x));
+        } else if (only_typed(m, x)) {
+            continue; /* behind the kernel, where the types are known of all that is inside */
         } else if (mc_is_fusible(x)) {
             st = (counts(x) && !m->wanted[x->id]) || VEC_PUSH(inner, x) ? MC_OK : MC_EMEMORY;
         } else if (x->op == &mc_op_item) {
@@ -473,6 +492,9 @@ static mc_status emit_group(struct make *m, mc_node **node, int n)
     }
     if (st == MC_OK && inner.n && used) {
         st = make_kernel(m, m->groups.of[inner.at[0]->id], inner.at, (int)inner.n);
+    }
+    for (int i = 0; i < n && st == MC_OK; i++) {
+        st = only_typed(m, node[i]) ? add_step(m, STEP_TYPE, node[i], "") : MC_OK;
     }
     VEC_FREE(inner);
     return st;
@@ -509,16 +531,16 @@ static mc_status build(struct make *m, mc_node *const *out, int nout)
     }
     for (size_t i = count; i-- > 0;) {
         mc_node *n = list[i];
-        for (int k = 0; m->needed[n->id] && !reads_type_only(n) && k < n->nin; k++) {
-            m->needed[n->in[k]->id] = 1;
+        for (int k = 0; k < n->nin; k++) { /* what decides sizes is needed even where only the size is */
+            m->needed[n->in[k]->id] |= (m->needed[n->id] && !reads_type_only(n)) || is_shape_arg(n, k);
         }
     }
     for (size_t i = 0; i < count; i++) {
         if ((m->needed[list[i]->id] || m->early[list[i]->id]) && !(list[i]->op->flags & OP_LEAF)) {
             want_inputs(m, list[i]);
         }
-        if (!m->needed[list[i]->id] && !m->early[list[i]->id]) {
-            m->wanted[list[i]->id] = 1; /* its type is asked for: a size of it */
+        for (int k = 0; k < list[i]->nin; k++) {
+            m->wanted[list[i]->in[k]->id] |= is_shape_arg(list[i], k);
         }
     }
     for (size_t i = 0; i < count; i++) { /* a size of what only a kernel knows: it must have memory after all */
@@ -570,9 +592,10 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
     m.needed = mc_calloc(n, 1, "lower");
     m.wanted = mc_calloc(n, 1, "lower");
     m.val = mc_calloc(n, sizeof *m.val, "lower");
+    m.made = mc_calloc(n, sizeof *m.made, "lower");
     m.epilogue = mc_alloc((size_t)(m.groups.n + 1) * sizeof *m.epilogue, "lower");
     if (!p->value_of || !p->input || !p->key_input || !p->output || !p->update || !p->shared || !m.early || !m.needed || !m.wanted ||
-        !m.val || !m.epilogue) {
+        !m.val || !m.made || !m.epilogue) {
         st = MC_EMEMORY;
     }
     if (st == MC_OK) {
@@ -607,6 +630,7 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
     mc_free(m.needed);
     mc_free(m.wanted);
     mc_free(m.val);
+    mc_free(m.made);
     mc_free(m.epilogue);
     mc_groups_free(&m.groups);
     if (st < 0) {

@@ -25,7 +25,7 @@ static mc_node *apply(const char *name, mc_graph *g, int nfirst, mc_node *const 
     for (int i = 0; i < n; i++) {
         in[nfirst + i] = more[i];
     }
-    while (n == 0 && nfirst > 0 && !in[nfirst - 1] && op->sig->param[nfirst - 1].optional) {
+    while (op && n == 0 && nfirst > 0 && !in[nfirst - 1] && op->sig->param[nfirst - 1].optional) {
         nfirst--;
     }
     return mc_call_op(g, name, nfirst + n, in, attrs ? "%s" : NULL, attrs);

@@ -458,6 +458,16 @@ static mc_node *build_cast(mc_graph *g, int nin, mc_node *const *in, const struc
     return in[0]->weak && in[0]->type.dtype == d ? mc_node_const(g, mc_array_ref(in[0]->value), false) : mc_cast_to(in[0], d);
 }
 
+/* Wide enough to add many of them. */
+static mc_node *build_wide(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)g;
+    (void)nin;
+    (void)attr;
+    mc_dtype d = in[0]->type.dtype;
+    return !mc_is_float(d) ? mc_cast_to(in[0], MC_FLOAT64) : mc_dtypes[d].size < 4 ? mc_cast_to(in[0], MC_FLOAT32) : in[0];
+}
+
 static mc_node *build_cast_to(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)g;
@@ -516,6 +526,7 @@ const struct mc_op mc_ops_shape[] = {
     { .name = "flatten", .params = "x, ndim=1:int", .nout = 1, .build = build_flatten, .doc = "the last axes joined so that ndim remain" },
     { .name = "count", .params = "x, axis=None:axes", .nout = 1, .build = build_count, .doc = "how many elements the axes hold" },
     { .name = "as_float", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_as_float, .doc = "x, or its elements as float64 if they are integers" },
+    { .name = "wide", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_wide, .doc = "x, half types as float32, integers as float64" },
     { .name = "cast_to", .flags = OP_HIDDEN, .params = "x, dtype=None:dtype", .nout = 1, .build = build_cast_to, .doc = "x cast to a dtype, floatX if none is given" },
     { .name = "default", .flags = OP_HIDDEN, .params = "x=None, y", .nout = 1, .build = build_default, .doc = "x if it is given, else y" },
     { .name = "addbroadcast", .params = "x, axis:axes", .nout = 1, .build = build_addbroadcast, .doc = "x, promised to have size 1 on these axes" },

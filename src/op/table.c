@@ -29,9 +29,10 @@ static struct mc_op table[MOST];
 static int ntable;
 static struct mc_arena memory;
 static struct mc_dict by_name;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool made;
 
-static void add(const struct mc_op *row, int n)
+static bool add(const struct mc_op *row, int n)
 {
     for (int i = 0; i < n && ntable < MOST; i++) {
         struct mc_op *op = &table[ntable];
@@ -39,11 +40,12 @@ static void add(const struct mc_op *row, int n)
         *op = row[i];
         op->index = ntable;
         if (!sig || mc_signature_parse(op->params, &memory, sig) < 0 || !mc_dict_put(&by_name, op->name, op)) {
-            abort(); /* the tables are ours: a malformed row or no memory for 50 kB at the start */
+            return false;
         }
         op->sig = sig;
         ntable++;
     }
+    return true;
 }
 
 /* In the order of the table and of the manual. */
@@ -63,12 +65,27 @@ static const struct mc_op_family families[] = {
 };
 static int family_end[NELEM(families)];
 
-static void make(void)
+/* Makes the table unless it is there.  False: no memory now; the next caller tries again. */
+static bool make(void)
 {
-    for (size_t i = 0; i < NELEM(families); i++) {
-        add(families[i].row, families[i].count ? *families[i].count : families[i].n);
+    if (atomic_load_explicit(&made, memory_order_acquire)) {
+        return true;
+    }
+    pthread_mutex_lock(&lock);
+    bool ok = true;
+    for (size_t i = 0; i < NELEM(families) && ok && !atomic_load(&made); i++) {
+        ok = add(families[i].row, families[i].count ? *families[i].count : families[i].n);
         family_end[i] = ntable;
     }
+    if (ok) {
+        atomic_store_explicit(&made, true, memory_order_release);
+    } else {
+        mc_dict_free(&by_name);
+        mc_arena_free(&memory);
+        ntable = 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return ok;
 }
 
 const char *mc_op_family(const struct mc_op *op)
@@ -82,14 +99,12 @@ const char *mc_op_family(const struct mc_op *op)
 
 const struct mc_op *mc_op_find(const char *name)
 {
-    pthread_once(&once, make);
-    return name ? mc_dict_get(&by_name, name) : NULL;
+    return name && make() ? mc_dict_get(&by_name, name) : NULL;
 }
 
 const struct mc_op *mc_op_at(int i)
 {
-    pthread_once(&once, make);
-    return i >= 0 && i < ntable ? &table[i] : NULL;
+    return make() && i >= 0 && i < ntable ? &table[i] : NULL;
 }
 
 const struct mc_op *mc_op_scalar(const char *name)
@@ -100,8 +115,7 @@ const struct mc_op *mc_op_scalar(const char *name)
 
 int mc_op_count(void)
 {
-    pthread_once(&once, make);
-    return ntable;
+    return make() ? ntable : 0;
 }
 
 const char *mc_op_name(int i)

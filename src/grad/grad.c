@@ -1,12 +1,10 @@
 /* grad.c: reverse accumulation.  From the cost down, each node's gradient is the sum of what its
- * users send it; the node then sends on to its inputs.
+ * users send it; the node then sends on to its inputs what derive.c makes of it.
  *
  * Invariant: a node's inputs have smaller ids, so one sweep over falling ids meets every node after
- * all its users.  A gradient has its node's dtype, rank and size; integers only ever get &zero. */
+ * all its users.  A gradient has its node's dtype, rank and size; integers only ever get ZERO. */
 #include "grad/grad.h"
 #include <stdlib.h>
-
-static mc_node zero; /* stands for a gradient that is connected, but zero: costs no nodes */
 
 struct part {
     mc_node *node;
@@ -31,179 +29,6 @@ static mc_status failure(const mc_graph *g)
     return mc_last_status() < 0 ? mc_last_status() : g->status < 0 ? g->status : MC_EMEMORY;
 }
 
-static mc_node *no_gradient(mc_node *n, int wrt)
-{
-    struct mc_str text = { 0 };
-    mc_node_print(&text, n, 2);
-    mc_node *e = mc_node_fail(n->graph, MC_EGRAD, "%s has no gradient by its argument %d: %s", n->op->name, wrt + 1,
-                              text.s ? text.s : "");
-    mc_str_free(&text);
-    return e;
-}
-
-/* ---- shapes ---- */
-
-static mc_node *zeros(mc_node *like)
-{
-    mc_graph *g = like->graph;
-    const struct mc_type *t = &like->type;
-    mc_node *in[2] = { mc_node_number(g, mc_is_float(t->dtype) ? t->dtype : mc_dtype_floatX(), 0), NULL };
-    bool known = true;
-    for (int i = 0; i < t->rank; i++) {
-        known &= t->dims[i] >= 0;
-    }
-    if (t->rank == 0) {
-        return in[0];
-    }
-    in[1] = known ? mc_node_ints(g, t->rank, t->dims) : mc_shape_of(like);
-    return mc_call_op(g, "alloc", 2, in, NULL);
-}
-
-/* c in x's dtype, and with x's promises of size 1: without them sums with it would not broadcast. */
-static mc_node *fit(mc_node *c, mc_node *x)
-{
-    int64_t sizes[MC_MAX_RANK];
-    bool lost = false;
-    if (mc_is_error(c)) {
-        return c;
-    }
-    if (c->type.rank != x->type.rank) {
-        return mc_node_fail(x->graph, MC_EGRAD, "a gradient of rank %d for %s(...) of rank %d", c->type.rank, x->op->name,
-                            x->type.rank);
-    }
-    for (int i = 0; i < x->type.rank; i++) {
-        bool one = x->type.dims[i] == 1 && c->type.dims[i] < 0;
-        sizes[i] = one ? 1 : -1;
-        lost |= one;
-    }
-    c = mc_cast_to(c, x->type.dtype);
-    struct mc_attr a = { .kind = ATTR_INTS, .n = x->type.rank, .ints = sizes };
-    return lost ? mc_apply(x->graph, mc_op_find("specify_shape"), 1, &c, &a) : c;
-}
-
-/* c has the shape of the scalar node n; what reached n by broadcasting x goes back to x as a sum. */
-static mc_node *unbroadcast(mc_node *c, mc_node *n, const mc_node *x)
-{
-    mc_graph *g = n->graph;
-    struct mc_str axes = { 0 };
-    bool small = c->type.rank < n->type.rank;
-    if (mc_is_error(c)) {
-        return c;
-    }
-    for (int i = 0; !small && i < n->type.rank; i++) {
-        small = c->type.dims[i] == 1 && n->type.dims[i] != 1;
-    }
-    if (small) { /* a derivative that does not name g */
-        mc_node *in[2] = { c, mc_shape_of(n) };
-        c = mc_call_op(g, "alloc", 2, in, NULL);
-    }
-    if (x->type.rank < n->type.rank) {
-        return mc_call_op(g, "sum", 1, &c, NULL);
-    }
-    for (int i = 0; i < n->type.rank; i++) {
-        if (x->type.dims[i] == 1 && n->type.dims[i] != 1) {
-            mc_str_addf(&axes, axes.n ? ", %d" : "%d", i);
-        }
-    }
-    if (axes.n) {
-        c = mc_call_op(g, "sum", 1, &c, "axis=[%s], keepdims=True", axes.s);
-    }
-    bool bad = axes.bad;
-    mc_str_free(&axes);
-    return bad ? mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error()) : c;
-}
-
-/* ---- one node: from the gradients of its results to that of one input ---- */
-
-/* A derivative as a formula: over the parameters and attributes of the op, the result y and its gradient g. */
-static mc_node *by_formula(mc_node *n, const char *dx, mc_node *g)
-{
-    const struct mc_signature *sig = n->op->sig;
-    struct mc_bind bind[26];
-    int nbind = 0, tensor = 0, attr = 0;
-    if (strcmp(dx, "g") == 0) {
-        return g;
-    }
-    for (int i = 0; i < sig->nparam; i++) {
-        const struct mc_param *p = &sig->param[i];
-        if (p->kind > ATTR_TENSORS) {
-            bind[nbind++] = (struct mc_bind){ p->name, NULL, &n->attr[attr++] };
-        } else if (p->kind == ATTR_TENSOR) {
-            bind[nbind++] = (struct mc_bind){ p->name, tensor < n->nin ? n->in[tensor] : NULL, NULL };
-            tensor++;
-        }
-    }
-    bind[nbind++] = (struct mc_bind){ "y", n, NULL };
-    bind[nbind++] = (struct mc_bind){ "g", g, NULL };
-    return mc_expr(n->graph, dx, bind, nbind);
-}
-
-static mc_node *by_kernel_formula(mc_node *n, int wrt, mc_node *g)
-{
-    static const char *const letter[] = { "a", "b", "c", "d", "e", "f", "g", "h" }; /* the gradient hides a seventh input */
-    struct mc_bind bind[10];
-    const char *dx = wrt < 8 ? n->op->custom->kernel_grad[wrt] : NULL;
-    int nbind = 0;
-    if (!dx) {
-        return no_gradient(n, wrt);
-    }
-    for (int i = 0; i < n->nin && i < 8; i++) {
-        bind[nbind++] = (struct mc_bind){ letter[i], n->in[i], NULL };
-    }
-    bind[nbind++] = (struct mc_bind){ "y", n, NULL };
-    bind[nbind++] = (struct mc_bind){ "g", g, NULL };
-    mc_node *c = mc_expr(n->graph, dx, bind, nbind);
-    return mc_is_error(c) ? c : unbroadcast(c, n, n->in[wrt]);
-}
-
-/* A user's callback is shown a gradient for every result. */
-static mc_node *by_callback(mc_node *n, int wrt, mc_node *const *g)
-{
-    const struct mc_custom *op = n->op->custom;
-    mc_node *out[16], *all[16];
-    for (int i = 0; i < n->nout; i++) {
-        out[i] = mc_item(n, i);
-        all[i] = g[i] || mc_is_error(out[i]) ? g[i] : zeros(out[i]);
-        if (mc_is_error(out[i]) || mc_is_error(all[i])) {
-            return n->graph->error;
-        }
-    }
-    mc_node *c = op->grad(op->arg, n->nin, n->in, n->nout, out, all, wrt);
-    if (c && c->graph != n->graph) {
-        return mc_node_fail(n->graph, MC_EGRAD, "%s: its gradient belongs to another graph", n->op->name);
-    }
-    return c;
-}
-
-/* NULL: disconnected.  `none`: all that arrived is zero, so only the connection matters. */
-static mc_node *contribution(mc_node *n, int k, mc_node *const *g, bool none)
-{
-    const struct mc_op *op = n->op;
-    bool whole = !mc_is_float(n->in[k]->type.dtype);
-    const char *dx = k < (int)NELEM(op->dx) ? op->dx[k] : NULL;
-    mc_node *c = NULL;
-
-    if ((k < 8 && op->disconnected >> k & 1) || (op->arity && !dx)) {
-        return NULL;
-    }
-    if (none || (dx && strcmp(dx, "0") == 0) || (dx && whole)) {
-        return &zero;
-    }
-    if (dx && strcmp(dx, "!") != 0 && !op->grad) {
-        c = by_formula(n, dx, g[0]);
-        c = op->arity && !mc_is_error(c) ? unbroadcast(c, n, n->in[k]) : c;
-    } else if (op->custom && op->custom->grad) {
-        c = by_callback(n, k, g);
-    } else if (op->custom && op->custom->kernel) {
-        c = by_kernel_formula(n, k, g[0]);
-    } else if (op->grad) {
-        c = op->grad(n, k, g);
-    } else {
-        return whole ? &zero : no_gradient(n, k);
-    }
-    return !c ? NULL : whole && !mc_is_error(c) ? &zero : fit(c, n->in[k]);
-}
-
 /* ---- the sweep ---- */
 
 static struct part *find(const struct sweep *s, const mc_node *n)
@@ -214,19 +39,19 @@ static struct part *find(const struct sweep *s, const mc_node *n)
 
 static mc_status collect(mc_node **sum, mc_node *c)
 {
-    if (!*sum || *sum == &zero) {
+    if (!*sum || *sum == ZERO) {
         *sum = c;
-    } else if (c != &zero) {
+    } else if (c != ZERO) {
         mc_node *pair[2] = { *sum, c };
         *sum = mc_call_op(c->graph, "add", 2, pair, NULL);
     }
-    return *sum != &zero && mc_is_error(*sum) ? failure((*sum)->graph) : MC_OK;
+    return *sum != ZERO && mc_is_error(*sum) ? failure((*sum)->graph) : MC_OK;
 }
 
 static mc_status send(struct sweep *s, mc_node *to, mc_node *c)
 {
     struct part *p = find(s, to);
-    if (c != &zero && c && mc_is_error(c)) {
+    if (c != ZERO && c && mc_is_error(c)) {
         return failure(s->graph);
     }
     return c && p && p->wanted && !p->given ? collect(&p->grad, c) : MC_OK;
@@ -284,7 +109,7 @@ static mc_status send_on(struct sweep *s, struct part *p)
     }
     for (int i = 0; i < n->nout; i++) {
         mc_node *one = p->item ? p->item[i] : i == 0 ? p->grad : NULL;
-        g[i] = one == &zero ? NULL : one;
+        g[i] = one == ZERO ? NULL : one;
         none &= !g[i];
     }
     if (expand && !none) {
@@ -294,7 +119,7 @@ static mc_status send_on(struct sweep *s, struct part *p)
         const struct part *to = find(s, n->in[k]);
         bool has_formula = k < (int)NELEM(n->op->dx) && n->op->dx[k];
         if (to && to->wanted && !to->given && (!expand || none || has_formula)) {
-            TRY(send(s, n->in[k], contribution(n, k, g, none)));
+            TRY(send(s, n->in[k], mc_grad_send(n, k, g, none)));
         }
     }
     return MC_OK;
@@ -359,7 +184,7 @@ static void mark_wanted(struct sweep *s, int nwrt, mc_node *const *wrt, bool edg
     }
 }
 
-/* grad[i] of wrt[i], given the gradients of the known nodes: NULL where disconnected, &zero where zero. */
+/* grad[i] of wrt[i], given the gradients of the known nodes: NULL where disconnected, ZERO where zero. */
 static mc_status sweep_through(mc_graph *g, int nknown, mc_node *const *known, mc_node *const *known_grad, int nedge,
                                mc_node *const *edge, int nwrt, mc_node *const *wrt, bool edge_wanted, mc_node **grad)
 {
@@ -392,7 +217,7 @@ static mc_status sweep_through(mc_graph *g, int nknown, mc_node *const *known, m
 
 /* ---- what is asked for ---- */
 
-static mc_status check_nodes(mc_graph *g, const char *what, int n, mc_node *const *nodes)
+mc_status mc_grad_check(mc_graph *g, const char *what, int n, mc_node *const *nodes)
 {
     for (int i = 0; i < n; i++) {
         if (!nodes[i] || nodes[i]->graph != g) {
@@ -421,7 +246,7 @@ static mc_status start(mc_graph *g, mc_node *cost, const mc_grad_spec *spec, mc_
                          mc_dtype_name(known[i]->type.dtype));
             return MC_EGRAD;
         }
-        grad[i] = fit(spec->known_grad[i], known[i]);
+        grad[i] = mc_grad_fit(spec->known_grad[i], known[i]);
         if (mc_is_error(grad[i])) {
             return failure(g);
         }
@@ -450,9 +275,9 @@ static mc_status finish(mc_node *wrt, mc_node **grad, bool raise)
         mc_str_free(&text);
         return MC_EGRAD;
     }
-    if (!*grad || *grad == &zero) {
-        *grad = zeros(wrt);
-        *grad = mc_is_float(wrt->type.dtype) && !mc_is_error(*grad) ? fit(*grad, wrt) : *grad;
+    if (!*grad || *grad == ZERO) {
+        *grad = mc_grad_zeros(wrt);
+        *grad = mc_is_float(wrt->type.dtype) && !mc_is_error(*grad) ? mc_grad_fit(*grad, wrt) : *grad;
     }
     return mc_is_error(*grad) ? failure(wrt->graph) : MC_OK;
 }
@@ -460,11 +285,11 @@ static mc_status finish(mc_node *wrt, mc_node **grad, bool raise)
 static mc_status grads(mc_graph *g, mc_node *cost, int n, mc_node *const *wrt, mc_node **grad, const mc_grad_spec *spec)
 {
     int nknown = spec->nknown + (cost != NULL);
-    TRY(check_nodes(g, "cost", cost != NULL, &cost));
-    TRY(check_nodes(g, "wrt", n, wrt));
-    TRY(check_nodes(g, "known node", spec->nknown, spec->known));
-    TRY(check_nodes(g, "known gradient", spec->nknown, spec->known_grad));
-    TRY(check_nodes(g, "constant", spec->nconstant, spec->consider_constant));
+    TRY(mc_grad_check(g, "cost", cost != NULL, &cost));
+    TRY(mc_grad_check(g, "wrt", n, wrt));
+    TRY(mc_grad_check(g, "known node", spec->nknown, spec->known));
+    TRY(mc_grad_check(g, "known gradient", spec->nknown, spec->known_grad));
+    TRY(mc_grad_check(g, "constant", spec->nconstant, spec->consider_constant));
     if (!nknown) {
         mc_node_fail(g, MC_EARG, "grad: there is neither a cost nor a known gradient");
         return MC_EARG;
@@ -510,67 +335,7 @@ mc_node *mc_grad(mc_node *cost, mc_node *wrt)
     return out;
 }
 
-mc_node *mc_Lop(mc_node *f, mc_node *wrt, mc_node *eval)
-{
-    mc_node *out = NULL, *const given[3] = { f, wrt, eval };
-    mc_graph *g = mc_graph_of(3, given);
-    if (!f || !wrt || !eval) {
-        return g ? mc_node_fail(g, MC_EARG, "Lop: an argument is missing (NULL)") : NULL;
-    }
-    mc_grads(NULL, 1, &wrt, &out, &(mc_grad_spec){ .known = &f, .known_grad = &eval, .nknown = 1 });
-    return out;
-}
-
-/* Does n need the elements of x?  Its sizes alone (a disconnected use) do not count. */
-static mc_status needs_elements(mc_node *n, const mc_node *x, bool *needs)
-{
-    size_t count = 0;
-    mc_node **list = mc_graph_reach(1, &n, &count);
-    unsigned char *mark = mc_calloc((size_t)n->id + 1, 1, "grad");
-    *needs = false;
-    if (list && mark && x->id <= n->id) {
-        mark[x->id] = 1;
-        for (size_t i = 0; i < count; i++) {
-            for (int k = 0; k < list[i]->nin; k++) {
-                mark[list[i]->id] |= mark[list[i]->in[k]->id] && !(k < 8 && list[i]->op->disconnected >> k & 1);
-            }
-        }
-        *needs = mark[n->id];
-    }
-    mc_status s = list && mark ? MC_OK : MC_EMEMORY;
-    mc_free(list);
-    mc_free(mark);
-    return s;
-}
-
-/* Lop is linear in its last argument u, so its derivative by u, applied to eval, is df/dwrt . eval:
- * forward differentiation by two reverse ones.  u drops out, but for its sizes, which are f's. */
-mc_node *mc_Rop(mc_node *f, mc_node *wrt, mc_node *eval)
-{
-    mc_node *const given[3] = { f, wrt, eval };
-    mc_graph *g = mc_graph_of(3, given);
-    bool nonlinear = false;
-    if (!f || !wrt || !eval) {
-        return g ? mc_node_fail(g, MC_EARG, "Rop: an argument is missing (NULL)") : NULL;
-    }
-    if (check_nodes(g, "argument of Rop", 3, given) < 0) {
-        return g->error;
-    }
-    mc_node *u = mc_node_blank(g, &f->type), *out = mc_Lop(f, wrt, u), *v = out;
-    if (mc_is_error(out)) {
-        return out;
-    }
-    mc_status s = mc_grads(NULL, 1, &u, &out, &(mc_grad_spec){ .known = &v, .known_grad = &eval, .nknown = 1,
-                                                               .disconnected = MC_DISCONNECTED_ZERO });
-    s = s < 0 ? s : needs_elements(out, u, &nonlinear);
-    if (s == MC_OK && nonlinear) {
-        return mc_node_fail(g, MC_EGRAD, "Rop: the gradient of %s(...) is not linear in its last argument", f->op->name);
-    }
-    s = s < 0 ? s : mc_graph_replace(g, 1, &u, &f, 1, &out);
-    return s < 0 ? g->error : out;
-}
-
 __attribute__((constructor)) void mc_grad_install(void)
 {
-    mc_grad_hook = mc_grad;
+    mc_grad_hook = mc_grads;
 }

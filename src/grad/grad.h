@@ -4,7 +4,18 @@
 
 #include "op/op.h"
 
-/* mc_grads of the public header is the whole service; formulas reach it through mc_grad_hook. */
+/* mc_grads of the public header is the whole service, and what formulas reach through mc_grad_hook. */
 void mc_grad_install(void); /* sets mc_grad_hook; runs by itself when the library is loaded */
+
+/* Within this folder.  ZERO stands for a gradient that is connected, but zero: it costs no nodes. */
+extern mc_node mc_grad_zero_mark;
+#define ZERO (&mc_grad_zero_mark)
+/* What n sends to its input k, given its results' gradients; NULL: disconnected.  `none`: all that arrived
+ * is zero, so only the connection matters. */
+mc_node *mc_grad_send(mc_node *n, int k, mc_node *const *g, bool none);
+mc_node *mc_grad_zeros(mc_node *like);
+/* c in x's dtype, and with x's promises of size 1: without them sums with it would not broadcast. */
+mc_node *mc_grad_fit(mc_node *c, mc_node *x);
+mc_status mc_grad_check(mc_graph *g, const char *what, int n, mc_node *const *nodes); /* all there, and of g */
 
 #endif

@@ -159,6 +159,7 @@ struct mc_graph {
     VEC(struct mc_shared *) shareds;
     VEC(struct mc_op *) custom;
     VEC(struct mc_default_update) defaults;
+    struct mc_map sent;            /* what gradients sent to inputs before (grad.c): asking for one more is cheap */
     struct mc_user_rule *rules;    /* mc_rewrite_add's, in the arena */
     mc_node *error;                /* the error node, made first so that it is always there */
     mc_status status;
@@ -226,7 +227,7 @@ void mc_custom_unref(struct mc_op *op);
 extern mc_status (*mc_custom_kernel_hook)(const mc_node *n, mc_array *const *in, mc_array *const *out);
 /* replace.c: the nodes of out rebuilt with from[i] replaced by to[i] */
 mc_status mc_graph_replace(mc_graph *g, int n, mc_node *const *from, mc_node *const *to, int nout, mc_node **out);
-/* gradient entry used by formulas; set by src/grad at start so that graph need not include upwards */
-extern mc_node *(*mc_grad_hook)(mc_node *cost, mc_node *wrt);
+/* mc_grads, for formulas; set by src/grad at start so that graph need not include upwards */
+extern mc_status (*mc_grad_hook)(mc_node *cost, int n, mc_node *const *wrt, mc_node **grads, const mc_grad_spec *spec);
 
 #endif

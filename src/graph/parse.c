@@ -6,7 +6,7 @@
 
 enum { DEEPEST = 200 };
 
-mc_node *(*mc_grad_hook)(mc_node *cost, mc_node *wrt);
+mc_status (*mc_grad_hook)(mc_node *cost, int n, mc_node *const *wrt, mc_node **grads, const mc_grad_spec *spec);
 
 static const struct infix {
     const char *text;
@@ -291,14 +291,26 @@ static struct val call_grad(struct parser *p, struct args *a, size_t at)
         return val_node(p->g->error, at);
     }
     mc_node *cost = mc_val_node(p, &a->value[0]);
-    struct val *wrt = &a->value[1], one[64];
-    int n = wrt->kind == V_LIST ? wrt->n : 1;
-    for (int i = 0; i < n && i < 64 && !p->failed; i++) {
-        mc_node *w = mc_val_node(p, wrt->kind == V_LIST ? &wrt->item[i] : wrt);
-        p->place.at = at;
-        one[i] = p->failed ? val_node(p->g->error, at) : node_val(p, mc_grad_hook(cost, w), at);
+    const struct val *by = &a->value[1];
+    bool list = by->kind == V_LIST;
+    int n = list ? by->n : 1;
+    mc_node **wrt = mc_arena_alloc(&p->g->arena, (size_t)n * 2 * sizeof *wrt + 1);
+    struct val *one = mc_arena_alloc(&p->g->arena, (size_t)n * sizeof *one + 1);
+    if (!wrt || !one) {
+        mc_parse_fail(p, at, "out of memory");
+        return val_node(p->g->error, at);
     }
-    return wrt->kind == V_LIST ? make_list(p, one, MC_MIN(n, 64), at) : one[0];
+    for (int i = 0; i < n; i++) {
+        wrt[i] = mc_val_node(p, list ? &by->item[i] : by);
+    }
+    p->place.at = at;
+    if (p->failed || mc_grad_hook(cost, n, wrt, wrt + n, NULL) < 0) {
+        return node_val(p, p->g->error, at);
+    }
+    for (int i = 0; i < n; i++) {
+        one[i] = val_node(wrt[n + i], at);
+    }
+    return list ? make_list(p, one, n, at) : one[0];
 }
 
 /* tuple(a, b): how the printer writes a formula with several results */

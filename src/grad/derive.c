@@ -1,0 +1,192 @@
+/* derive.c: one node: from the gradients of its results to that of one input.  A scalar row has a formula,
+ * a structured row a function, a user's op either; what all give is brought to the input's type here. */
+#include "grad/grad.h"
+
+mc_node mc_grad_zero_mark;
+
+static mc_node *no_gradient(mc_node *n, int wrt)
+{
+    struct mc_str text = { 0 };
+    mc_node_print(&text, n, 2);
+    mc_node *e = mc_node_fail(n->graph, MC_EGRAD, "%s has no gradient by its argument %d: %s", n->op->name, wrt + 1,
+                              text.s ? text.s : "");
+    mc_str_free(&text);
+    return e;
+}
+
+/* ---- shapes ---- */
+
+mc_node *mc_grad_zeros(mc_node *like)
+{
+    mc_graph *g = like->graph;
+    const struct mc_type *t = &like->type;
+    mc_node *in[2] = { mc_node_number(g, mc_is_float(t->dtype) ? t->dtype : mc_dtype_floatX(), 0), NULL };
+    bool known = true;
+    for (int i = 0; i < t->rank; i++) {
+        known &= t->dims[i] >= 0;
+    }
+    if (t->rank == 0) {
+        return in[0];
+    }
+    in[1] = known ? mc_node_ints(g, t->rank, t->dims) : mc_shape_of(like);
+    return mc_call_op(g, "alloc", 2, in, NULL);
+}
+
+mc_node *mc_grad_fit(mc_node *c, mc_node *x)
+{
+    int64_t sizes[MC_MAX_RANK];
+    bool lost = false;
+    if (mc_is_error(c)) {
+        return c;
+    }
+    if (c->type.rank != x->type.rank) {
+        return mc_node_fail(x->graph, MC_EGRAD, "a gradient of rank %d for %s(...) of rank %d", c->type.rank, x->op->name,
+                            x->type.rank);
+    }
+    for (int i = 0; i < x->type.rank; i++) {
+        bool one = x->type.dims[i] == 1 && c->type.dims[i] < 0;
+        sizes[i] = one ? 1 : -1;
+        lost |= one;
+    }
+    c = mc_cast_to(c, x->type.dtype);
+    struct mc_attr a = { .kind = ATTR_INTS, .n = x->type.rank, .ints = sizes };
+    return lost ? mc_apply(x->graph, mc_op_find("specify_shape"), 1, &c, &a) : c;
+}
+
+/* c has the shape of the scalar node n; what reached n by broadcasting x goes back to x as a sum. */
+static mc_node *unbroadcast(mc_node *c, mc_node *n, const mc_node *x)
+{
+    mc_graph *g = n->graph;
+    struct mc_str axes = { 0 };
+    bool small = c->type.rank < n->type.rank;
+    if (mc_is_error(c)) {
+        return c;
+    }
+    for (int i = 0; !small && i < n->type.rank; i++) {
+        small = c->type.dims[i] == 1 && n->type.dims[i] != 1;
+    }
+    if (small) { /* a derivative that does not name g */
+        mc_node *in[2] = { c, mc_shape_of(n) };
+        c = mc_call_op(g, "alloc", 2, in, NULL);
+    }
+    if (x->type.rank < n->type.rank) {
+        return mc_call_op(g, "sum", 1, &c, NULL);
+    }
+    for (int i = 0; i < n->type.rank; i++) {
+        if (x->type.dims[i] == 1 && n->type.dims[i] != 1) {
+            mc_str_addf(&axes, axes.n ? ", %d" : "%d", i);
+        }
+    }
+    if (axes.n) {
+        c = mc_call_op(g, "sum", 1, &c, "axis=[%s], keepdims=True", axes.s);
+    }
+    bool bad = axes.bad;
+    mc_str_free(&axes);
+    return bad ? mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error()) : c;
+}
+
+/* ---- one node: from the gradients of its results to that of one input ---- */
+
+/* A derivative as a formula: over the parameters and attributes of the op, the result y and its gradient g. */
+static mc_node *by_formula(mc_node *n, const char *dx, mc_node *g)
+{
+    const struct mc_signature *sig = n->op->sig;
+    struct mc_bind bind[26];
+    int nbind = 0, tensor = 0, attr = 0;
+    if (strcmp(dx, "g") == 0) {
+        return g;
+    }
+    for (int i = 0; i < sig->nparam; i++) {
+        const struct mc_param *p = &sig->param[i];
+        if (p->kind > ATTR_TENSORS) {
+            bind[nbind++] = (struct mc_bind){ p->name, NULL, &n->attr[attr++] };
+        } else if (p->kind == ATTR_TENSOR) {
+            bind[nbind++] = (struct mc_bind){ p->name, tensor < n->nin ? n->in[tensor] : NULL, NULL };
+            tensor++;
+        }
+    }
+    bind[nbind++] = (struct mc_bind){ "y", n, NULL };
+    bind[nbind++] = (struct mc_bind){ "g", g, NULL };
+    return mc_expr(n->graph, dx, bind, nbind);
+}
+
+static mc_node *by_kernel_formula(mc_node *n, int wrt, mc_node *g)
+{
+    static const char *const letter[] = { "a", "b", "c", "d", "e", "f", "g", "h" }; /* the gradient hides a seventh input */
+    struct mc_bind bind[10];
+    const char *dx = wrt < 8 ? n->op->custom->kernel_grad[wrt] : NULL;
+    int nbind = 0;
+    if (!dx) {
+        return no_gradient(n, wrt);
+    }
+    for (int i = 0; i < n->nin && i < 8; i++) {
+        bind[nbind++] = (struct mc_bind){ letter[i], n->in[i], NULL };
+    }
+    bind[nbind++] = (struct mc_bind){ "y", n, NULL };
+    bind[nbind++] = (struct mc_bind){ "g", g, NULL };
+    mc_node *c = mc_expr(n->graph, dx, bind, nbind);
+    return mc_is_error(c) ? c : unbroadcast(c, n, n->in[wrt]);
+}
+
+/* A user's callback is shown a gradient for every result. */
+static mc_node *by_callback(mc_node *n, int wrt, mc_node *const *g)
+{
+    const struct mc_custom *op = n->op->custom;
+    mc_node *out[16], *all[16];
+    for (int i = 0; i < n->nout; i++) {
+        out[i] = mc_item(n, i);
+        all[i] = g[i] || mc_is_error(out[i]) ? g[i] : mc_grad_zeros(out[i]);
+        if (mc_is_error(out[i]) || mc_is_error(all[i])) {
+            return n->graph->error;
+        }
+    }
+    mc_node *c = op->grad(op->arg, n->nin, n->in, n->nout, out, all, wrt);
+    if (c && c->graph != n->graph) {
+        return mc_node_fail(n->graph, MC_EGRAD, "%s: its gradient belongs to another graph", n->op->name);
+    }
+    return c;
+}
+
+static mc_node *derive(mc_node *n, int k, const char *dx, mc_node *const *g)
+{
+    const struct mc_op *op = n->op;
+    bool whole = !mc_is_float(n->in[k]->type.dtype);
+    mc_node *c = NULL;
+    if (dx && strcmp(dx, "!") != 0 && !op->grad) {
+        c = by_formula(n, dx, g[0]);
+        c = op->arity && !mc_is_error(c) ? unbroadcast(c, n, n->in[k]) : c;
+    } else if (op->custom && op->custom->grad) {
+        c = by_callback(n, k, g);
+    } else if (op->custom && op->custom->kernel) {
+        c = by_kernel_formula(n, k, g[0]);
+    } else if (op->grad) {
+        c = op->grad(n, k, g);
+    } else {
+        return whole ? ZERO : no_gradient(n, k);
+    }
+    return !c ? NULL : whole && !mc_is_error(c) ? ZERO : mc_grad_fit(c, n->in[k]);
+}
+
+mc_node *mc_grad_send(mc_node *n, int k, mc_node *const *g, bool none)
+{
+    const struct mc_op *op = n->op;
+    const char *dx = k < (int)NELEM(op->dx) ? op->dx[k] : NULL;
+
+    if ((k < 8 && op->disconnected >> k & 1) || (op->arity && !dx)) {
+        return NULL;
+    }
+    if (none || (dx && strcmp(dx, "0") == 0) || (dx && !mc_is_float(n->in[k]->type.dtype))) {
+        return ZERO;
+    }
+    /* Nodes do not change, so what was derived once is so forever; ids that fit make an exact key. */
+    bool small = n->nout == 1 && n->id < 1u << 28 && g[0]->id < 1u << 28 && k < 256;
+    uint64_t key = small ? (uint64_t)n->id << 36 | (uint64_t)g[0]->id << 8 | (uint64_t)k : 0;
+    mc_node *c = small ? mc_map_get(&n->graph->sent, key, NULL) : NULL;
+    if (!c) {
+        c = derive(n, k, dx, g);
+        if (small && c && c != ZERO && !mc_is_error(c) && !mc_map_put(&n->graph->sent, key, c)) {
+            return n->graph->error;
+        }
+    }
+    return c;
+}

@@ -20,33 +20,6 @@ static const char *const noting[] = {
     "shared_zeros", "grad",
 };
 
-static const struct { const char *title; const struct mc_op *row; const int *n; } families[] = {
-    { "shapes, axes, dtypes", mc_ops_shape, &mc_nops_shape },
-    { "over axes", mc_ops_reduce, &mc_nops_reduce },
-    { "products", mc_ops_product, &mc_nops_product },
-    { "side by side", mc_ops_join, &mc_nops_join },
-    { "made from a shape", mc_ops_make, &mc_nops_make },
-    { "at index tensors; x[1:3, ::-1] is mc_index of monochord.h", mc_ops_gather, &mc_nops_gather },
-    { "slices", mc_ops_index, &mc_nops_index },
-    { "in order", mc_ops_sort, &mc_nops_sort },
-    { "random", mc_ops_random, &mc_nops_random },
-    { "effects", mc_ops_effect, &mc_nops_effect },
-};
-
-enum { SCALARS = -2, FORMULAS = -1 };
-
-static int family_of(const struct mc_op *op)
-{
-    for (int f = 0; f < (int)NELEM(families); f++) {
-        for (int i = 0; i < *families[f].n; i++) {
-            if (strcmp(families[f].row[i].name, op->name) == 0) {
-                return f;
-            }
-        }
-    }
-    return op->arity ? SCALARS : FORMULAS;
-}
-
 static bool is_public(const struct mc_op *op)
 {
     return !(op->flags & (OP_HIDDEN | OP_LEAF));
@@ -150,18 +123,20 @@ static void section(struct mc_str *out, const char *title)
     mc_str_addf(out, " %s ---- */\n\n", title);
 }
 
-static void family(struct mc_str *out, int which, const char *title)
+/* Every op in the order of the table, a heading where a family begins. */
+static void declare_all(struct mc_str *out)
 {
-    bool any = false;
+    const char *family = "";
     for (int i = 0; i < mc_op_count(); i++) {
         const struct mc_op *op = mc_op_at(i);
-        if (is_public(op) && family_of(op) == which) {
-            if (!any) {
-                section(out, title);
-            }
-            any = true;
-            declare(out, op);
+        if (!is_public(op)) {
+            continue;
         }
+        if (strcmp(family, mc_op_family(op)) != 0) {
+            family = mc_op_family(op);
+            section(out, family);
+        }
+        declare(out, op);
     }
 }
 
@@ -183,12 +158,8 @@ static char *header(void)
         " * from, for messages; a name in brackets, (mc_exp)(x), does not. */\n"
         "#ifndef MONOCHORD_OPS_H\n#define MONOCHORD_OPS_H\n\n#include <monochord.h>\n\n"
         "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
-    family(&out, SCALARS, "element by element");
-    family(&out, FORMULAS, "formulas of others");
-    for (int f = 0; f < (int)NELEM(families); f++) {
-        family(&out, f, families[f].title);
-    }
-    section(&out, "where the user is");
+    declare_all(&out);
+    section(&out, "Where the user is");
     mc_str_add(&out, "/* Nodes made from here on belong to this line of the user's. */\nMC_API void mc_here(const "
                      "char *file, int line);\n\n");
     mc_str_add(&out, "#if !defined(MC_BUILD)\n");

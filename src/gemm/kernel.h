@@ -44,7 +44,7 @@ typedef void mc_gemm_outer_kernel(const struct mc_gemm_outer *t);
 typedef void mc_gemm_pack_kernel(void *dst, const void *src, int64_t w_stride, int64_t k_stride, int64_t nw,
                                  int64_t nk, int64_t width);
 
-enum { GEMM_MAX_MR = 8, GEMM_MAX_NR = 48, GEMM_MAX_Q = 14, GEMM_DOT_ROWS = 4 };
+enum { GEMM_MAX_MR = 8, GEMM_MAX_NR = 48, GEMM_MAX_Q = 14, GEMM_DOT_ROWS = 4, GEMM_ROW = 4096 };
 struct mc_gemm_kernel {
     const char *name;           /* "avx512" */
     int mr, nr, lanes;

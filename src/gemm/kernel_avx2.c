@@ -15,7 +15,7 @@
 #define DOT_Q   3
 #define OUTER_Q 6
 #define EACH_DOT(F) F(1) F(2) F(3)
-#define EACH_OUTER(F) F(1) F(2) F(3) F(4) F(5) F(6)
+#define EACH_OUTER(F) F(2) F(3) F(4) F(5) F(6)
 
 #define T               float
 #define V               __m256

@@ -15,7 +15,7 @@
 #define DOT_Q   6
 #define OUTER_Q 14
 #define EACH_DOT(F) F(1) F(2) F(3) F(4) F(5) F(6)
-#define EACH_OUTER(F) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14)
+#define EACH_OUTER(F) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14)
 
 #define HALVES(x) _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1))
 static inline TARGET void sum4_f32(const __m512 *a, float *out)

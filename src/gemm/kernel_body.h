@@ -5,7 +5,7 @@
  *   NAME(x), TARGET   name of a static here; attribute that names the instruction set
  *   MR, NVMAX         rows and most vectors of a register tile
  *   ACC               accumulators of a thin kernel
- *   DOT_Q, OUTER_Q    most columns of a thin kernel
+ *   DOT_Q, OUTER_Q    most columns of a thin kernel; EACH_DOT(F) is F(1)..., EACH_OUTER(F) is F(2)...
  *   ZERO SET1 LOAD STORE FMA MUL     on vectors
  *   MASK MASK_OF LOADM STOREM        the first n lanes, n in 0..L; the others are not touched
  *   SUM4              the lane sums of four vectors, to four adjacent elements
@@ -248,6 +248,48 @@ INLINE void NAME(outer)(const struct mc_gemm_outer *t, const int q, const bool f
     }
 }
 
+/* out = (add ? out : 0) + s[0] * x[0] + ... of `rows` rows of x: as many long streams. */
+INLINE void NAME(rows)(const struct mc_gemm_outer *t, int64_t k, const bool add, const int rows)
+{
+    const T *x = (const T *)t->x + k * t->x_col, *s = (const T *)t->s + k;
+    T *out = t->out;
+    V sv[8];
+    UNROLL(8)
+    for (int r = 0; r < rows; r++) {
+        sv[r] = SET1(s[r]);
+    }
+    int64_t p = 0;
+    for (; p + L <= t->np; p += L) {
+        V acc = add ? LOAD(out + p) : ZERO();
+        UNROLL(8)
+        for (int r = 0; r < rows; r++) {
+            acc = FMA(LOAD(x + r * t->x_col + p), sv[r], acc);
+        }
+        STORE(out + p, acc);
+    }
+    if (p < t->np) {
+        const MASK mask = MASK_OF(t->np - p);
+        V acc = add ? LOADM(out + p, mask) : ZERO();
+        UNROLL(8)
+        for (int r = 0; r < rows; r++) {
+            acc = FMA(LOADM(x + r * t->x_col + p, mask), sv[r], acc);
+        }
+        STOREM(out + p, mask, acc);
+    }
+}
+
+/* One column of s: there is nothing to reuse x for, so all is arranged for reading it fast. */
+static TARGET void NAME(outer1)(const struct mc_gemm_outer *t)
+{
+    int64_t k = 0;
+    for (; k + 8 <= t->k; k += 8) {
+        NAME(rows)(t, k, t->add || k > 0, 8);
+    }
+    for (; k < t->k; k++) {
+        NAME(rows)(t, k, t->add || k > 0, 1);
+    }
+}
+
 #define DOT(q)                                                                                     \
     static TARGET void NAME(dot##q)(const struct mc_gemm_dot *t)                                   \
     {                                                                                              \
@@ -319,11 +361,11 @@ static const struct mc_gemm_kernel NAME(kernel) = {
     .flops   = FLOPS,
     .dot_q   = DOT_Q,
     .outer_q = OUTER_Q,
-    .outer_p = { EACH_OUTER(ROW_OUTER_P) },
+    .outer_p = { [1] = GEMM_ROW, EACH_OUTER(ROW_OUTER_P) },
     .packed  = { NULL, NAME(packed1), NAME(packed2), NAME(packed3) },
     .direct  = { NULL, NAME(direct1), NAME(direct2), NAME(direct3) },
     .dot     = { EACH_DOT(ROW_DOT) },
-    .outer   = { EACH_OUTER(ROW_OUTER) },
+    .outer   = { [1] = NAME(outer1), EACH_OUTER(ROW_OUTER) },
     .pack    = NAME(pack),
 };
 

@@ -12,7 +12,7 @@
 #define DOT_Q   2
 #define OUTER_Q 4
 #define EACH_DOT(F) F(1) F(2)
-#define EACH_OUTER(F) F(1) F(2) F(3) F(4)
+#define EACH_OUTER(F) F(2) F(3) F(4)
 
 typedef float v4f __attribute__((vector_size(16)));
 typedef double v2d __attribute__((vector_size(16)));

@@ -282,9 +282,10 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     const double matrix = estimate(p_) / (double)p->batch;
     d->by_matrix = p->batch > 1 && d->slots > 1 && (matrix < 20e-6 || p->batch >= 4 * d->slots);
     /* Whole register tiles; some tasks a thread, so that no one waits long at the end. */
-    const int64_t unit = d->dot ? GEMM_DOT_ROWS : d->kernel->outer_p[gemm_ceil(d->q, d->groups)];
-    const int64_t parts = d->by_matrix ? 1 : 6 * d->slots;
-    d->chunk = MC_MIN(gemm_ceil(gemm_ceil(d->p, parts), unit), MC_MAX(4096 / unit, 1)) * unit;
+    const int64_t most = d->kernel->outer_p[gemm_ceil(d->q, d->groups)], wide = 16 * d->kernel->lanes;
+    const int64_t unit = d->dot ? GEMM_DOT_ROWS : MC_MIN(most, wide);
+    const int64_t parts = d->by_matrix ? 1 : (d->q == 1 && !d->dot ? 2 : 6) * d->slots;
+    d->chunk = MC_MIN(gemm_ceil(gemm_ceil(d->p, parts), unit), MC_MAX(GEMM_ROW / unit, 1)) * unit;
     d->s_bytes = ((size_t)(d->q * d->k_pad * d->size) + LINE - 1) / LINE * LINE;
     d->sum_bytes = d->dot ? 0 : ((size_t)(d->q * d->chunk * d->size) + LINE - 1) / LINE * LINE;
     d->base.workspace = (d->s_bytes + d->sum_bytes) * (size_t)d->slots;

@@ -154,7 +154,7 @@ static enum outcome try_row(const struct mc_rule *row, struct sample *s, enum ca
         }
     }
     mc_node *side[2] = { mc_pattern_build(from, &m), NULL };
-    if (!side[0] || mc_is_error(side[0]) || !mc_pattern_match(from, row, side[0], &found)) {
+    if (!side[0] || mc_is_error(side[0]) || !mc_pattern_may_match(from, side[0]) || !mc_pattern_match(from, row, side[0], &found)) {
         return NO_MATCH;
     }
     side[1] = mc_pattern_build(to, &found);

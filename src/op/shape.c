@@ -151,8 +151,21 @@ static mc_node *reshape_size(mc_node *n, int item, int axis)
     (void)item;
     int64_t v;
     int count;
-    mc_node *one = mc_shape_entry_node(n->in[1], axis);
-    return one && mc_const_ints(one, &v, 1, &count) && v < 0 ? NULL : one; /* -1: what the others leave */
+    mc_node *one = mc_shape_entry_node(n->in[1], axis), *all = mc_node_int(n->graph, 1), *others = all;
+    if (!one || !mc_const_ints(one, &v, 1, &count) || v >= 0) {
+        return one;
+    }
+    for (int i = 0; i < n->in[0]->type.rank; i++) { /* -1: what the others leave */
+        all = mc_call_op(n->graph, "mul", 2, (mc_node *[]){ all, mc_size_of(n->in[0], i) }, NULL);
+    }
+    for (int i = 0; i < n->type.rank; i++) {
+        mc_node *size = mc_shape_entry_node(n->in[1], i);
+        others = i == axis || !size ? others : mc_call_op(n->graph, "mul", 2, (mc_node *[]){ others, size }, NULL);
+        if (!size) {
+            return NULL;
+        }
+    }
+    return mc_call_op(n->graph, "int_div", 2, (mc_node *[]){ all, others }, NULL);
 }
 
 static mc_status reshape_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)

@@ -229,6 +229,9 @@ static void tell(const char *name, const mc_node *n, const mc_node *to)
 static mc_node *apply(struct run *r, const struct mc_rule *rule, int number, const struct mc_pattern *from,
                       const struct mc_pattern *to, mc_node *n)
 {
+    if (from && !mc_pattern_may_match(from, n)) {
+        return NULL;
+    }
     struct mc_match m = { .root = n, .g = r->g, .uses = r->uses.at, .nuses = r->uses.n };
     if (!(from ? mc_pattern_match(from, rule, n, &m) : !rule->when || rule->when(&m)) || !allowed(rule, n, r->o->strict)) {
         return NULL;
@@ -285,7 +288,7 @@ static mc_node *try_rules(struct run *r, mc_node *n)
     const int *list = mc_pass_rules(r->pass, n->op, &count);
     mc_node *made = NULL;
     for (int i = 0; i < count && r->status == MC_OK; i++) {
-        const struct mc_compiled *c = &mc_compiled_at(0)[list[i]];
+        const struct mc_compiled *c = mc_compiled_at(list[i]);
         if (r->off[list[i]] || (c->op && c->op != n->op)) {
             continue;
         }

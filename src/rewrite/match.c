@@ -52,8 +52,10 @@ static struct mc_pattern *read_level(struct reader *r, int level);
 static struct mc_pattern *fresh(struct reader *r, enum pattern_kind kind)
 {
     struct mc_pattern *n = mc_arena_alloc(&r->p.g->arena, sizeof *n);
-    if (!n) {
-        mc_parse_fail(&r->p, r->p.tok.at, "out of memory");
+    if (!n) { /* not the text's mistake */
+        mc_node_fail(r->p.g, MC_EMEMORY, "%s", mc_last_error());
+        r->p.failed = true;
+        r->p.tok.kind = T_END;
         return NULL;
     }
     n->kind = kind;
@@ -91,7 +93,9 @@ static struct mc_pattern *read_number(struct reader *r, double sign)
 static struct mc_pattern *call(struct reader *r, const char *name, size_t at, int nin, struct mc_pattern *const *in)
 {
     const struct mc_op *op = mc_op_find(name);
-    struct mc_pattern *n = fresh(r, CALL);
+    if (r->p.failed) {
+        return NULL;
+    }
     if (!op || op->flags & OP_LEAF) {
         mc_parse_fail(&r->p, at, "there is no function '%s'", name);
         return NULL;
@@ -101,6 +105,7 @@ static struct mc_pattern *call(struct reader *r, const char *name, size_t at, in
         mc_parse_fail(&r->p, at, "%s never stands in a graph: it is made of other functions, write those", name);
         return NULL;
     }
+    struct mc_pattern *n = fresh(r, CALL);
     if (!n) {
         return NULL;
     }
@@ -148,8 +153,9 @@ static void read_attr(struct reader *r, struct mc_pattern *n, const struct tok *
 static struct mc_pattern *read_call(struct reader *r, const struct tok *t)
 {
     struct mc_pattern *in[MOST_ARGS], *n = NULL;
-    char *name = mc_parse_copy(&r->p, t);
+    char name[64] = { 0 };
     int nin = 0;
+    memcpy(name, r->p.text + t->at, MC_MIN(t->n, sizeof name - 1));
     mc_parse_next(&r->p);
     while (!r->p.failed && !mc_parse_is(&r->p, ")")) {
         struct parser back = r->p;
@@ -383,12 +389,27 @@ static bool match(struct trial *t, const struct mc_pattern *p, mc_node *n)
     return true;
 }
 
+static bool may_be(const struct mc_pattern *p, const mc_node *n)
+{
+    return p->kind == ANY || (p->kind == CALL ? n->op == p->op : mc_is_const(n) || n->op->flags & OP_VIEW);
+}
+
+bool mc_pattern_may_match(const struct mc_pattern *p, const mc_node *n)
+{
+    if (n->op != p->op || n->nin != p->nin) {
+        return false;
+    }
+    bool as_is = true, swapped = p->swap >= 0;
+    for (int i = 0; i < p->nin; i++) {
+        as_is = as_is && may_be(p->in[i], n->in[i]);
+        swapped = swapped && may_be(p->in[i], n->in[p->nin - 1 - i]);
+    }
+    return as_is || swapped;
+}
+
 bool mc_pattern_match(const struct mc_pattern *p, const struct mc_rule *r, mc_node *n, struct mc_match *m)
 {
     struct trial t = { .m = m, .once = r->once, .nswap = p->nswap };
-    if (n->op != p->op) {
-        return false;
-    }
     m->root = n;
     m->g = n->graph;
     while (t.choice < 1u << t.nswap) {

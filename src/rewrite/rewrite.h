@@ -55,7 +55,9 @@ struct mc_pattern;
  * side may use no others), NULL for a left side.  NULL back: g has the error. */
 const struct mc_pattern *mc_pattern_parse(mc_graph *g, const char *text, const struct mc_pattern *left);
 const struct mc_op *mc_pattern_root(const struct mc_pattern *p);   /* NULL: a letter or a number */
-/* Finds letters that satisfy the rule's condition too. */
+/* Rejects most nodes by the ops of their inputs. */
+bool mc_pattern_may_match(const struct mc_pattern *p, const mc_node *n);
+/* Of a node that may match: finds letters that satisfy the rule's condition too. */
 bool mc_pattern_match(const struct mc_pattern *p, const struct mc_rule *r, mc_node *n, struct mc_match *m);
 mc_node *mc_pattern_build(const struct mc_pattern *p, const struct mc_match *m); /* NULL: cannot be said of this match */
 

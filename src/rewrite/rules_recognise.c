@@ -68,6 +68,13 @@ static bool over_last_axis(const mc_node *n)
     return mc_attr_int(axis) == -1 || mc_attr_int(axis) == n->in[0]->type.rank - 1;
 }
 
+/* Targets that count from behind, counted from the front. */
+static mc_node *from_front(mc_node *t, mc_node *n)
+{
+    struct mc_bind b[] = { { "t", t, NULL }, { "n", n, NULL } };
+    return mc_dtypes[t->type.dtype].kind == KIND_UINT ? t : mc_expr(t->graph, "where(t < 0, t + n, t)", b, 2);
+}
+
 static mc_node *crossentropy(mc_node *gather, const char *of)
 {
     mc_node *p = gather->in[0];
@@ -75,7 +82,8 @@ static mc_node *crossentropy(mc_node *gather, const char *of)
         !picks_targets(p, &gather->attr[0], gather->in + 1, gather->nin - 1)) {
         return NULL;
     }
-    return mc_op1("neg", mc_op2("crossentropy_softmax_1hot", p->in[0], gather->in[2]));
+    mc_node *t = from_front(gather->in[2], mc_size_of(p->in[0], 1));
+    return mc_is_error(t) ? t : mc_op1("neg", mc_op2("crossentropy_softmax_1hot", p->in[0], t));
 }
 
 /* logsoftmax(x)[arange(n), t]  ==>  -crossentropy_softmax_1hot(x, t) */
@@ -117,17 +125,17 @@ static mc_node *scatter_times(const struct mc_match *m)
     return NULL;
 }
 
-/* s - y * sum(s, axis=1, keepdims=True)  ==>  v * (onehot(t) - y).  Targets may count from behind. */
+/* s - y * sum(s, axis=1, keepdims=True)  ==>  v * (onehot(t) - y).  What is out of range stays an error. */
 static mc_node *softmax_gradient(const struct mc_match *m)
 {
     mc_node *s = mc_letter(m, 'x'), *y = mc_letter(m, 'y');
     if (!is_scatter(s) || !mc_node_is(y, "softmax") || !over_last_axis(y) || axis_a(m) != 1) {
         return NULL;
     }
-    struct mc_bind b[] = { { "v", s->in[1], NULL }, { "t", s->in[3], NULL }, { "y", y, NULL }, { "n", mc_size_of(y, 1), NULL } };
-    bool counts_up = mc_dtypes[s->in[3]->type.dtype].kind == KIND_UINT;
-    return mc_expr(m->g, counts_up ? "expand_dims(v, 1) * (eq(arange(n), expand_dims(t, 1)) - y)"
-                                   : "expand_dims(v, 1) * (eq(arange(n), expand_dims(where(t < 0, t + n, t), 1)) - y)", b, 4);
+    struct mc_bind b[] = { { "v", s->in[1], NULL }, { "t", NULL, NULL }, { "y", y, NULL }, { "n", mc_size_of(y, 1), NULL } };
+    b[1].node = from_front(s->in[3], b[3].node);
+    return mc_is_error(b[1].node) ? b[1].node
+                                  : mc_expr(m->g, "expand_dims(v, 1) * (eq(arange(n), check_index(expand_dims(t, 1), n)) - y)", b, 4);
 }
 
 /* sum(s, axis=1) is v: where nothing above has used the whole. */

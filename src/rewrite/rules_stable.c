@@ -5,6 +5,8 @@
 #include "rewrite/rewrite.h"
 #include <math.h>
 
+static bool k_positive(const struct mc_match *m) { return mc_letter_number(m, 'k') > 0; }
+
 static bool is_largest(const mc_node *m, const mc_node *x)
 {
     return m->nin && (mc_node_is(m, "max") ? m->in[0] == x : mc_node_is(m, "where") && is_largest(m->in[2], x));
@@ -139,6 +141,7 @@ static const struct mc_rule rows[] = {
 
     /* sums of exponentials */
     { "log(exp(x) + exp(y))",       "where(x == y, x + 0.693147180559945309417232, maximum(x, y) + softplus(-abs(x - y)))", ROUND },
+    { "log(exp(x) * k)",            "x + log(k)",                ROUND,  .when = k_positive },
     { "log(sum(exp(x), axis=a, keepdims=b))", NULL, ROUND, .make = log_sum_exp, .name = "log sum exp",
       .sample = "log(sum(exp(x), axis=1)); log(sum(exp(x))); log(sum(exp(x), axis=0, keepdims=True))" },
 

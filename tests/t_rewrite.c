@@ -1,0 +1,627 @@
+/* t_rewrite.c: passes as a whole: what formulas become, what it costs, and that values stay. */
+#include "check.h"
+#include "rewrite/rewrite.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- a graph with the usual variables ---- */
+
+static mc_graph *variables(mc_dtype d)
+{
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", d, 2);
+    mc_input(g, "y", d, 2);
+    mc_input(g, "W", d, 2);
+    mc_input(g, "b", d, 1);
+    mc_input(g, "s", d, 0);
+    mc_input(g, "t", MC_INT32, 1);
+    mc_input(g, "i", MC_INT64, 0);
+    mc_input(g, "c", MC_BOOL, 2);
+    mc_input(g, "X", d, 3);
+    return g;
+}
+
+/* Values for the leaves that n needs, rows x columns 4 x 5; the caller frees value[]. */
+static int bind_all(mc_graph *g, double lo, double hi, mc_node **leaf, mc_array **value)
+{
+    static const char *const names[] = { "x", "y", "W", "b", "s", "t", "i", "c", "X" };
+    static const int64_t dims[][3] = { { 4, 5 }, { 4, 5 }, { 5, 3 }, { 3 }, { 0 }, { 4 }, { 0 }, { 4, 5 }, { 2, 4, 5 } };
+    for (int i = 0; i < 9; i++) {
+        leaf[i] = mc_var(g, names[i]);
+        value[i] = mc_array_new(leaf[i]->type.dtype, leaf[i]->type.rank, dims[i]);
+        for (int64_t k = 0; value[i] && k < mc_array_size(value[i]); k++) {
+            char *at = value[i]->data + (size_t)k * mc_dtypes[value[i]->dtype].size;
+            double v = i == 5 ? (double)(k % 3) : i == 6 ? 2 : i == 7 ? (double)(test_random() & 1) : test_uniform(lo, hi);
+            mc_store_f64(value[i]->dtype, at, v);
+        }
+    }
+    return 9;
+}
+
+/* Compares a and b where a is finite. */
+static bool close(const mc_array *a, const mc_array *b, double tol)
+{
+    size_t size = mc_dtypes[a->dtype].size;
+    for (int64_t i = 0; i < mc_array_size(a); i++) {
+        double x = mc_load_f64(a->dtype, a->data + (size_t)i * size), y = mc_load_f64(b->dtype, b->data + (size_t)i * size);
+        if (isfinite(x) && !(fabs(x - y) <= tol * (1 + fabs(x)))) {
+            return false;
+        }
+    }
+    return a->dtype == b->dtype && mc_dims_equal(a->rank, a->dims, b->rank, b->dims);
+}
+
+static void same_value(mc_graph *g, mc_node *before, mc_node *after, const char *what)
+{
+    mc_node *leaf[16], *side[2] = { before, after };
+    mc_array *value[16], *v[2] = { NULL, NULL };
+    int n = bind_all(g, 0.1, 0.9, leaf, value);
+    if (CHECK(mc_eval(n, leaf, value, 2, side, v) == MC_OK, "%s: %s", what, mc_last_error())) {
+        CHECK(close(v[0], v[1], mc_is_float(before->type.dtype) ? 1e-8 : 0), "%s: another value", what);
+    }
+    for (int i = 0; i < n; i++) {
+        mc_array_unref(&value[i]);
+    }
+    mc_array_unref(&v[0]);
+    mc_array_unref(&v[1]);
+}
+
+/* ---- golden text, by what the rewrites are for ---- */
+
+static const char *const formulas[] = {
+    "# merge",
+    "x * y + y * x",
+    "exp(x) + exp(x)",
+    "# folding",
+    "x * (2.0 * 3.0f64) + dot([[1.0f64]], [[2.0f64]])",
+    "x * where(1 < 2, x, y)",
+    "# sizes",
+    "size(dot(exp(x), W), 1)",
+    "shape(reshape(tanh(x), [-1, 2]))[1]",
+    "size(join([x, exp(y)], axis=0), 0)",
+    "# algebra",
+    "x - x + y",
+    "x / x",
+    "x * 0 + y",
+    "-(-x) * -y",
+    "(x + 1) + (y + 2) - 5",
+    "x * y / y",
+    "-(x - y)",
+    "sum(x * 2 * s, axis=0)",
+    "x * s / s",
+    "# nothing to do",
+    "cast(cast(x, float32), float32)",
+    "where(c, x, x)",
+    "reshape(x, x.shape)",
+    "alloc(x, x.shape)",
+    "x[:, 0:x.shape[1]]",
+    "sum(expand_dims(x, 1), axis=1)",
+    "log(exp(x))",
+    "# dimshuffle",
+    "transpose(transpose(x))",
+    "transpose(exp(transpose(x)))",
+    "transpose(transpose(x) + y.T * s)",
+    "transpose(transpose(x)[1:3])",
+    "expand_dims(sum(x, axis=1), 1)",
+    "transpose(dot(transpose(W), transpose(x)))",
+    "# subtensor",
+    "x[1:][0]",
+    "x[1:4][1:3]",
+    "x[::-1][::-1]",
+    "(x * 2 + b[0])[1]",
+    "dot(x, W)[1]",
+    "set_subtensor(x[1:3], y[1:3])[1:3]",
+    "inc_subtensor(zeros_like(x)[1:], y[1:])",
+    "# reshape",
+    "flatten(reshape(x, [2, -1]))",
+    "reshape(b, [1, -1])",
+    "# alloc",
+    "alloc(s, x.shape) * x",
+    "exp(alloc(s, x.shape))",
+    "sum(alloc(s, x.shape), axis=0)",
+    "zeros_like(x) + b[0]",
+    "# join",
+    "join([join([x, y]), x])",
+    "stack([i, 3])[1]",
+    "# products",
+    "dot(2 * x, W) * 3",
+    "dot(-x, W) + y[:, 0:3]",
+    "dot(expand_dims(b, 1), expand_dims(b, 0))",
+    "# specialised",
+    "x ** 2",
+    "x ** 0.5",
+    "x ** 7",
+    "x ** -2",
+    "x / 4",
+    "x / 3",
+    "# stability",
+    "log(1 + x)",
+    "log(1 + exp(x))",
+    "log(1 - sigmoid(x))",
+    "exp(x) / (1 + exp(x))",
+    "1 / (1 + exp(-x))",
+    "y * exp(-x) * sigmoid(x)",
+    "log(sum(exp(x), axis=1))",
+    "exp(x) / sum(exp(x), axis=1, keepdims=True)",
+    "log(exp(x) / sum(exp(x), axis=1, keepdims=True))",
+    "1 - erf(x)",
+    "# cross-entropy",
+    "mean(-log(softmax(dot(x, W) + b))[arange(x.shape[0]), t])",
+    "mean(-log(softmax(x)[arange(x.shape[0]), t]))",
+    "mean(crossentropy_1hot(softmax(x), t))",
+    "grad(mean(-log(softmax(x))[arange(x.shape[0]), t]), x)",
+    "grad(mean(-log(softmax(x)[arange(x.shape[0]), t])), x)",
+    "grad(mean(-log(softmax(dot(x, W) + b))[arange(x.shape[0]), t]), b)",
+    "grad(mean(categorical_crossentropy(softmax(x), y)), x)",
+    "mean(binary_crossentropy(sigmoid(x), y))",
+    "grad(mean(binary_crossentropy(sigmoid(x), y)), x)",
+    "argmax(softmax(x), axis=1)",
+    "# gradients",
+    "grad(sum(sqr(x)), x)",
+    "grad(sum(tanh(dot(x, W) + b)), b)",
+    "grad(mean(sqr(dot(x, W) + b)), W)",
+    "grad(sum(log(sum(exp(x), axis=1))), x)",
+    "grad(sum(max(x, axis=1)), x)",
+    "grad(sum(x[1:3]), x)",
+};
+
+TEST(rewrites_as_text)
+{
+    struct mc_str out = { 0 };
+    for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++) {
+        if (*formulas[i] == '#') {
+            mc_str_addf(&out, "%s%s\n", i ? "\n" : "", formulas[i]);
+            continue;
+        }
+        mc_graph *g = variables(MC_FLOAT64);
+        mc_node *n = mc_formula(g, formulas[i]), *after = n;
+        if (CHECK(!mc_is_error(n), "%s: %s", formulas[i], mc_error(g)) &&
+            CHECK(mc_rewrite(g, 1, &after, NULL) == MC_OK, "%s: %s", formulas[i], mc_last_error())) {
+            char *text = mc_node_text(after);
+            mc_str_addf(&out, "%s\n    => %s\n", formulas[i], text);
+            mc_text_free(text);
+            same_value(g, n, after, formulas[i]);
+            mc_node *again = after;
+            CHECK(mc_rewrite(g, 1, &again, NULL) == MC_OK && again == after, "%s: a second run changes it", formulas[i]);
+        }
+        mc_graph_free(g);
+    }
+    GOLDEN("rewrite.txt", out.s);
+    mc_str_free(&out);
+}
+
+/* ---- what is kept ---- */
+
+static mc_node *rewritten(mc_graph *g, const char *text, const struct mc_rewrite *o)
+{
+    mc_node *n = mc_formula(g, text);
+    CHECK(!mc_is_error(n), "%s: %s", text, mc_error(g));
+    mc_node *after = n;
+    CHECK(mc_rewrite(g, 1, &after, o) == MC_OK, "%s: %s", text, mc_last_error());
+    return after;
+}
+
+TEST(rewrites_keep_shapes)
+{
+    static const char *const texts[] = {
+        "x * 0", "x - x", "x / x", "where(c, s, s)", "where(c, b[0], b[0])", "x ** 0", "x == x", "x + zeros_like(x)",
+        "dot(x, W) * 0", "maximum(x, x) - x", "sum(x * 0, axis=0)", "expand_dims(b, 0) * 0 + b", "where(c, expand_dims(x[0], 0), expand_dims(x[0], 0))",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        mc_graph *g = variables(MC_FLOAT64);
+        mc_node *n = mc_formula(g, texts[i]), *after = n;
+        REQUIRE(!mc_is_error(n), "%s: %s", texts[i], mc_error(g));
+        CHECK(mc_rewrite(g, 1, &after, NULL) == MC_OK, "%s", mc_last_error());
+        CHECK(after != n || i == 7, "%s stayed", texts[i]);
+        same_value(g, n, after, texts[i]);
+        mc_graph_free(g);
+    }
+}
+
+TEST(rewrites_leave_nothing_computed_for_a_size)
+{
+    static const char *const texts[] = { "size(exp(x), 0)", "size(dot(tanh(x), W), 1)", "shape(softmax(x))", "size(sum(X, axis=0), 1)",
+                                         "size(x[1:], 0)", "size(join([x, y]), 0)", "size(reshape(exp(x), [size(x, 1), -1]), 0)" };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        mc_graph *g = variables(MC_FLOAT64);
+        mc_node *n = rewritten(g, texts[i], NULL);
+        size_t count;
+        mc_node **list = mc_graph_reach(1, &n, &count);
+        for (size_t k = 0; k < count; k++) {
+            CHECK(!mc_is_float(list[k]->type.dtype) || list[k]->op->flags & OP_LEAF, "%s computes %s", texts[i], list[k]->op->name);
+        }
+        mc_free(list);
+        mc_graph_free(g);
+    }
+}
+
+TEST(rewrites_merge_equal_expressions)
+{
+    mc_graph *g = variables(MC_FLOAT64);
+    mc_node *pair[2] = { mc_formula(g, "exp(x + y) * (y + x)"), mc_formula(g, "(x + y) * exp(y + x)") };
+    CHECK(mc_rewrite(g, 2, pair, NULL) == MC_OK && pair[0] == pair[1], "%s and %s", mc_node_text(pair[0]), mc_node_text(pair[1]));
+    mc_graph_free(g);
+}
+
+TEST(rewrites_of_random_draws_and_effects_do_not_fold)
+{
+    mc_graph *g = variables(MC_FLOAT64);
+    mc_node *n = rewritten(g, "assert_(x * 1, c)", NULL);
+    CHECK(mc_node_is(n, "assert_") || n->nin, "%s", n->op->name);
+    mc_graph_free(g);
+}
+
+/* ---- choosing ---- */
+
+TEST(rewrites_by_name_tag_and_strictness)
+{
+    mc_graph *g = variables(MC_FLOAT64);
+    struct mc_rewrite no = { .excluding = "x * 1:reshape", .including = "" };
+    CHECK(mc_node_is(rewritten(g, "x * 1", &no), "mul"), "excluded by name, yet it ran");
+    CHECK(rewritten(g, "x - 0", &no) == mc_var(g, "x"), "another rule was excluded too");
+    struct mc_rewrite strict = { .strict = true, .including = "", .excluding = "" };
+    CHECK(mc_node_is(rewritten(g, "x + 0", &strict), "add"), "x + 0 is not x for -0");
+    CHECK(rewritten(g, "x - 0", &strict) == mc_var(g, "x"), "x - 0 is x");
+    CHECK(mc_node_is(rewritten(g, "i + 0", &strict), "input"), "whole numbers have no -0");
+    struct mc_rewrite with = { .including = "reciprocal", .excluding = "" };
+    CHECK(mc_node_is(rewritten(g, "x / 3", NULL), "true_div"), "49 / 49 must stay 1");
+    CHECK(mc_node_is(rewritten(g, "x / 3", &with), "mul"), "included by name, yet it did not run");
+    struct mc_rewrite fast = { .level = REWRITE_FAST, .including = "", .excluding = "" };
+    CHECK(mc_node_is(rewritten(g, "log(1 + x)", &fast), "log"), "level FAST is canonical only");
+    mc_graph_free(g);
+}
+
+TEST(rewrites_of_the_user)
+{
+    mc_graph *g = variables(MC_FLOAT64);
+    CHECK(mc_rewrite_add(g, "gammaln(x + y)", "exp(y) * x", "mine") == MC_OK, "%s", mc_last_error());
+    CHECK(mc_node_is(rewritten(g, "gammaln(x + y)", NULL), "mul"), "the rule did not run");
+    struct mc_rewrite no = { .excluding = "mine" };
+    CHECK(mc_node_is(rewritten(g, "gammaln(x + y)", &no), "gammaln"), "excluded by tag, yet it ran");
+    CHECK(mc_rewrite_add(g, "sum(abs(x), axis=a, keepdims=b)", "max(x, axis=a, keepdims=b)", NULL) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_node_is(rewritten(g, "sum(abs(x), axis=1)", NULL), "max"), "the rule with attributes did not run");
+    static const struct { const char *from, *to, *says; } wrong[] = {
+        { "exp(x", "x", "the formula ends" }, { "exp(x)", "y", "'y' does not stand on the left side" }, { "x", "x", "must be a function" },
+        { "exp(xy)", "x", "single small letters" }, { "mean(x)", "x", "never stands in a graph" }, { "nosuch(x)", "x", "no function 'nosuch'" },
+        { "sum(x, axes=a)", "x", "no attribute 'axes'" }, { "exp(x)", "sum(x, axis=a)", "'a' does not stand" }, { "exp(x) y", "x", "left over" },
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        CHECK(mc_rewrite_add(g, wrong[i].from, wrong[i].to, NULL) < 0, "%s => %s was taken", wrong[i].from, wrong[i].to);
+        CHECK(strstr(mc_last_error(), wrong[i].says), "%s => %s: %s", wrong[i].from, wrong[i].to, mc_last_error());
+        CHECK(mc_graph_status(g) == MC_OK, "the graph is blamed for a rule");
+    }
+    CHECK(mc_rewrite_add(NULL, "exp(x)", "x", NULL) == MC_EARG && mc_rewrite_add(g, NULL, "x", NULL) == MC_EARG, "NULL was taken");
+    mc_graph_free(g);
+}
+
+/* A rule that cannot be right is undone and the others go on. */
+TEST(rewrites_that_fail_are_rolled_back)
+{
+    mc_graph *g = variables(MC_FLOAT64);
+    mc_rewrite_add(g, "gammaln(x)", "argmax(x)", NULL);     /* another dtype */
+    mc_rewrite_add(g, "psi(x)", "batched_dot(x, x)", NULL);    /* a mistake while building */
+    mc_rewrite_add(g, "erf(x)", "sum(x)", NULL);            /* another shape: filled out, so it is taken */
+    mc_node *n = rewritten(g, "gammaln(x * 1) + psi(x)", NULL);
+    CHECK(mc_node_is(n, "add") && mc_node_is(n->in[0], "psi") && mc_node_is(n->in[1], "gammaln"), "%s", mc_node_text(n));
+    CHECK(n->in[1]->in[0] == mc_var(g, "x"), "the other rules did not run");
+    CHECK(mc_graph_status(g) == MC_OK, "%s", mc_error(g));
+    n = rewritten(g, "erf(x)", NULL);
+    CHECK(n->type.rank == 2, "rank %d", n->type.rank);
+    mc_graph_free(g);
+}
+
+/* Rules that undo each other, or never end, are stopped. */
+TEST(rewrites_that_never_end_are_stopped)
+{
+    mc_graph *g = variables(MC_FLOAT64);
+    mc_rewrite_add(g, "psi(x)", "gammaln(x)", NULL);
+    mc_rewrite_add(g, "gammaln(x)", "psi(x)", NULL);
+    mc_rewrite_add(g, "tri_gamma(x)", "tri_gamma(arctan(x))", NULL);
+    mc_node *n = rewritten(g, "psi(x) + tri_gamma(x)", NULL);
+    CHECK(n->type.rank == 2 && g->nodes.n < 2000, "%zu nodes", g->nodes.n);
+    mc_graph_free(g);
+}
+
+/* ---- cost ---- */
+
+static mc_node *chain(mc_graph *g, int n)
+{
+    mc_node *x = mc_var(g, "x"), *y = mc_var(g, "y"), *z = x;
+    mc_node *one = mc_node_number(g, MC_FLOAT64, 1);
+    for (int i = 0; i < n; i += 4) {
+        z = mc_op2("add", z, y);
+        z = mc_op2("mul", z, one);
+        z = mc_op1(i % 3 ? "tanh" : "exp", z);
+        z = mc_op2("sub", z, x);
+    }
+    return z;
+}
+
+static double seconds_for(int n)
+{
+    mc_graph *g = variables(MC_FLOAT64);
+    mc_node *z = chain(g, n);
+    double t = mc_now();
+    CHECK(mc_rewrite(g, 1, &z, NULL) == MC_OK, "%s", mc_last_error());
+    t = mc_now() - t;
+    mc_graph_free(g);
+    return t;
+}
+
+TEST(rewrites_take_linear_time)
+{
+    seconds_for(100); /* reads the tables */
+    double small = seconds_for(10000), large = seconds_for(100000);
+    CHECK(small < 1, "10,000 nodes took %.3f s", small);
+    CHECK(large < 40 * small + 0.2, "10,000 nodes took %.3f s and 100,000 took %.3f s", small, large);
+}
+
+/* Each step uses the last one twice: 2^2000 paths. */
+TEST(rewrites_remember_what_is_shared)
+{
+    mc_graph *g = variables(MC_FLOAT64);
+    mc_node *z = mc_var(g, "x");
+    for (int i = 0; i < 2000; i++) {
+        mc_node *a = mc_op2("mul", z, mc_node_number(g, MC_FLOAT64, 1)), *b = mc_op2("mul", mc_op1("tanh", z), mc_var(g, "y"));
+        z = mc_op2("add", mc_op2("add", a, b), mc_op2("mul", z, b));
+    }
+    double t = mc_now();
+    CHECK(mc_rewrite(g, 1, &z, NULL) == MC_OK, "%s", mc_last_error());
+    t = mc_now() - t;
+    CHECK(t < 2, "it took %.1f s", t);
+    CHECK(g->nodes.n < 100000, "%zu nodes", g->nodes.n);
+    mc_graph_free(g);
+}
+
+TEST(rewrites_without_memory_say_so)
+{
+    ALLOC_FAIL_LOOP {
+        mc_graph *g = mc_graph_new();
+        mc_node *n = g && mc_input(g, "x", MC_FLOAT64, 2) ? mc_formula(g, "log(1 + exp(x * 1)) + sum(x, axis=0) * 2 + [1.0f64 + 2.0f64]") : NULL;
+        if (n && !mc_is_error(n)) {
+            mc_status s = mc_rewrite(g, 1, &n, NULL);
+            CHECK(s == MC_OK || (s == MC_EMEMORY && ALLOC_FAILED), "%d %s", s, mc_last_error());
+            CHECK(!mc_is_error(n), "the output is lost");
+        }
+        mc_graph_free(g);
+    }
+}
+
+/* ---- stability: the whole table, in float32 against what is true ---- */
+
+static double softplus(double x) { return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
+static double logistic(double x) { return 1 / (1 + exp(-x)); }
+static double true_log1p(double x) { return log1p(x); }
+static double true_log1m(double x) { return log1p(-x); }
+static double true_expm1(double x) { return expm1(x); }
+static double true_logsig(double x) { return -softplus(-x); }
+static double true_log1msig(double x) { return -softplus(x); }
+static double true_sig(double x) { return logistic(x); }
+static double true_csig(double x) { return 3 * logistic(-x); }
+static double true_1msig(double x) { return exp(-softplus(x)); }
+static double true_softplus(double x) { return softplus(x); }
+static double true_erfc(double x) { return erfc(x); }
+static double true_erf(double x) { return erf(x); }
+static double true_logadd(double x) { return x + log(2); }
+static double true_lse(double x) { return x + log(20); }
+
+/* log(erfc(x)) and exp(-x*x)/erfc(x) by the continued fraction of erfc, good for x > 2. */
+static double erfcx(double x)
+{
+    double f = x;
+    for (int k = 200; k > 0; k--) {
+        f = x + k / 2.0 / f;
+    }
+    return 1 / (f * sqrt(3.14159265358979323846));
+}
+static double true_logerfc(double x) { return x > 2 ? log(erfcx(x)) - x * x : log(erfc(x)); }
+static double true_ratio(double x) { return x > 2 ? 1 / erfcx(x) : exp(-x * x) / erfc(x); }
+static double true_dlogerfc(double x) { return -2 / sqrt(3.14159265358979323846) * true_ratio(x); }
+
+static const struct { const char *text; double at; double (*truth)(double x); } stable[] = {
+    { "log(1 + x)", 1e-10, true_log1p },             { "log(1 - x)", 1e-10, true_log1m },
+    { "exp(x) - 1", 1e-10, true_expm1 },             { "log(exp(x) + exp(x * 1))", 200, true_logadd },
+    { "log(exp(x) + exp(y))", -200, true_logadd },   { "log(exp(x) + exp(y))", 200, true_logadd },
+    { "log(sum(exp(x)))", 200, true_lse },           { "log(sum(exp(x), keepdims=True))", -200, true_lse },
+    { "log(sigmoid(x))", -200, true_logsig },        { "log(1 - sigmoid(x))", 200, true_log1msig },
+    { "log(1 - sigmoid(x))", -30, true_log1msig },   { "log1p(exp(x))", 200, true_softplus },
+    { "log(1 + exp(x))", -30, true_softplus },       { "log1p(-sigmoid(x))", 200, true_log1msig },
+    { "exp(x) / (1 + exp(x))", 200, true_sig },      { "3 / (1 + exp(x))", -200, true_csig },
+    { "1 / (1 + exp(-x))", 50, true_sig },           { "exp(x) * sigmoid(-x)", 100, true_sig },
+    { "3 * exp(-x) * sigmoid(x)", -100, true_csig }, { "1 - sigmoid(x)", 30, true_1msig },
+    { "1 - erf(x)", 5, true_erfc },                  { "-erf(x) + 1", 5, true_erfc },
+    { "1 + (-erf(x))", 5, true_erfc },               { "1 - erfc(x)", 1e-9, true_erf },
+    { "log(erfc(x))", 15, true_logerfc },            { "log(erfc(x))", 9, true_logerfc },
+    { "log(erfc(x))", -3, true_logerfc },            { "exp(-sqr(x)) / erfc(x)", 15, true_ratio },
+    { "exp(-sqr(x)) / erfc(x)", 1, true_ratio },     { "grad(sum(log(erfc(x))), x)", 15, true_dlogerfc },
+    { "grad(sum(log(erfc(x))), x)", -1, true_dlogerfc },
+};
+
+/* The formula, rewritten or not, at one number throughout; the first element of the result. */
+static double at_number(const char *text, double v, bool rewrite)
+{
+    mc_graph *g = variables(MC_FLOAT32);
+    mc_node *leaf[16], *n = mc_formula(g, text);
+    mc_array *value[16], *out = NULL;
+    double r = NAN;
+    CHECK(!mc_is_error(n), "%s: %s", text, mc_error(g));
+    if (rewrite) {
+        CHECK(mc_rewrite(g, 1, &n, NULL) == MC_OK, "%s: %s", text, mc_last_error());
+    }
+    int count = bind_all(g, v, v, leaf, value);
+    if (CHECK(mc_eval(count, leaf, value, 1, &n, &out) == MC_OK, "%s: %s", text, mc_last_error())) {
+        r = mc_load_f64(out->dtype, out->data);
+    }
+    for (int i = 0; i < count; i++) {
+        mc_array_unref(&value[i]);
+    }
+    mc_array_unref(&out);
+    mc_graph_free(g);
+    return r;
+}
+
+TEST(rewrites_are_stable)
+{
+    int improved = 0, n = (int)(sizeof stable / sizeof *stable);
+    for (int i = 0; i < n; i++) {
+        double want = stable[i].truth(stable[i].at), tol = 3e-6 * fabs(want);
+        double plain = at_number(stable[i].text, stable[i].at, false), got = at_number(stable[i].text, stable[i].at, true);
+        CHECK(fabs(got - want) <= tol, "%s at %g: %.9g, not %.9g (unrewritten %.9g)", stable[i].text, stable[i].at, got, want, plain);
+        improved += !(fabs(plain - want) <= tol);
+    }
+    CHECK(improved > 2 * n / 3, "only %d of %d formulas need their rule", improved, n);
+}
+
+/* ---- softmax and cross-entropy where probabilities vanish ---- */
+
+static double softmax_case(const char *text, int row, int col)
+{
+    mc_graph *g = variables(MC_FLOAT32);
+    mc_node *leaf[16], *n = mc_formula(g, text);
+    mc_array *value[16], *out = NULL;
+    double r = NAN;
+    CHECK(!mc_is_error(n) && mc_rewrite(g, 1, &n, NULL) == MC_OK, "%s: %s", text, mc_last_error());
+    int count = bind_all(g, 0, 0, leaf, value);
+    for (int i = 0; i < 20; i++) { /* x: the last column wins by 1000; y: one-hot in column 0 */
+        mc_array_set(value[0], (int64_t[]){ i / 5, i % 5 }, i % 5 == 4 ? 1000 : i % 5);
+        mc_array_set(value[1], (int64_t[]){ i / 5, i % 5 }, i % 5 == 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        mc_array_set(value[5], (int64_t[]){ i }, i == 3 ? -5 : 0);
+    }
+    if (CHECK(mc_eval(count, leaf, value, 1, &n, &out) == MC_OK, "%s: %s", text, mc_last_error())) {
+        r = mc_array_get(out, out->rank == 2 ? (int64_t[]){ row, col } : out->rank == 1 ? (int64_t[]){ row } : NULL);
+    }
+    for (int i = 0; i < count; i++) {
+        mc_array_unref(&value[i]);
+    }
+    mc_array_unref(&out);
+    mc_graph_free(g);
+    return r;
+}
+
+TEST(rewrites_keep_softmax_from_vanishing)
+{
+    static const struct { const char *text; int row, col; double want; } cases[] = {
+        { "exp(x) / sum(exp(x), axis=1, keepdims=True)", 0, 4, 1 },
+        { "log(softmax(x))", 0, 0, -1000 },
+        { "log(exp(x) / sum(exp(x), axis=1, keepdims=True))", 1, 2, -998 },
+        { "x - log(sum(exp(x), axis=1, keepdims=True))", 1, 2, -998 },
+        { "-log(softmax(x))[arange(x.shape[0]), t]", 0, 0, 1000 },
+        { "-log(softmax(x)[arange(x.shape[0]), t])", 3, 0, 1000 },
+        { "mean(-log(softmax(x))[arange(x.shape[0]), t])", 0, 0, 1000 },
+        { "mean(crossentropy_1hot(softmax(x), t))", 0, 0, 1000 },
+        { "mean(categorical_crossentropy(softmax(x), y))", 0, 0, 1000 },
+        { "grad(mean(-log(softmax(x))[arange(x.shape[0]), t]), x)", 0, 0, -0.25 },
+        { "grad(mean(-log(softmax(x))[arange(x.shape[0]), t]), x)", 3, 0, -0.25 },
+        { "grad(mean(-log(softmax(x))[arange(x.shape[0]), t]), x)", 3, 4, 0.25 },
+        { "grad(mean(-log(softmax(x)[arange(x.shape[0]), t])), x)", 0, 0, -0.25 },
+        { "grad(mean(-log(softmax(x)[arange(x.shape[0]), t])), x)", 3, 4, 0.25 },
+        { "grad(sum(-log(softmax(x))[arange(x.shape[0]), t]), x)", 2, 4, 1 },
+        { "grad(mean(crossentropy_1hot(softmax(x), t)), x)", 0, 0, -0.25 },
+        { "grad(mean(categorical_crossentropy(softmax(x), y)), x)", 0, 0, -0.25 },
+        { "grad(mean(categorical_crossentropy(softmax(x), y)), x)", 0, 4, 0.25 },
+        { "grad(sum(log(sum(exp(x), axis=1))), x)", 0, 4, 1 },
+        { "mean(binary_crossentropy(sigmoid(x), y), axis=0)", 4, 0, 1000 },
+        { "grad(sum(binary_crossentropy(sigmoid(x), y)), x)", 0, 4, 1 },
+        { "grad(sum(binary_crossentropy(sigmoid(-x), y + 1)), x)", 0, 4, 1 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double got = softmax_case(cases[i].text, cases[i].row, cases[i].col);
+        CHECK(fabs(got - cases[i].want) <= 1e-5 * fabs(cases[i].want), "%s at %d, %d: %g, not %g", cases[i].text, cases[i].row,
+              cases[i].col, got, cases[i].want);
+    }
+}
+
+/* ---- random graphs ---- */
+
+/* A formula of x's shape. */
+static void grow(struct mc_str *out, int depth)
+{
+    static const char *const leaves[] = { "x", "y", "s", "2.0", "0.5", "1", "0", "x[0]", "transpose(transpose(y))", "alloc(s, x.shape)" };
+    static const char *const unary[] = { "exp(-abs(%))", "tanh(%)", "log(1 + sqr(%))", "sigmoid(%)", "-(%)", "sqr(%)", "abs(%)", "(%)[0:4]",
+                                         "softmax(%)", "transpose(transpose(%) * 2)", "reshape(%, [4, 5])", "cast(cast(%, float32), float64)",
+                                         "where(c, %, y)", "(%)[::-1][::-1]", "expand_dims(sum(%, axis=1), 1)", "log(sum(exp(%), axis=1, keepdims=True))" };
+    static const char *const binary[] = { "(% + %)", "(% - %)", "(% * %)", "(% / (2 + sqr(%)))", "maximum(%, %)", "where(c, %, %)", "(% + 1) * (% - 1)",
+                                          "where(% > %, x, y)" };
+    if (depth == 0 || test_random() % 8 == 0) {
+        mc_str_addf(out, "(%s + 0*x)", leaves[test_random() % (sizeof leaves / sizeof *leaves)]);
+        return;
+    }
+    bool two = test_random() & 1;
+    const char *shape = two ? binary[test_random() % (sizeof binary / sizeof *binary)] : unary[test_random() % (sizeof unary / sizeof *unary)];
+    mc_str_add(out, "(0*y + ");
+    for (; *shape; shape++) {
+        if (*shape == '%') {
+            grow(out, depth - 1);
+        } else {
+            mc_str_addn(out, shape, 1);
+        }
+    }
+    mc_str_add(out, ")");
+}
+
+static void random_graphs(int n, bool grad)
+{
+    for (int i = 0; i < n; i++) {
+        struct mc_str text = { 0 };
+        mc_graph *g = variables(MC_FLOAT64);
+        mc_str_add(&text, grad ? "grad(sum(" : "");
+        grow(&text, grad ? 3 : 4);
+        mc_str_add(&text, grad ? "), x)" : "");
+        mc_node *node = mc_formula(g, text.s), *after = node;
+        if (CHECK(!mc_is_error(node), "%s: %s", text.s, mc_error(g)) &&
+            CHECK(mc_rewrite(g, 1, &after, NULL) == MC_OK, "%s: %s", text.s, mc_last_error())) {
+            same_value(g, node, after, text.s);
+        }
+        mc_str_free(&text);
+        mc_graph_free(g);
+    }
+}
+
+TEST(rewrites_of_random_graphs_keep_values)
+{
+    random_graphs(test_is_full() ? 3000 : 250, false);
+}
+
+TEST(rewrites_of_random_gradients_keep_values)
+{
+    random_graphs(test_is_full() ? 1500 : 100, true);
+}
+
+/* ---- sizes that are rare: nothing, one ---- */
+
+TEST(rewrites_hold_for_empty_and_single)
+{
+    static const char *const texts[] = { "x * 0 + y", "sum(x * 2, axis=0)", "softmax(x)", "log(sum(exp(x), axis=1))", "sum(sum(x, axis=1))",
+                                         "x[1:][0:2] + 1", "transpose(x - x)", "sum(alloc(s, x.shape), axis=0)", "grad(sum(sqr(x)), x)",
+                                         "mean(-log(softmax(x))[arange(x.shape[0]), t])", "join([x, y], axis=0)", "reshape(x * 1, [-1])" };
+    static const int64_t sizes[][2] = { { 0, 5 }, { 1, 5 }, { 1, 1 }, { 3, 1 } };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+            mc_graph *g = variables(MC_FLOAT64);
+            mc_node *leaf[16], *side[2] = { mc_formula(g, texts[i]), NULL };
+            mc_array *value[16], *v[2] = { NULL, NULL };
+            REQUIRE(!mc_is_error(side[0]), "%s: %s", texts[i], mc_error(g));
+            side[1] = side[0];
+            CHECK(mc_rewrite(g, 1, &side[1], NULL) == MC_OK, "%s: %s", texts[i], mc_last_error());
+            int n = bind_all(g, 0.1, 0.9, leaf, value);
+            for (int j = 0; j < 2; j++) {
+                mc_array_unref(&value[j]);
+                value[j] = mc_array_new(MC_FLOAT64, 2, sizes[k]);
+            }
+            mc_array_unref(&value[5]);
+            value[5] = mc_array_new(MC_INT32, 1, sizes[k]);
+            mc_status a = mc_eval(n, leaf, value, 1, &side[0], &v[0]), b = mc_eval(n, leaf, value, 1, &side[1], &v[1]);
+            CHECK(a < 0 || b == MC_OK, "%s at %d x %d: %s", texts[i], (int)sizes[k][0], (int)sizes[k][1], mc_last_error());
+            CHECK(a < 0 || b < 0 || close(v[0], v[1], 1e-9), "%s at %d x %d: another value", texts[i], (int)sizes[k][0], (int)sizes[k][1]);
+            for (int j = 0; j < n; j++) {
+                mc_array_unref(&value[j]);
+            }
+            mc_array_unref(&v[0]);
+            mc_array_unref(&v[1]);
+            mc_graph_free(g);
+        }
+    }
+}

@@ -29,8 +29,8 @@ struct mc_code_unit {           /* shared by copies; counted */
     size_t nodes_before, nodes_after;
 };
 
-/* Where a value's memory starts. */
-enum mc_base { BASE_NONE, BASE_ARENA, BASE_INPUT, BASE_SHARED, BASE_OUTPUT, BASE_FIXED };
+/* Where a value's memory starts.  NONE: not planned yet; TYPE: it has none, only a size. */
+enum mc_base { BASE_NONE, BASE_TYPE, BASE_ARENA, BASE_INPUT, BASE_SHARED, BASE_OUTPUT, BASE_FIXED };
 struct mc_spot {
     enum mc_base base;
     int index;                  /* input number, output number */
@@ -54,6 +54,7 @@ struct mc_launch {
     int64_t units, grain;       /* of the loop that is split */
     int64_t chunk;              /* SPLIT_FOLD: elements a chunk */
     int threads;
+    bool stream;                /* results are larger than the caches: written past them */
     size_t copies;              /* bytes of operands made dense first */
     size_t scratch;             /* bytes a thread: row buffers; or for all: accumulators */
     double flops, bytes;

@@ -182,17 +182,23 @@ MC_API mc_status mc_shared_default_update(mc_graph *g, mc_shared *s, mc_node *va
 
 /* ---------------------------------------------------------------------------- gradients ---- */
 
+/* A gradient is made of ordinary nodes: it is optimised like the rest, and has gradients itself.  The
+ * cost is a float scalar; wrt any node on the way to it.  The result has wrt's dtype and shape; a whole
+ * number that the cost depends on has zeros of floatX. */
 typedef struct mc_grad_spec {
-    mc_node *const *consider_constant; int nconstant;
-    mc_node *const *known; mc_node *const *known_grad; int nknown; /* cost may then be NULL */
-    enum { MC_DISCONNECTED_RAISE, MC_DISCONNECTED_ZERO } disconnected;
+    mc_node *const *consider_constant; int nconstant; /* nothing passes through these */
+    /* Gradients that are given; cost may then be NULL.  With a cost, they replace what it would send. */
+    mc_node *const *known; mc_node *const *known_grad; int nknown;
+    enum { MC_DISCONNECTED_RAISE, MC_DISCONNECTED_ZERO } disconnected; /* if the cost does not depend on a wrt */
 } mc_grad_spec;
 
 MC_API mc_node *mc_grad(mc_node *cost, mc_node *wrt);
+/* Of several at once; on failure all are the error node.  spec may be NULL. */
 MC_API mc_status mc_grads(mc_node *cost, int n, mc_node *const *wrt, mc_node **grads, const mc_grad_spec *spec);
 MC_API mc_node *mc_Lop(mc_node *f, mc_node *wrt, mc_node *eval); /* eval . df/dwrt */
 MC_API mc_node *mc_Rop(mc_node *f, mc_node *wrt, mc_node *eval); /* df/dwrt . eval */
-/* Compares the gradient of f with finite differences at a point: one array for each wrt. */
+/* Compares the gradient of f, any float tensor, with central differences in float64 at a point: one array
+ * for each wrt.  Needs no compiler.  *worst: the largest error; MC_ECHECK names the element that is off. */
 MC_API mc_status mc_verify_grad(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, double *worst);
 
 /* ----------------------------------------------------------------------------- rewrites ---- */

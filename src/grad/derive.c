@@ -110,24 +110,6 @@ static mc_node *by_formula(mc_node *n, const char *dx, mc_node *g)
     return mc_expr(n->graph, dx, bind, nbind);
 }
 
-static mc_node *by_kernel_formula(mc_node *n, int wrt, mc_node *g)
-{
-    static const char *const letter[] = { "a", "b", "c", "d", "e", "f", "g", "h" }; /* the gradient hides a seventh input */
-    struct mc_bind bind[10];
-    const char *dx = wrt < 8 ? n->op->custom->kernel_grad[wrt] : NULL;
-    int nbind = 0;
-    if (!dx) {
-        return no_gradient(n, wrt);
-    }
-    for (int i = 0; i < n->nin && i < 8; i++) {
-        bind[nbind++] = (struct mc_bind){ letter[i], n->in[i], NULL };
-    }
-    bind[nbind++] = (struct mc_bind){ "y", n, NULL };
-    bind[nbind++] = (struct mc_bind){ "g", g, NULL };
-    mc_node *c = mc_expr(n->graph, dx, bind, nbind);
-    return mc_is_error(c) ? c : unbroadcast(c, n, n->in[wrt]);
-}
-
 /* A user's callback is shown a gradient for every result. */
 static mc_node *by_callback(mc_node *n, int wrt, mc_node *const *g)
 {
@@ -157,8 +139,6 @@ static mc_node *derive(mc_node *n, int k, const char *dx, mc_node *const *g)
         c = op->arity && !mc_is_error(c) ? unbroadcast(c, n, n->in[k]) : c;
     } else if (op->custom && op->custom->grad) {
         c = by_callback(n, k, g);
-    } else if (op->custom && op->custom->kernel) {
-        c = by_kernel_formula(n, k, g[0]);
     } else if (op->grad) {
         c = op->grad(n, k, g);
     } else {

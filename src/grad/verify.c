@@ -155,8 +155,8 @@ static mc_status compare(const struct twin *t, int k, const mc_node *wrt, const 
     double *x = (double *)(void *)t->at[k]->data;
     const double *g = (const double *)(const void *)grad->data;
     int64_t n = mc_array_size(t->at[k]), step = (n + MOST - 1) / MOST;
-    mc_status bad = MC_OK;
-    double found = 0;
+    double found = 0, should = 0;
+    int64_t where = -1;
     for (int64_t i = 0; i < n; i += step) {
         double old = x[i], h = 1e-6 * MC_MAX(1, fabs(old)), up, down;
         x[i] = old + h;
@@ -168,11 +168,12 @@ static mc_status compare(const struct twin *t, int k, const mc_node *wrt, const 
         double error = isnan(off) ? (double)INFINITY : MC_MIN(off, off / MC_MAX(size, 1e-8));
         if (error > found) {
             found = error;
-            bad = error > tol ? too_far(wrt, k, t->at[k], i, g[i], want) : MC_OK;
+            should = want;
+            where = i;
         }
     }
     *worst = MC_MAX(*worst, found);
-    return bad;
+    return found > tol ? too_far(wrt, k, t->at[k], where, g[where], should) : MC_OK;
 }
 
 /* The gradients of the user's own graph at the point, as float64. */

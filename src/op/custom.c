@@ -70,17 +70,6 @@ static mc_status kernel_eval(const mc_node *n, mc_array *const *in, mc_array *co
                                  : mc_fail(MC_EUNSUPPORTED, "%s: kernel text needs a C compiler", n->op->name);
 }
 
-static mc_node *grad(mc_node *n, int wrt, mc_node *const *g)
-{
-    const mc_custom *c = n->op->custom;
-    mc_node *out[16];
-    for (int i = 0; i < n->nout; i++) {
-        out[i] = mc_item(n, i);
-    }
-    return c->grad ? c->grad(c->arg, n->nin, n->in, n->nout, out, g, wrt)
-                   : mc_node_fail(n->graph, MC_EGRAD, "%s: has no gradient", c->name);
-}
-
 static void drop(struct custom *c)
 {
     if (c && atomic_fetch_sub(&c->refs, 1) == 1) {
@@ -121,7 +110,7 @@ static bool fill(struct custom *c, const mc_custom *row)
     c->row.name = keep(c, row->name);
     c->row.kernel = keep(c, row->kernel);
     bool ok = c->row.name && (!row->kernel || c->row.kernel) && mc_signature_parse(params[row->nin], &c->memory, &c->sig) == MC_OK;
-    struct mc_op op = { .name = c->row.name, .params = params[row->nin], .nout = row->nout, .infer = infer, .eval = eval, .grad = grad,
+    struct mc_op op = { .name = c->row.name, .params = params[row->nin], .nout = row->nout, .infer = infer, .eval = eval,
                         .doc = "a custom op", .sig = &c->sig, .custom = &c->row, .index = -1 };
     if (row->kernel) {
         op.arity = row->nin;
@@ -131,7 +120,6 @@ static bool fill(struct custom *c, const mc_custom *row)
         op.infer = mc_scalar_infer;
         op.size = mc_scalar_size;
         op.eval = kernel_eval;
-        op.grad = NULL;
         for (int i = 0; i < 4 && i < row->nin; i++) {
             op.dx[i] = keep(c, row->kernel_grad[i] ? row->kernel_grad[i] : "!");
             ok = ok && op.dx[i];

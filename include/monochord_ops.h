@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------------------ element by element ---- */
+/* ------------------------------------------------------------------ Element by element ---- */
 
 MC_API mc_node *mc_add(mc_node *a, mc_node *b);              /* a + b */
 MC_API mc_node *mc_sub(mc_node *a, mc_node *b);              /* a - b */
@@ -86,7 +86,7 @@ MC_API mc_node *mc_softplus(mc_node *a);                     /* log(1 + exp(a)) 
 MC_API mc_node *mc_xlogx(mc_node *a);                        /* a * log(a), 0 at 0 */
 MC_API mc_node *mc_xlogy0(mc_node *a, mc_node *b);           /* a * log(b), 0 where a is 0 */
 
-/* ------------------------------------------------------------------ formulas of others ---- */
+/* --------------------------------------------------------------- Formulas of other ops ---- */
 
 MC_API mc_node *mc_inv(mc_node *x);                          /* 1 / x */
 MC_API mc_node *mc_square(mc_node *x);                       /* x * x */
@@ -157,24 +157,24 @@ MC_API mc_node *mc_zero_grad(mc_node *x);                    /* x, a constant to
 MC_API mc_node *mc_disconnected_grad(mc_node *x);            /* x, cut off from gradients */
 /* x normalised by given mean and standard deviation */
 MC_API mc_node *mc_batch_normalization(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *mean, mc_node *std);
-/* batch_normalization_train(x, gamma, beta, running_mean=None, running_var=None, axes=0:axes, epsilon=0.0001:real,
- * running_average_factor=0.1:real): normalised x, mean, 1/std, new running mean, new running variance; gamma and
- * beta have x's rank */
+/* batch_normalization_train(x, gamma, beta, running_mean=None, running_var=None, axes=0:axes,
+ * epsilon=0.0001:real, running_average_factor=0.1:real): normalised x, mean, 1/std, new running mean, new
+ * running variance; gamma and beta have x's rank */
 MC_API mc_node *mc_batch_normalization_train(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *running_mean,
     mc_node *running_var, const char *how, ...) MC_FORMAT(6, 7);
 /* batch_normalization_test(x, gamma, beta, mean, var, epsilon=0.0001:real): x normalised by running statistics */
 MC_API mc_node *mc_batch_normalization_test(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *mean, mc_node *var,
     const char *how, ...) MC_FORMAT(6, 7);
-/* layer_norm(x, gamma=None, beta=None, epsilon=1e-05:real): rows with mean 0 and variance 1, times gamma, plus beta
- * */
+/* layer_norm(x, gamma=None, beta=None, epsilon=1e-05:real): rows with mean 0 and variance 1, times gamma, plus
+ * beta */
 MC_API mc_node *mc_layer_norm(mc_node *x, mc_node *gamma, mc_node *beta, const char *how, ...) MC_FORMAT(4, 5);
 
-/* ---------------------------------------------------------------- shapes, axes, dtypes ---- */
+/* ---------------------------------------------------------------- Shapes, axes, dtypes ---- */
 
 /* cast(x, dtype:dtype): x in another dtype */
 MC_API mc_node *mc_cast(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* dimshuffle(x, order:ints): x's axes in another order; -1 makes an axis of size 1, axes of size 1 may be left out
- * */
+/* dimshuffle(x, order:ints): x's axes in another order; -1 makes an axis of size 1, axes of size 1 may be left
+ * out */
 MC_API mc_node *mc_dimshuffle(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* reshape(x, shape, ndim=None:int): the elements of x in another shape; one size may be -1 */
 MC_API mc_node *mc_reshape(mc_node *x, mc_node *shape, const char *how, ...) MC_FORMAT(3, 4);
@@ -204,20 +204,20 @@ MC_API mc_node *mc_count(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* addbroadcast(x, axis:axes): x, promised to have size 1 on these axes */
 MC_API mc_node *mc_addbroadcast(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
-/* --------------------------------------------------------------------------- over axes ---- */
+/* --------------------------------------------------------------------------- Over axes ---- */
 
 /* sum(x, axis=None:axes, keepdims=False:bool, dtype=None:dtype, acc_dtype=None:dtype): sum over axes; of small
  * integers in 64 bits */
 MC_API mc_node *mc_sum(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* prod(x, axis=None:axes, keepdims=False:bool, dtype=None:dtype, acc_dtype=None:dtype): product over axes; of small
- * integers in 64 bits */
+/* prod(x, axis=None:axes, keepdims=False:bool, dtype=None:dtype, acc_dtype=None:dtype): product over axes; of
+ * small integers in 64 bits */
 MC_API mc_node *mc_prod(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* max(x, axis=None:axes, keepdims=False:bool): the largest over axes; NaN if one is NaN */
 MC_API mc_node *mc_max(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* min(x, axis=None:axes, keepdims=False:bool): the smallest over axes; NaN if one is NaN */
 MC_API mc_node *mc_min(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* argmax(x, axis=None:axes, keepdims=False:bool): where the largest first stands, or the first NaN: an index into
- * the reduced axes flattened */
+/* argmax(x, axis=None:axes, keepdims=False:bool): where the largest first stands, or the first NaN: an index
+ * into the reduced axes flattened */
 MC_API mc_node *mc_argmax(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* argmin(x, axis=None:axes, keepdims=False:bool): where the smallest first stands */
 MC_API mc_node *mc_argmin(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
@@ -226,16 +226,29 @@ MC_API mc_node *mc_any(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* all(x, axis=None:axes, keepdims=False:bool): is no element over axes zero */
 MC_API mc_node *mc_all(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
-/* ---------------------------------------------------------------------------- products ---- */
+/* ---------------------------------------------------------------- Running over an axis ---- */
 
-/* matrix product; the sum over a's last axis and b's last but one */
-MC_API mc_node *mc_dot(mc_node *a, mc_node *b);
-MC_API mc_node *mc_batched_dot(mc_node *a, mc_node *b);      /* dot(a[i], b[i]) for each i */
-/* tensordot(a, b, axes=2:ints, axes_b=None:ints): sum over the last axes of a and the first of b, or over a's axes
- * paired with b's axes_b */
-MC_API mc_node *mc_tensordot(mc_node *a, mc_node *b, const char *how, ...) MC_FORMAT(3, 4);
+/* cumsum(x, axis=None:int): sums of the first elements along an axis; None flattens */
+MC_API mc_node *mc_cumsum(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* cumprod(x, axis=None:int): products of the first elements along an axis; None flattens */
+MC_API mc_node *mc_cumprod(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
-/* ------------------------------------------------------------------------ side by side ---- */
+/* -------------------------------------------------------------------- At index tensors ---- */
+
+/* gather(x, *index, axes:ints): x[idx]: elements of x at index tensors for these axes */
+MC_API mc_node *mc_gather(mc_node *x, int n, mc_node *const *index, const char *how, ...) MC_FORMAT(4, 5);
+/* where x is not 0: a vector of indices for each axis */
+MC_API mc_node *mc_nonzero(mc_node *x);
+/* take(x, index, axis=None:int, mode=raise:text): x at index along an axis, or of x flattened; an index outside
+ * is an error, or wraps or is clipped */
+MC_API mc_node *mc_take(mc_node *x, mc_node *index, const char *how, ...) MC_FORMAT(3, 4);
+MC_API mc_node *mc_flatnonzero(mc_node *x);                  /* where x, flattened, is not 0 */
+MC_API mc_node *mc_nonzero_values(mc_node *x);               /* the elements of x that are not 0 */
+/* compress(c, x, axis=None:int): the slices of x along an axis where the vector c is not 0 */
+MC_API mc_node *mc_compress(mc_node *c, mc_node *x, const char *how, ...) MC_FORMAT(3, 4);
+MC_API mc_node *mc_fill_diagonal(mc_node *x, mc_node *v);    /* the matrix x with v on its diagonal */
+
+/* ------------------------------------------------------------------------ Side by side ---- */
 
 /* join(*xs, axis=0:int): tensors one behind the other along an axis */
 MC_API mc_node *mc_join(int n, mc_node *const *xs, const char *how, ...) MC_FORMAT(3, 4);
@@ -247,37 +260,31 @@ MC_API mc_node *mc_vertical_stack(int n, mc_node *const *xs); /* matrices one be
 MC_API mc_node *mc_horizontal_stack(int n, mc_node *const *xs); /* matrices side by side */
 /* split(x, sizes:ints, axis=0:int): x taken apart along an axis into parts of these sizes */
 MC_API mc_node *mc_split(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* roll(x, shift, axis=None:int): the last shift elements along an axis to the front; of x flattened if no axis is
- * given */
+/* roll(x, shift, axis=None:int): the last shift elements along an axis to the front; of x flattened if no axis
+ * is given */
 MC_API mc_node *mc_roll(mc_node *x, mc_node *shift, const char *how, ...) MC_FORMAT(3, 4);
 /* tile(x, reps:ints): x as often along each axis as reps says */
 MC_API mc_node *mc_tile(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* repeat(x, n, axis=None:int): each element n times, along an axis or of x flattened */
 MC_API mc_node *mc_repeat(mc_node *x, mc_node *n, const char *how, ...) MC_FORMAT(3, 4);
 
-/* ------------------------------------------------------------------- made from a shape ---- */
+/* ------------------------------------------------------------------- Made from a shape ---- */
 
 MC_API mc_node *mc_full(mc_node *x, mc_node *shape);         /* x repeated until it has this shape */
-/* arange(start, stop=None, step=None, dtype=None:dtype): start, start + step, ... as long as it stays before stop;
- * arange(n) counts from 0 */
+/* arange(start, stop=None, step=None, dtype=None:dtype): start, start + step, ... as long as it stays before
+ * stop; arange(n) counts from 0 */
 MC_API mc_node *mc_arange(mc_node *start, mc_node *stop, mc_node *step, const char *how, ...) MC_FORMAT(4, 5);
 
-/* --------------------------- at index tensors; x[1:3, ::-1] is mc_index of monochord.h ---- */
+/* ---------------------------------------------------------------------------- Products ---- */
 
-/* gather(x, *index, axes:ints): x[idx]: elements of x at index tensors for these axes */
-MC_API mc_node *mc_gather(mc_node *x, int n, mc_node *const *index, const char *how, ...) MC_FORMAT(4, 5);
-/* where x is not 0: a vector of indices for each axis */
-MC_API mc_node *mc_nonzero(mc_node *x);
-/* take(x, index, axis=None:int, mode=raise:text): x at index along an axis, or of x flattened; an index outside is
- * an error, or wraps or is clipped */
-MC_API mc_node *mc_take(mc_node *x, mc_node *index, const char *how, ...) MC_FORMAT(3, 4);
-MC_API mc_node *mc_flatnonzero(mc_node *x);                  /* where x, flattened, is not 0 */
-MC_API mc_node *mc_nonzero_values(mc_node *x);               /* the elements of x that are not 0 */
-/* compress(c, x, axis=None:int): the slices of x along an axis where the vector c is not 0 */
-MC_API mc_node *mc_compress(mc_node *c, mc_node *x, const char *how, ...) MC_FORMAT(3, 4);
-MC_API mc_node *mc_fill_diagonal(mc_node *x, mc_node *v);    /* the matrix x with v on its diagonal */
+/* matrix product; the sum over a's last axis and b's last but one */
+MC_API mc_node *mc_dot(mc_node *a, mc_node *b);
+MC_API mc_node *mc_batched_dot(mc_node *a, mc_node *b);      /* dot(a[i], b[i]) for each i */
+/* tensordot(a, b, axes=2:ints, axes_b=None:ints): sum over the last axes of a and the first of b, or over a's
+ * axes paired with b's axes_b */
+MC_API mc_node *mc_tensordot(mc_node *a, mc_node *b, const char *how, ...) MC_FORMAT(3, 4);
 
-/* ---------------------------------------------------------------------------- in order ---- */
+/* ---------------------------------------------------------------------------- In order ---- */
 
 /* sort(x, axis=-1:int): x in rising order along an axis, NaN last */
 MC_API mc_node *mc_sort(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
@@ -286,21 +293,21 @@ MC_API mc_node *mc_argsort(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* permute_row_elements(x, p, axis=-1:int): the elements of each line of x in the order p, a permutation */
 MC_API mc_node *mc_permute_row_elements(mc_node *x, mc_node *p, const char *how, ...) MC_FORMAT(3, 4);
 
-/* ------------------------------------------------------------------------------ random ---- */
+/* ------------------------------------------------------------------------------ Random ---- */
 
-/* random_uniform(rng, shape, stream=-1:int, dtype=None:dtype): numbers in [0, 1): what all other random numbers are
- * made from */
+/* random_uniform(rng, shape, stream=-1:int, dtype=None:dtype): numbers in [0, 1): what all other random numbers
+ * are made from */
 MC_API mc_node *mc_random_uniform(mc_node *rng, mc_node *shape, const char *how, ...) MC_FORMAT(3, 4);
 /* uniform(rng, shape, low=None, high=None, dtype=None:dtype, stream=-1:int): numbers in [low, high); of floatX
  * unless a dtype is given */
 MC_API mc_node *mc_uniform(mc_node *rng, mc_node *shape, mc_node *low, mc_node *high, const char *how, ...)
     MC_FORMAT(5, 6);
-/* normal(rng, shape, avg=None, std=None, dtype=None:dtype, stream=-1:int): normal numbers; of floatX unless a dtype
- * is given */
+/* normal(rng, shape, avg=None, std=None, dtype=None:dtype, stream=-1:int): normal numbers; of floatX unless a
+ * dtype is given */
 MC_API mc_node *mc_normal(mc_node *rng, mc_node *shape, mc_node *avg, mc_node *std, const char *how, ...)
     MC_FORMAT(5, 6);
-/* bernoulli(rng, p, shape=None, dtype=None:dtype, stream=-1:int): 1 with probability p, else 0; of floatX unless a
- * dtype is given */
+/* bernoulli(rng, p, shape=None, dtype=None:dtype, stream=-1:int): 1 with probability p, else 0; of floatX unless
+ * a dtype is given */
 MC_API mc_node *mc_bernoulli(mc_node *rng, mc_node *p, mc_node *shape, const char *how, ...) MC_FORMAT(4, 5);
 /* binomial(rng, p, shape=None, dtype=None:dtype, stream=-1:int): bernoulli: binomial numbers of one trial */
 MC_API mc_node *mc_binomial(mc_node *rng, mc_node *p, mc_node *shape, const char *how, ...) MC_FORMAT(4, 5);
@@ -314,7 +321,7 @@ MC_API mc_node *mc_permutation(mc_node *rng, mc_node *n, const char *how, ...) M
 MC_API mc_node *mc_random_integers(mc_node *rng, mc_node *shape, mc_node *low, mc_node *high, const char *how, ...)
     MC_FORMAT(5, 6);
 
-/* ----------------------------------------------------------------------------- effects ---- */
+/* ----------------------------------------------------------------------------- Effects ---- */
 
 MC_API mc_node *mc_consider_constant(mc_node *x);            /* x, which gradients take for a constant */
 /* grad_clip(x, lo:real, hi:real): x, whose gradient is held between lo and hi */
@@ -326,14 +333,7 @@ MC_API mc_node *mc_assert_(mc_node *x, int n, mc_node *const *conditions, const 
 /* print_(x, message=None:text): x; prints a message and x each time it is computed */
 MC_API mc_node *mc_print_(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
-/* ----------------------------------------------------------------------------- further ---- */
-
-/* cumsum(x, axis=None:int): sums of the first elements along an axis; None flattens */
-MC_API mc_node *mc_cumsum(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* cumprod(x, axis=None:int): products of the first elements along an axis; None flattens */
-MC_API mc_node *mc_cumprod(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-
-/* ------------------------------------------------------------------- where the user is ---- */
+/* ------------------------------------------------------------------- Where the user is ---- */
 
 /* Nodes made from here on belong to this line of the user's. */
 MC_API void mc_here(const char *file, int line);

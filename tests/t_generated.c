@@ -101,12 +101,12 @@ static void declare(struct mc_str *out, const struct mc_op *op)
         mc_str_add(&says, "/* ");
     }
     mc_str_add(&line, ";");
-    mc_str_addf(&says, "%s */", op->doc);
-    if (!how && MC_MAX(line.n, COLUMN) + says.n + 1 <= WIDEST) {
-        mc_str_addf(out, "%-*s %s\n", COLUMN, line.s, says.s);
+    mc_str_add(&says, op->doc);
+    if (!how && MC_MAX(line.n, COLUMN) + says.n + 4 <= WIDEST) {
+        mc_str_addf(out, "%-*s %s */\n", COLUMN, line.s, says.s);
     } else {
-        wrap(out, says.s, WIDEST, " * ");
-        mc_str_add(out, "\n");
+        wrap(out, says.s, WIDEST - 3, " * ");
+        mc_str_add(out, " */\n");
         wrap(out, line.s, WIDEST, "    ");
         mc_str_add(out, "\n");
     }

@@ -107,7 +107,7 @@ static inline const char *agree_wrong(const mc_array *have, const mc_array *want
     }
     double eps = mc_dtypes[want->dtype].eps, tol = (scale > 0 ? scale : 64) * eps;
     tol = !mc_is_float(want->dtype) ? 0 : MC_MAX(tol < 0.01 ? tol : 0, 16 * coarsest);
-    int64_t bad = mc_array_differs(have, want, tol, tol * agree_largest(want) + (tol > 0 ? 1e-30 : 0));
+    int64_t bad = mc_array_differs(have, want, tol, tol * MC_MAX(agree_largest(want), 1));
     if (bad < 0) {
         return NULL;
     }

@@ -106,7 +106,8 @@ static void set_pointer(struct mc_function *f, const struct mc_shape_plan *p, si
     case BASE_SHARED: base = f->shared[at->index]->value->data; break;
     case BASE_OUTPUT: base = f->result[at->index]->data; break;
     case BASE_FIXED: base = at->fixed->data; break;
-    case BASE_NONE: break;
+    case BASE_NONE:
+    case BASE_TYPE: break;
     }
     f->ptr[v] = base ? base + at->offset : NULL;
 }
@@ -173,6 +174,7 @@ static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, 
     const struct mc_step *st = &f->code->program.step.at[step];
     switch (st->kind) {
     case STEP_EARLY:
+    case STEP_TYPE:
         return MC_OK;
     case STEP_VIEW:
         return p->place[st->dst[0]].own ? mc_reference_step(f, p, step, false) : MC_OK;
@@ -222,7 +224,7 @@ static mc_status run_dynamic(struct mc_function *f, struct mc_shape_plan *p)
         for (int k = 0; k < st->ndst + (extra >= 0); k++) {
             int v = k < st->ndst ? st->dst[k] : extra;
             struct mc_spot *at = &p->place[v];
-            if (!at->fixed && (st->kind != STEP_VIEW || at->own)) {
+            if (!at->fixed && at->base != BASE_TYPE && (st->kind != STEP_VIEW || at->own)) {
                 at->fixed = mc_array_empty(at->type.dtype, at->type.rank, at->type.dims);
                 at->base = BASE_FIXED;
                 at->offset = 0;

@@ -1,7 +1,7 @@
 /* look.c: a compiled function as others see it. */
 #include "function/function.h"
 
-static const char *const kinds[] = { [STEP_KERNEL] = "kernel", [STEP_GEMM] = "gemm", [STEP_VIEW] = "view", [STEP_EARLY] = "size", [STEP_HOST] = "host" };
+static const char *const kinds[] = { [STEP_KERNEL] = "kernel", [STEP_GEMM] = "gemm", [STEP_VIEW] = "view", [STEP_EARLY] = "size", [STEP_TYPE] = "size", [STEP_HOST] = "host" };
 
 const char *mc_step_name(const struct mc_function *f, int step)
 {

@@ -161,7 +161,7 @@ mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
     for (size_t i = 0; i < pr->step.n && s == MC_OK; i++) {
         const struct mc_step *st = &pr->step.at[i];
         give_back(&a, (int)i);
-        if (st->kind == STEP_EARLY) {
+        if (st->kind == STEP_EARLY || st->kind == STEP_TYPE) {
             continue;
         }
         if (st->kind == STEP_VIEW) {

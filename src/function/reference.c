@@ -36,7 +36,7 @@ static mc_array *array_of(struct table *t, mc_node *n, int depth)
     if (a) {
         return a;
     }
-    if (v >= 0 && t->p->place[v].base != BASE_NONE) {
+    if (v >= 0 && t->p->place[v].base != BASE_NONE && mc_position_axis(n) < 0) { /* kernels count; they read no positions */
         a = mc_value_array(t->f, t->p, v);
     } else if (n->value) {
         a = mc_array_ref(n->value);
@@ -105,7 +105,7 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
         mc_free(in);
         for (int k = 0; k < n->nout && s == MC_OK; k++) {
             int v = n->nout == 1 ? pr->value_of[n->id] : st->dst[k];
-            bool ours = v >= 0 && (pr->value.at[v].step == step || n->nout > 1);
+            bool ours = v >= 0 && (pr->value.at[v].step == step || n->nout > 1) && p->place[v].base != BASE_TYPE;
             if (ours && compare) {
                 s = compare_value(f, p, step, v, made[k]);
             } else if (ours) {

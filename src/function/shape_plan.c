@@ -60,8 +60,10 @@ bool mc_spot_contiguous(const struct mc_spot *p)
     return true;
 }
 
+/* Where in the arena is said later. */
 static void place_type(struct mc_spot *place, const struct mc_type *t)
 {
+    place->base = BASE_ARENA;
     place->type = *t;
     mc_contiguous_strides(t->dtype, t->rank, t->dims, place->strides);
 }
@@ -369,7 +371,6 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
         if (st->gemm) {
             s = infer_node(&q, st->gemm, &out);
             place_type(&p->place[st->operand[st->product]], &out.out[0]);
-            p->place[st->operand[st->product]].base = BASE_ARENA;
         }
         struct mc_type one;
         for (int i = 0; i < st->nnode && s == MC_OK; i++) {
@@ -379,6 +380,7 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
             int v = f->code->program.value_of[st->node[i]->id];
             if (s == MC_OK && v >= 0 && f->code->program.value.at[v].step == step) {
                 place_type(&p->place[v], &one);
+                p->place[v].base = f->code->program.value.at[v].kind == VALUE_INSIDE ? BASE_TYPE : BASE_ARENA;
             }
         }
         s = s < 0 ? s : kernel_space(&q, p->step[step].space);
@@ -389,6 +391,7 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
         } else if (s == MC_OK) {
             for (int i = 0; i < st->ndst; i++) {
                 place_type(&p->place[st->dst[i]], &out.out[i]);
+                p->place[st->dst[i]].base = st->kind == STEP_TYPE ? BASE_TYPE : BASE_ARENA;
             }
         }
     }

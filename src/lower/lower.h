@@ -70,6 +70,8 @@ void mc_groups_free(struct mc_groups *groups);
 mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout, mc_node *const *out,
                           int nup, struct mc_shared *const *shared, mc_node *const *update, bool fuse);
 void mc_program_free(struct mc_program *p);
+/* The axis along which n is a position 0, 1, 2...: arange, or arange with axes of size 1 around it; -1: it is none. */
+int mc_position_axis(const mc_node *n);
 unsigned mc_varies(const struct mc_type *t);  /* axes not known to have size 1 */
 
 #endif

@@ -158,8 +158,7 @@ static bool counts(const mc_node *n)
     return is_op(n, "arange") && mc_is_fusible(n);
 }
 
-/* The axis along which n is a position 0, 1, 2...: arange, or arange with axes of size 1 around it; -1: it is none. */
-static int index_axis(const mc_node *n)
+int mc_position_axis(const mc_node *n)
 {
     if (counts(n)) {
         return 0;
@@ -196,11 +195,15 @@ static int outside_value(struct make *m, struct mc_kernel *k, mc_node *x)
 {
     struct mc_kval v = { .dtype = x->type.dtype };
     double number;
-    int axis = index_axis(x);
+    int axis = mc_position_axis(x);
     (void)m;
     if (mc_is_const(x) && mc_array_size(x->value) == 1 && mc_const_number(x, &number)) {
         v.kind = K_CONST;
         memcpy(v.bits, x->value->data, mc_dtypes[v.dtype].size);
+        return mc_kernel_add(k, v);
+    }
+    if (axis >= 0 && x->type.dims[axis] == 1) { /* the only position there is */
+        v.kind = K_CONST;
         return mc_kernel_add(k, v);
     }
     v.varies = axis >= 0 ? 1u << axis : mc_varies(&x->type);
@@ -280,7 +283,7 @@ static mc_status make_kernel(struct make *m, int group, mc_node **node, int nnod
     for (int i = 0; i < nsource && st == MC_OK; i++) {
         mc_node *x = p->graph->nodes.at[k->operand.at[i].val];
         if (k->operand.at[i].index) {
-            operand[i] = -1 - index_axis(x);
+            operand[i] = -1 - mc_position_axis(x);
             continue;
         }
         operand[i] = value_of(m, x);
@@ -353,10 +356,10 @@ static void want_inputs(struct make *m, mc_node *n)
 {
     int group = m->groups.of[n->id];
     bool kernel = mc_is_fusible(n);
-    for (int i = 0; i < n->nin; i++) {
+    for (int i = 0; i < n->nin && (mc_position_axis(n) < 0 || m->wanted[n->id]); i++) {
         mc_node *x = n->in[i];
         if (reads_type_only(n) || (kernel && i >= 1 && (is_op(n, "alloc") || is_op(n, "arange"))) || (kernel && inside(m, x, group)) ||
-            (kernel && (index_axis(x) >= 0 || constant_operand(x)))) {
+            (kernel && (mc_position_axis(x) >= 0 || constant_operand(x)))) {
             continue;
         }
         m->wanted[x->id] = 1;
@@ -475,7 +478,7 @@ static mc_status emit_group(struct make *m, mc_node **node, int n)
         } else if (x->op == &mc_op_item) {
             continue; /* its tuple made it */
         } else if (is_view(x)) {
-            st = index_axis(x) >= 0 && !m->wanted[x->id] ? MC_OK : add_step(m, STEP_VIEW, x, "");
+            st = mc_position_axis(x) >= 0 && !m->wanted[x->id] ? MC_OK : add_step(m, STEP_VIEW, x, "");
         } else if (is_product(x)) {
             bool finished = false;
             for (int g = 0; g < m->groups.n; g++) {
@@ -535,7 +538,7 @@ static mc_status build(struct make *m, mc_node *const *out, int nout)
             m->needed[n->in[k]->id] |= (m->needed[n->id] && !reads_type_only(n)) || is_shape_arg(n, k);
         }
     }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = count; i-- > 0;) { /* who reads n says first whether n itself must be there */
         if ((m->needed[list[i]->id] || m->early[list[i]->id]) && !(list[i]->op->flags & OP_LEAF)) {
             want_inputs(m, list[i]);
         }

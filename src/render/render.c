@@ -176,6 +176,7 @@ static void expression(struct print *p, int v, bool inner)
         if (is_narrow(x->dtype)) { /* wraps as its memory would */
             mc_str_addf(p->out, "(%s)", p->d->store[x->dtype]);
         }
+        mc_str_add(p->out, x->dtype == MC_BOOL ? "0 != " : ""); /* true + true is true */
         mc_str_addf(p->out, "op_%s_%s(", x->op->name, p->d->suffix[op_dtype(p->k, x)]);
         for (int i = 0; i < x->narg; i++) {
             mc_str_add(p->out, i ? ", " : "");

@@ -91,6 +91,7 @@ void mc_str_json(struct mc_str *b, const char *s);   /* quoted and escaped */
 void mc_str_html(struct mc_str *b, const char *s);   /* escaped for HTML and SVG text */
 char *mc_str_take(struct mc_str *b);                 /* the text, owned by the caller; NULL if bad */
 void mc_str_free(struct mc_str *b);
+mc_status mc_str_write(struct mc_str *b, FILE *to, const char *what); /* to a stream, and frees it; what: for the message */
 
 /* ---- hash.c ---- */
 uint64_t mc_hash(const void *p, size_t n, uint64_t seed);

@@ -3,6 +3,7 @@
  * Invariant: once `bad` is set nothing more is added, and what was there before stays whole and
  * terminated; so a printer adds freely and its caller looks once, at mc_str_take. */
 #include "base/base.h"
+#include <errno.h>
 #include <stdio.h>
 
 /* Room for n more bytes and the terminator. */
@@ -114,4 +115,16 @@ void mc_str_free(struct mc_str *b)
 {
     mc_free(b->s);
     *b = (struct mc_str){ 0 };
+}
+
+mc_status mc_str_write(struct mc_str *b, FILE *to, const char *what)
+{
+    mc_status s = MC_OK;
+    if (b->bad) {
+        s = MC_EMEMORY;
+    } else if (fwrite(b->s ? b->s : "", 1, b->n, to) != b->n || fflush(to) != 0) {
+        s = mc_fail(MC_EFILE, "%s: cannot write: %s", what, strerror(errno));
+    }
+    mc_str_free(b);
+    return s;
 }

@@ -1,0 +1,311 @@
+/* picture.c: which nodes a picture shows and what it writes on them; Graphviz's form of it.
+ *
+ * Invariant: nodes stand in the order of ids, so every arrow goes from an earlier node to a later one. */
+#include "graph/picture.h"
+
+const char *const mc_role_name[MC_NROLE] = { "op", "input", "shared", "constant", "output" };
+static const char *const dot_style[MC_NROLE] = {
+    [ROLE_OP]       = "fillcolor=\"#ffffff\", color=\"#8b949e\"",
+    [ROLE_INPUT]    = "fillcolor=\"#dceaff\", color=\"#3b7dd8\"",
+    [ROLE_SHARED]   = "fillcolor=\"#dff3e4\", color=\"#2f9e5b\"",
+    [ROLE_CONSTANT] = "fillcolor=\"#f1f2f4\", color=\"#b4bac1\"",
+    [ROLE_OUTPUT]   = "fillcolor=\"#ffe9d1\", color=\"#d97706\"",
+};
+enum { HEAD_COLUMNS = 30, TIP_COLUMNS = 400, TIP_DEPTH = 4, FEW_ELEMENTS = 8 };
+
+/* ---- texts ---- */
+
+/* Bytes of the UTF-8 character at s; 0: none begins here. */
+static size_t utf8(const unsigned char *s)
+{
+    size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    bool surrogate = s[0] == 0xed && s[1] >= 0xa0, overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
+    bool beyond = (s[0] == 0xf4 && s[1] >= 0x90) || (s[0] == 0xef && s[1] == 0xbf && n == 3 && s[2] >= 0xbe);
+    return n > 1 && (surrogate || overlong || beyond) ? 0 : n;
+}
+
+int mc_text_columns(const char *s)
+{
+    int n = 0;
+    for (; *s; s++) {
+        n += ((unsigned char)*s & 0xc0) != 0x80;
+    }
+    return n;
+}
+
+void mc_str_line(struct mc_str *out, const char *s, int columns)
+{
+    size_t start = out->n, mark = out->n; /* mark: where the last column begins */
+    int n = 0;
+    while (*s) {
+        size_t k = utf8((const unsigned char *)s);
+        if (n == columns) {
+            if (!out->bad) {
+                out->n = MC_MAX(mark, start);
+                out->s[out->n] = '\0';
+            }
+            mc_str_add(out, "…");
+            return;
+        }
+        mark = out->n;
+        bool odd = k == 0 || (unsigned char)*s < 0x20 || *s == 0x7f;
+        mc_str_addn(out, odd ? (*s == '\n' ? " " : "?") : s, odd ? 1 : k);
+        s += k ? k : 1;
+        n++;
+    }
+}
+
+static char *line(struct mc_arena *a, struct mc_str *text, int columns)
+{
+    struct mc_str out = { 0 };
+    mc_str_line(&out, text->s ? text->s : "", columns);
+    char *s = out.bad || text->bad ? NULL : mc_arena_str(a, out.s ? out.s : "", out.n);
+    mc_str_free(&out);
+    mc_str_free(text);
+    return s;
+}
+
+/* The op and those of its attributes that are not the default: "sum axis=1". */
+static void op_text(struct mc_str *out, const mc_node *n)
+{
+    mc_str_add(out, n->op->name);
+    if (n->op == &mc_op_item) {
+        mc_str_addf(out, " %d", n->item);
+    }
+    int k = 0;
+    for (int i = 0; n->op->sig && n->attr && i < n->op->sig->nparam; i++) {
+        const struct mc_param *p = &n->op->sig->param[i];
+        if (p->kind <= ATTR_TENSORS) {
+            continue;
+        }
+        const struct mc_attr *a = &n->attr[k++], *d = &p->dflt;
+        bool same = p->optional && a->none == d->none && a->n == d->n && !(a->real < d->real) && !(a->real > d->real) &&
+                    (!a->n || memcmp(a->ints, d->ints, (size_t)a->n * sizeof *a->ints) == 0) &&
+                    (a->text == d->text || (a->text && d->text && strcmp(a->text, d->text) == 0));
+        if (!same && strcmp(p->name, "spec") != 0) { /* an index says nothing as numbers */
+            mc_str_addf(out, " %s=", p->name);
+            mc_attr_text(out, a);
+        }
+    }
+}
+
+static enum mc_role role_of(const mc_node *n, int nout, mc_node *const *outputs)
+{
+    if (n->op == &mc_op_input || n->op == &mc_op_shared || mc_is_const(n)) {
+        return n->op == &mc_op_input ? ROLE_INPUT : mc_is_const(n) ? ROLE_CONSTANT : ROLE_SHARED;
+    }
+    for (int i = 0; i < nout; i++) {
+        if (outputs[i] == n) {
+            return ROLE_OUTPUT;
+        }
+    }
+    return ROLE_OP;
+}
+
+/* What this output is called, several names joined: one node may serve two outputs. */
+static void output_text(struct mc_str *out, const mc_node *n, int nout, mc_node *const *outputs, const struct mc_picture_says *says)
+{
+    for (int i = 0; says && says->output && i < nout; i++) {
+        if (outputs[i] == n && says->output[i] && *says->output[i]) {
+            mc_str_addf(out, "%s%s", out->n ? ", " : "", says->output[i]);
+        }
+    }
+}
+
+static mc_status describe(struct mc_picture *p, struct mc_pictured *to, int nout, mc_node *const *outputs,
+                          const struct mc_picture_says *says)
+{
+    const mc_node *n = to->node;
+    struct mc_str head = { 0 }, sub = { 0 }, type = { 0 }, tip = { 0 };
+    to->role = role_of(n, nout, outputs);
+    output_text(&head, n, nout, outputs, says);
+    if (!head.n && n->name && (!n->nin || mc_dict_get(&n->graph->names, n->name) == n)) { /* the name may have gone to another */
+        mc_str_add(&head, n->name);
+    }
+    bool named = head.n > 0;
+    if (to->role == ROLE_CONSTANT && !named) {
+        mc_node_print(&head, n, 1);
+    } else {
+        op_text(named ? &sub : &head, n);
+    }
+    if (n->nout > 1) {
+        mc_str_addf(&type, "%d results", n->nout);
+    } else {
+        mc_type_text(&type, &n->type);
+    }
+    mc_node_print(&tip, n, TIP_DEPTH);
+    if (n->file) {
+        mc_str_addf(&tip, "  (%s:%d)", n->file, n->line);
+    }
+    to->head = line(&p->arena, &head, HEAD_COLUMNS);
+    to->sub = line(&p->arena, &sub, HEAD_COLUMNS);
+    to->type = line(&p->arena, &type, HEAD_COLUMNS + 10);
+    to->tip = line(&p->arena, &tip, TIP_COLUMNS);
+    to->badge = says && says->badge && says->badge[n->id] ? says->badge[n->id] : "";
+    return to->head && to->sub && to->type && to->tip ? MC_OK : MC_EMEMORY;
+}
+
+/* ---- which nodes ---- */
+
+/* Breadth first from the outputs, so that what is left out is what is farthest. */
+static mc_status nearest(int n, mc_node *const *outputs, unsigned char *shown, size_t most)
+{
+    VEC(mc_node *) queue = { 0 };
+    bool good = true;
+    size_t head = 0;
+    for (int i = 0; i < n && queue.n < most; i++) {
+        if (!shown[outputs[i]->id]) {
+            shown[outputs[i]->id] = 1;
+            good &= VEC_PUSH(queue, outputs[i]);
+        }
+    }
+    while (good && head < queue.n) {
+        const mc_node *x = queue.at[head++];
+        for (int i = 0; i < x->nin && good && queue.n < most; i++) {
+            if (!shown[x->in[i]->id]) {
+                shown[x->in[i]->id] = 1;
+                good = VEC_PUSH(queue, x->in[i]);
+            }
+        }
+    }
+    VEC_FREE(queue);
+    return good ? MC_OK : MC_EMEMORY;
+}
+
+static bool is_small_constant(const mc_node *n)
+{
+    return mc_is_const(n) && mc_array_size(n->value) <= FEW_ELEMENTS;
+}
+
+static mc_status add_node(struct mc_picture *p, const mc_node *x, int n, mc_node *const *outputs, const struct mc_picture_says *says)
+{
+    struct mc_pictured one = { .node = x };
+    TRY(describe(p, &one, n, outputs, says));
+    return VEC_PUSH(p->node, one) ? MC_OK : MC_EMEMORY;
+}
+
+/* x after its inputs; small constants are made anew for it. */
+static mc_status add_reader(struct mc_picture *p, const mc_node *x, const unsigned char *shown, int *at, int n,
+                            mc_node *const *outputs, const struct mc_picture_says *says)
+{
+    VEC(struct mc_arrow) in = { 0 };
+    mc_status s = MC_OK;
+    int hidden = 0;
+    for (int i = 0; i < x->nin && s == MC_OK; i++) {
+        const mc_node *from = x->in[i];
+        struct mc_arrow a = { at[from->id], 0, i };
+        if (!shown[from->id]) {
+            hidden++;
+            continue;
+        }
+        if (is_small_constant(from) && a.from < 0) {
+            a.from = (int)p->node.n;
+            s = add_node(p, from, n, outputs, says);
+        }
+        s = s == MC_OK && !VEC_PUSH(in, a) ? MC_EMEMORY : s;
+    }
+    s = s < 0 ? s : add_node(p, x, n, outputs, says);
+    for (size_t i = 0; i < in.n && s == MC_OK; i++) {
+        in.at[i].to = (int)p->node.n - 1;
+        s = VEC_PUSH(p->arrow, in.at[i]) ? MC_OK : MC_EMEMORY;
+    }
+    if (s == MC_OK) {
+        p->node.at[p->node.n - 1].hidden = hidden;
+        at[x->id] = (int)p->node.n - 1;
+    }
+    VEC_FREE(in);
+    return s;
+}
+
+mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs, const struct mc_picture_says *says)
+{
+    *p = (struct mc_picture){ 0 };
+    mc_graph *g = mc_graph_of(n, outputs);
+    for (int i = 0; i < n; i++) {
+        if (mc_is_error(outputs[i])) {
+            return mc_fail(MC_EARG, "picture: node %d is no node: %s", i + 1, g ? mc_error(g) : "NULL");
+        }
+    }
+    if (!g) {
+        return mc_fail(MC_EARG, "picture: there are no nodes to show");
+    }
+    mc_node **list = mc_graph_reach(n, outputs, &p->total);
+    unsigned char *shown = mc_calloc(g->nodes.n, 1, "picture");
+    int *at = mc_alloc(g->nodes.n * sizeof *at, "picture");
+    mc_status s = list && shown && at ? nearest(n, outputs, shown, PICTURE_MOST) : MC_EMEMORY;
+    for (size_t i = 0; s == MC_OK && i < g->nodes.n; i++) {
+        at[i] = -1;
+    }
+    for (int i = 0; i < n && s == MC_OK; i++) { /* a constant that is a result is drawn once, as one */
+        if (is_small_constant(outputs[i]) && at[outputs[i]->id] < 0) {
+            s = add_reader(p, outputs[i], shown, at, n, outputs, says);
+        }
+    }
+    for (size_t i = 0; i < p->total && s == MC_OK; i++) {
+        if (shown[list[i]->id] && !is_small_constant(list[i])) {
+            s = add_reader(p, list[i], shown, at, n, outputs, says);
+        }
+    }
+    mc_free(list);
+    mc_free(shown);
+    mc_free(at);
+    if (s < 0) {
+        mc_picture_free(p);
+    }
+    return s;
+}
+
+void mc_picture_free(struct mc_picture *p)
+{
+    mc_arena_free(&p->arena);
+    VEC_FREE(p->node);
+    VEC_FREE(p->arrow);
+}
+
+/* ---- Graphviz ---- */
+
+static void quoted(struct mc_str *out, const char *s)
+{
+    for (; *s; s++) {
+        mc_str_addf(out, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+    }
+}
+
+static void dot(struct mc_str *out, const struct mc_picture *p)
+{
+    mc_str_add(out, "digraph monochord {\n    rankdir=TB;\n    node [shape=box, style=\"rounded,filled\", fontname=\"monospace\", "
+                    "fontsize=10];\n    edge [color=\"#8b949e\", arrowsize=0.6];\n");
+    if (p->total > PICTURE_MOST) {
+        mc_str_addf(out, "    label=\"%d of %zu nodes: those nearest the outputs\";\n", PICTURE_MOST, p->total);
+    }
+    for (size_t i = 0; i < p->node.n; i++) {
+        const struct mc_pictured *x = &p->node.at[i];
+        mc_str_addf(out, "    n%zu [label=\"", i);
+        quoted(out, x->head);
+        mc_str_add(out, *x->sub ? "\\n" : "");
+        quoted(out, x->sub);
+        mc_str_add(out, "\\n");
+        quoted(out, x->type);
+        mc_str_addf(out, "\", %s];\n", dot_style[x->role]);
+    }
+    for (size_t i = 0; i < p->arrow.n; i++) {
+        mc_str_addf(out, "    n%d -> n%d;\n", p->arrow.at[i].from, p->arrow.at[i].to);
+    }
+    mc_str_add(out, "}\n");
+}
+
+mc_status mc_graph_dot(const mc_graph *g, int n, mc_node *const *outputs, FILE *to)
+{
+    struct mc_picture p;
+    struct mc_str out = { 0 };
+    (void)g;
+    TRY(mc_picture_make(&p, n, outputs, NULL));
+    dot(&out, &p);
+    mc_picture_free(&p);
+    return mc_str_write(&out, to, "graph");
+}

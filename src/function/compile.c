@@ -1,30 +1,7 @@
 /* compile.c: from a spec to a function: one array of passes that reads as prose. */
-#include "function/function.h"
+#include "function/compiling.h"
 #include "grad/grad.h"
-#include <stdlib.h>
 
-/* What is known of a function while it is made. */
-struct compiling {
-    mc_graph *user;                 /* the caller's graph */
-    const struct mc_spec *spec;
-    enum mc_mode mode;
-    VEC(struct mc_named) inputs, outputs; /* of the text parts; nodes of the lists are appended */
-    VEC(mc_node *) in, out, update;
-    VEC(struct mc_shared *) target;
-    VEC(bool) borrow;
-    mc_graph *g;                    /* the function's own */
-    mc_function *f;
-    struct mc_code_unit *code;
-    const char *file;
-    int line;
-};
-
-static mc_status read_inputs(struct compiling *c);
-static mc_status read_outputs(struct compiling *c);
-static mc_status read_updates(struct compiling *c);
-static mc_status add_default_updates(struct compiling *c);
-static mc_status apply_givens(struct compiling *c);
-static mc_status check_inputs(struct compiling *c);
 static mc_status copy_graph(struct compiling *c);
 static mc_status rewrite(struct compiling *c);
 static mc_status lower(struct compiling *c);
@@ -33,12 +10,12 @@ static mc_status compile_kernels(struct compiling *c);
 static mc_status make_function(struct compiling *c);
 
 static const struct { const char *name; mc_status (*run)(struct compiling *c); } passes[] = {
-    { "inputs",          read_inputs },
-    { "outputs",         read_outputs },
-    { "updates",         read_updates },
-    { "default updates", add_default_updates },
-    { "givens",          apply_givens },
-    { "unused inputs",   check_inputs },
+    { "inputs",          mc_spec_inputs },
+    { "outputs",         mc_spec_outputs },
+    { "updates",         mc_spec_updates },
+    { "default updates", mc_spec_default_updates },
+    { "givens",          mc_spec_givens },
+    { "unused inputs",   mc_spec_unused },
     { "copy",            copy_graph },       /* from here on the user's graph is not touched */
     { "rewrite",         rewrite },
     { "lower",           lower },
@@ -58,236 +35,6 @@ static mc_status fail_at(struct compiling *c, mc_status code)
         mc_node_fail(c->user, code, "%s", text);
     }
     return code;
-}
-
-/* ---- reading the spec ---- */
-
-static mc_status read_inputs(struct compiling *c)
-{
-    struct mc_named *v = NULL;
-    int n = 0;
-    if (c->spec->inputs) {
-        TRY(mc_parse_list(c->user, c->spec->inputs, false, &v, &n));
-    }
-    for (int i = 0; i < n; i++) {
-        if (v[i].has_default && v[i].name) {
-            v[i].node = mc_dict_get(&c->user->names, v[i].name);
-        }
-        if (!VEC_PUSH(c->inputs, v[i])) {
-            return MC_EMEMORY;
-        }
-    }
-    mc_free(v);
-    for (int i = 0; i < c->spec->ninput; i++) {
-        struct mc_named one = { .node = c->spec->input[i] };
-        one.name = mc_strdup(mc_node_name(one.node));
-        if (!one.name || !VEC_PUSH(c->inputs, one)) {
-            mc_free(one.name);
-            return MC_EMEMORY;
-        }
-    }
-    for (size_t i = 0; i < c->inputs.n; i++) {
-        mc_node *x = c->inputs.at[i].node;
-        if (!x || x->graph != c->user || x->op != &mc_op_input) {
-            return mc_fail(MC_EARG, "compile: inputs: '%s' is not an input of this graph", c->inputs.at[i].name ? c->inputs.at[i].name : "");
-        }
-        for (size_t k = 0; k < i; k++) {
-            if (c->inputs.at[k].node == x) {
-                return mc_fail(MC_EARG, "compile: inputs: '%s' is given twice", mc_node_name(x));
-            }
-        }
-        if (!VEC_PUSH(c->in, x)) {
-            return MC_EMEMORY;
-        }
-    }
-    return MC_OK;
-}
-
-static mc_status add_output(struct compiling *c, mc_node *n, bool borrow)
-{
-    if (!n || n->graph != c->user) {
-        return mc_fail(MC_EARG, "compile: an output is missing or belongs to another graph");
-    }
-    if (mc_is_error(n)) {
-        return c->user->status < 0 ? c->user->status : mc_fail(MC_EARG, "compile: an output is the error node");
-    }
-    for (int i = 0; i < n->nout; i++) { /* a tuple is all of its items */
-        if (!VEC_PUSH(c->out, mc_item(n, i)) || !VEC_PUSH(c->borrow, borrow)) {
-            return MC_EMEMORY;
-        }
-    }
-    return MC_OK;
-}
-
-static mc_status read_outputs(struct compiling *c)
-{
-    struct mc_named *v = NULL;
-    int n = 0;
-    mc_status s = c->spec->outputs ? mc_parse_list(c->user, c->spec->outputs, false, &v, &n) : MC_OK;
-    for (int i = 0; i < n && s == MC_OK; i++) {
-        s = add_output(c, v[i].node, v[i].borrow);
-    }
-    mc_named_free(v, n);
-    for (int i = 0; i < c->spec->noutput && s == MC_OK; i++) {
-        s = add_output(c, c->spec->output[i], false);
-    }
-    return s;
-}
-
-/* The new value in the variable's dtype and rank. */
-static mc_status add_update(struct compiling *c, struct mc_shared *t, mc_node *value)
-{
-    for (size_t i = 0; i < c->target.n; i++) {
-        if (c->target.at[i] == t) {
-            return mc_fail(MC_EARG, "compile: updates: '%s' is updated twice", t->name);
-        }
-    }
-    if (!value || mc_is_error(value)) {
-        return c->user->status < 0 ? c->user->status : mc_fail(MC_EARG, "compile: updates: the value of '%s' is missing", t->name);
-    }
-    if (value->type.rank != t->type.rank) {
-        return mc_fail(MC_ESHAPE, "compile: updates: '%s' has rank %d, its new value rank %d", t->name, t->type.rank, value->type.rank);
-    }
-    for (int i = 0; i < t->type.rank; i++) {
-        if (t->type.dims[i] >= 0 && value->type.dims[i] >= 0 && t->type.dims[i] != value->type.dims[i]) {
-            return mc_fail(MC_ESHAPE, "compile: updates: '%s' has size %lld on axis %d, its new value %lld", t->name,
-                           (long long)t->type.dims[i], i, (long long)value->type.dims[i]);
-        }
-    }
-    if (value->type.dtype != t->type.dtype) {
-        if (mc_is_float(value->type.dtype) && !mc_is_float(t->type.dtype)) {
-            return mc_fail(MC_ETYPE, "compile: updates: '%s' is %s, its new value %s; cast it if digits may be lost", t->name,
-                           mc_dtype_name(t->type.dtype), mc_dtype_name(value->type.dtype));
-        }
-        value = mc_cast_to(value, t->type.dtype);
-    }
-    return VEC_PUSH(c->target, t) && VEC_PUSH(c->update, value) ? MC_OK : MC_EMEMORY;
-}
-
-static mc_status read_updates(struct compiling *c)
-{
-    struct mc_named *v = NULL;
-    int n = 0;
-    mc_status s = c->spec->updates ? mc_parse_list(c->user, c->spec->updates, true, &v, &n) : MC_OK;
-    for (int i = 0; i < n && s == MC_OK; i++) {
-        mc_node *t = mc_dict_get(&c->user->names, v[i].name);
-        s = t && t->shared ? add_update(c, t->shared, v[i].node)
-                           : mc_fail(MC_EARG, "compile: updates: '%s' is not a shared variable", v[i].name);
-    }
-    mc_named_free(v, n);
-    for (int i = 0; i < c->spec->nupdate && s == MC_OK; i++) {
-        mc_node *t = c->spec->update_of[i];
-        s = t && t->shared ? add_update(c, t->shared, c->spec->update[i])
-                           : mc_fail(MC_EARG, "compile: updates: target %d is not a shared variable", i);
-    }
-    return s;
-}
-
-static mc_node **all_results(const struct compiling *c, size_t *n)
-{
-    *n = c->out.n + c->update.n;
-    mc_node **all = mc_alloc((*n + 1) * sizeof *all, "compile");
-    for (size_t i = 0; all && i < *n; i++) {
-        all[i] = i < c->out.n ? c->out.at[i] : c->update.at[i - c->out.n];
-    }
-    return all;
-}
-
-static void put_results(struct compiling *c, mc_node *const *all)
-{
-    for (size_t i = 0; i < c->out.n + c->update.n; i++) {
-        *(i < c->out.n ? &c->out.at[i] : &c->update.at[i - c->out.n]) = all[i];
-    }
-}
-
-/* Variables that say what becomes of them when a function uses them: random streams, running averages. */
-static mc_status add_default_updates(struct compiling *c)
-{
-    bool more = !c->spec->no_default_updates;
-    while (more) { /* an update may use a variable that has one */
-        size_t n, count = 0;
-        mc_node **all = all_results(c, &n), **list = all ? mc_graph_reach((int)n, all, &count) : NULL;
-        mc_status s = list || !n ? MC_OK : MC_EMEMORY;
-        more = false;
-        for (size_t i = 0; i < count && s == MC_OK; i++) {
-            for (size_t k = 0; list[i]->shared && k < c->user->defaults.n && s == MC_OK; k++) {
-                bool has = c->user->defaults.at[k].shared != list[i]->shared;
-                for (size_t j = 0; j < c->target.n; j++) {
-                    has |= c->target.at[j] == list[i]->shared;
-                }
-                if (!has) {
-                    s = add_update(c, list[i]->shared, c->user->defaults.at[k].value);
-                    more = true;
-                }
-            }
-        }
-        mc_free(all);
-        mc_free(list);
-        TRY(s);
-    }
-    return MC_OK;
-}
-
-static mc_status apply_givens(struct compiling *c)
-{
-    struct mc_named *v = NULL;
-    int n = 0;
-    size_t nall;
-    mc_status s = c->spec->givens ? mc_parse_list(c->user, c->spec->givens, true, &v, &n) : MC_OK;
-    mc_node **from = mc_alloc((size_t)(n + 1) * sizeof *from, "compile"), **to = mc_alloc((size_t)(n + 1) * sizeof *to, "compile");
-    mc_node **all = all_results(c, &nall);
-    s = from && to && all ? s : MC_EMEMORY;
-    for (int i = 0; i < n && s == MC_OK; i++) {
-        from[i] = mc_dict_get(&c->user->names, v[i].name);
-        to[i] = v[i].node;
-        if (!from[i]) {
-            s = mc_fail(MC_EARG, "compile: givens: there is no variable '%s'", v[i].name);
-        } else if (from[i]->type.rank != to[i]->type.rank) {
-            s = mc_fail(MC_ESHAPE, "compile: givens: '%s' has rank %d, what is given rank %d", v[i].name, from[i]->type.rank, to[i]->type.rank);
-        } else {
-            to[i] = mc_cast_to(to[i], from[i]->type.dtype);
-        }
-    }
-    if (n && s == MC_OK) {
-        s = mc_graph_replace(c->user, n, from, to, (int)nall, all);
-        put_results(c, all);
-    }
-    mc_named_free(v, n);
-    mc_free(from);
-    mc_free(to);
-    mc_free(all);
-    return s;
-}
-
-static mc_status check_inputs(struct compiling *c)
-{
-    const char *what = c->spec->on_unused ? c->spec->on_unused : mc_flag_text(FLAG_on_unused);
-    size_t n, count = 0;
-    mc_node **all = all_results(c, &n), **list = all ? mc_graph_reach((int)n, all, &count) : NULL;
-    mc_status s = list || !n ? MC_OK : MC_EMEMORY;
-    for (size_t i = 0; i < count && s == MC_OK; i++) {
-        bool given = list[i]->op != &mc_op_input;
-        for (size_t k = 0; k < c->in.n; k++) {
-            given |= c->in.at[k] == list[i];
-        }
-        if (!given) {
-            s = mc_fail(MC_EARG, "compile: '%s' is needed but is not among the inputs", mc_node_name(list[i]));
-        }
-    }
-    for (size_t k = 0; k < c->in.n && s == MC_OK && strcmp(what, "ignore") != 0; k++) {
-        bool used = false;
-        for (size_t i = 0; i < count; i++) {
-            used |= list[i] == c->in.at[k];
-        }
-        if (!used && strcmp(what, "warn") == 0) {
-            LOG(LOG_PLAN, "compile: input '%s' is not used", mc_node_name(c->in.at[k]));
-        } else if (!used) {
-            s = mc_fail(MC_EARG, "compile: input '%s' is not used; leave it out, or set on_unused to warn or ignore", mc_node_name(c->in.at[k]));
-        }
-    }
-    mc_free(all);
-    mc_free(list);
-    return s;
 }
 
 /* ---- the function's own graph ---- */
@@ -316,7 +63,7 @@ static mc_node *copy_node(struct compiling *c, const mc_node *x, mc_node **in)
 static mc_status copy_graph(struct compiling *c)
 {
     size_t n, count = 0, widest = 1;
-    mc_node **all = all_results(c, &n);
+    mc_node **all = mc_spec_results(c, &n);
     for (size_t i = 0; all && i < c->in.n; i++) { /* inputs come along though nothing may need them */
     }
     mc_node **list = all ? mc_graph_reach((int)n, all, &count) : NULL;
@@ -349,7 +96,7 @@ static mc_status copy_graph(struct compiling *c)
         all[i] = map[all[i]->id];
     }
     if (s == MC_OK) {
-        put_results(c, all);
+        mc_spec_put_results(c, all);
         c->code->nodes_before = count;
     }
     mc_here(c->file, c->line);
@@ -363,13 +110,13 @@ static mc_status copy_graph(struct compiling *c)
 static mc_status rewrite(struct compiling *c)
 {
     size_t n;
-    mc_node **all = all_results(c, &n);
+    mc_node **all = mc_spec_results(c, &n);
     double start = mc_now();
     struct mc_rewrite how = { .including = c->spec->including, .excluding = c->spec->excluding, .strict = mc_flag_int(FLAG_strict_math) != 0,
                               .level = c->mode == MODE_FAST_COMPILE ? REWRITE_FAST : REWRITE_FULL };
     mc_status s = all ? mc_rewrite(c->g, (int)n, all, &how) : MC_EMEMORY;
     if (s == MC_OK) {
-        put_results(c, all);
+        mc_spec_put_results(c, all);
         c->code->text = mc_graph_text(c->g, (int)n, all);
         s = c->code->text ? MC_OK : MC_EMEMORY;
     }
@@ -473,76 +220,9 @@ static mc_status compile_kernels(struct compiling *c)
 
 /* ---- the function ---- */
 
-static int by_address(const void *a, const void *b)
-{
-    uintptr_t x = (uintptr_t)*(struct mc_shared *const *)a, y = (uintptr_t)*(struct mc_shared *const *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Every shared variable that is read or updated, sorted, each once and counted. */
-static mc_status collect_shared(mc_function *f)
-{
-    const struct mc_program *p = &f->code->program;
-    f->shared = mc_calloc(p->value.n + (size_t)p->nupdate + 1, sizeof *f->shared, "function");
-    f->target = mc_calloc((size_t)p->nupdate + 1, sizeof *f->target, "function");
-    if (!f->shared || !f->target) {
-        return MC_EMEMORY;
-    }
-    int n = 0;
-    for (size_t i = 0; i < p->value.n; i++) {
-        if (p->value.at[i].kind == VALUE_SHARED) {
-            f->shared[n++] = p->value.at[i].node->shared;
-        }
-    }
-    for (int i = 0; i < p->nupdate; i++) {
-        f->target[i] = p->shared[i];
-        f->shared[n++] = p->shared[i];
-    }
-    qsort(f->shared, (size_t)n, sizeof *f->shared, by_address);
-    for (int i = 0; i < n; i++) {
-        if (!f->nshared || f->shared[f->nshared - 1] != f->shared[i]) {
-            f->shared[f->nshared++] = mc_shared_ref(f->shared[i]);
-        }
-    }
-    return MC_OK;
-}
-
-static mc_function *new_function(struct mc_code_unit *code, const char *name, int threads, bool profile)
-{
-    mc_function *f = mc_calloc(1, sizeof *f, "function");
-    const struct mc_program *p = &code->program;
-    if (!f) {
-        return NULL;
-    }
-    size_t nkey = 1;
-    for (int i = 0; i < p->ninput; i++) {
-        nkey += 2 * MC_MAX_RANK + 64;
-    }
-    f->code = code;
-    atomic_fetch_add(&code->refs, 1);
-    pthread_mutex_init(&f->lock, NULL);
-    f->name = mc_strdup(name ? name : "function");
-    f->input = mc_calloc((size_t)p->ninput + 1, sizeof *f->input, "function");
-    f->output = mc_calloc((size_t)p->noutput + 1, sizeof *f->output, "function");
-    f->ptr = mc_calloc(p->value.n + 1, sizeof *f->ptr, "function");
-    f->arg = mc_calloc((size_t)p->ninput + 1, sizeof *f->arg, "function");
-    f->result = mc_calloc((size_t)p->noutput + 1, sizeof *f->result, "function");
-    f->time = mc_calloc(p->step.n + 1, sizeof *f->time, "function");
-    f->threads = threads > 0 ? threads : mc_flag_int(FLAG_threads) > 0 ? (int)mc_flag_int(FLAG_threads) : mc_team_size();
-    f->profile = profile;
-    mc_status s = f->name && f->input && f->output && f->ptr && f->arg && f->result && f->time ? collect_shared(f) : MC_EMEMORY;
-    nkey += (size_t)f->nshared * 2 * MC_MAX_RANK;
-    f->key = mc_alloc(nkey * sizeof *f->key, "function");
-    if (s < 0 || !f->key) {
-        mc_function_free(f);
-        return NULL;
-    }
-    return f;
-}
-
 static mc_status make_function(struct compiling *c)
 {
-    c->f = new_function(c->code, c->spec->name, c->spec->threads, c->spec->profile || mc_flag_int(FLAG_profile));
+    c->f = mc_function_new(c->code, c->spec->name, c->spec->threads, c->spec->profile || mc_flag_int(FLAG_profile));
     if (!c->f) {
         return mc_last_status();
     }
@@ -569,83 +249,6 @@ static mc_status make_function(struct compiling *c)
     return MC_OK;
 }
 
-static void code_unref(struct mc_code_unit *u)
-{
-    if (!u || atomic_fetch_sub(&u->refs, 1) != 1) {
-        return;
-    }
-    for (int i = 0; u->step_text && i < u->nstep; i++) {
-        mc_free(u->step_text[i]);
-    }
-    mc_free(u->step_text);
-    mc_code_unref(&u->lib);
-    mc_free(u->fn);
-    mc_free(u->join);
-    mc_free(u->source);
-    mc_free(u->text);
-    mc_program_free(&u->program);
-    mc_graph_free(u->graph);
-    mc_free(u);
-}
-
-void mc_function_free(mc_function *f)
-{
-    if (!f) {
-        return;
-    }
-    while (f->plans) {
-        struct mc_shape_plan *next = f->plans->next;
-        mc_shape_plan_free(f, f->plans);
-        f->plans = next;
-    }
-    for (int i = 0; f->input && i < f->code->program.ninput; i++) {
-        mc_free(f->input[i].name);
-        mc_array_unref(&f->input[i].dflt);
-    }
-    for (int i = 0; i < f->nshared; i++) {
-        mc_shared_unref(&f->shared[i]);
-    }
-    pthread_mutex_destroy(&f->lock);
-    mc_free(f->shared);
-    mc_free(f->target);
-    mc_free(f->name);
-    mc_free(f->input);
-    mc_free(f->output);
-    mc_free(f->ptr);
-    mc_free(f->key);
-    mc_free(f->arg);
-    mc_free(f->result);
-    mc_free(f->time);
-    mc_free_pages(f->arena);
-    code_unref(f->code);
-    mc_free(f);
-}
-
-mc_function *mc_function_copy(mc_function *f, int share_updates)
-{
-    if (!f) {
-        mc_fail(MC_EARG, "function_copy: there is no function");
-        return NULL;
-    }
-    const struct mc_program *p = &f->code->program;
-    mc_function *n = new_function(f->code, f->name, f->threads, f->profile);
-    for (int i = 0; n && i < p->ninput; i++) {
-        n->input[i].has_default = f->input[i].has_default;
-        n->input[i].dflt = mc_array_ref(f->input[i].dflt);
-        if (!(n->input[i].name = mc_strdup(f->input[i].name))) {
-            mc_function_free(n);
-            return NULL;
-        }
-    }
-    for (int i = 0; n && i < p->noutput; i++) {
-        n->output[i] = f->output[i];
-    }
-    if (n && !share_updates) {
-        n->skip_updates = true;
-    }
-    return n;
-}
-
 static mc_status find_mode(struct compiling *c)
 {
     const char *word = c->spec->mode ? c->spec->mode : mc_flag_text(FLAG_mode);
@@ -669,7 +272,7 @@ static void let_go(struct compiling *c)
     VEC_FREE(c->target);
     VEC_FREE(c->borrow);
     mc_graph_free(c->g);
-    code_unref(c->code);
+    mc_code_unit_unref(c->code);
 }
 
 mc_function *mc_compile_at(mc_graph *g, const mc_spec *spec, const char *file, int line)

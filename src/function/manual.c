@@ -22,7 +22,7 @@ static void cell(struct mc_str *out, const char *s, const char *special)
     }
 }
 
-static const char *const outside_code = "|*_<>`", *const inside_code = "|";
+static const char *const outside_code = "|*<`", *const inside_code = "|";
 
 /* ---- ops ---- */
 

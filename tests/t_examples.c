@@ -1,0 +1,111 @@
+/* t_examples.c: the programs that come with the library: they run, and say what they should; the program
+ * monochord does what its table of commands says, and fails as a program should.
+ *
+ * Invariant: programs are those of this build: they lie beside this one. */
+#include "check.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Runs a shell command in which @ stands for the build folder; its output, and its exit status. */
+static char *output_of(const char *command, int *status)
+{
+    static char text[1 << 16];
+    char self[2048], whole[8192];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    *(slash ? slash : self) = '\0';
+    size_t at = 0;
+    for (const char *c = command; *c && at + sizeof self < sizeof whole; c++) {
+        at += (size_t)(*c == '@' ? snprintf(whole + at, sizeof whole - at, "%s", self) : snprintf(whole + at, sizeof whole - at, "%c", *c));
+    }
+    snprintf(whole + at, sizeof whole - at, " 2>&1");
+    FILE *from = popen(whole, "r");
+    size_t got = from ? fread(text, 1, sizeof text - 1, from) : 0;
+    text[got] = '\0';
+    int code = from ? pclose(from) : -1;
+    *status = WIFEXITED(code) ? WEXITSTATUS(code) : 128;
+    return text;
+}
+
+static const struct row {
+    const char *command;
+    int status;
+    const char *says[3];
+} examples[] = {
+    { "@/examples/tutorial_plain 3",  0, { "exp(x)", "Looping 3 times", "Result is [" } },
+    { "@/examples/tutorial_device 3", 0, { "Looping 3 times", "Result is [", "Used the cpu" } },
+    { "@/examples/tutorial_borrow 3", 0, { "exp(x): looping", "borrow(exp(x)): looping", "Result is [" } },
+    { "@/examples/logistic",          0, { "step 300  cost 0.1", "wrong  0.0%", "predictions: [" } },
+    { "@/examples/custom_op",         0, { "kernel", "its gradient [", "differs" } },
+    { "cd \"$(mktemp -d)\" && @/examples/save_load p.npz && rm p.npz && rmdir \"$PWD\"", 0, { "agrees in every bit" } },
+}, good[] = {
+    { "@/monochord",                  0, { "optimizing compiler", "monochord run FILE", "monochord bench" } },
+    { "@/monochord --version",        0, { "." } },
+    { "@/monochord info",             0, { "processor", "compiler", "oneDNN" } },
+    { "@/monochord info --flags",     0, { "floatX = ", "gemm.algo" } },
+    { "MONOCHORD_FLAGS=threads=1,plan=measure @/monochord info", 0, { "plan=measure", "threads=1" } },
+    { "@/monochord ops exp minus",    1, { "no such op" } },
+    { "@/monochord ops softmax",      0, { "softmax " } },
+    { "@/monochord wisdom show",      0, { "monochord wisdom 1" } },
+    { "w=$(mktemp) && @/monochord wisdom export $w && @/monochord wisdom import $w && rm $w", 0, { NULL } },
+    { "d=$(mktemp -d) && @/monochord docs $d && grep -h '`sum(x' $d/ops.md && grep -h '`floatX`' $d/flags.md && rm -r $d", 0,
+      { "| `sum(x, axis=None, keepdims=False", "| `floatX` | `float64`" } },
+    { "@/monochord bench",            0, { "exp", "gemm", "compile" } },
+    { "@/monochord bench call --json", 0, { "\"suite\": \"call\", \"case\": \"x + 1, 4 floats\"", "\"ms\": ", "\"rel_err\": " } },
+    { "echo 'output 2 * arange(4)' | @/monochord run -", 0, { "[0 2 4 6]" } },
+    { "printf 'input x float64[?, 3]\\ny = sum(x,\\n  axis=1)\\noutput y' | @/monochord run - --feed random --size x=2", 0, { "y = [" } },
+    { "printf 'input x float64[2]; shared s float64; output s; update s = s + sum(x)' | @/monochord run - --feed random --calls 3 --time", 0,
+      { "ms a call" } },
+    { "printf 'input x float32[?]; output exp(x), borrow(tanh(x))' | @/monochord run - --pass kernels", 0, { "k0" } },
+    { "printf 'input x float32[?]; output exp(x) * 1' | @/monochord run - --pass graph", 0, { "exp(x)" } },
+    { "printf 'input x float32[?]; output exp(x)' | @/monochord run -", 0, { "kernel" } },
+    { "printf 'input x float32[4, 4]; output dot(x, x)' | @/monochord run - --pass plan --feed random", 0, { "memory ", "gemm" } },
+    { "printf 'output = 3; output output' | @/monochord run -", 0, { "3" } },
+}, bad[] = {
+    { "@/monochord sing",             1, { "there is no command 'sing'" } },
+    { "@/monochord info loudly",      1, { "'loudly'" } },
+    { "@/monochord bench walking",    1, { "there is no suite 'walking'" } },
+    { "@/monochord bench exp --yaml", 1, { "'--yaml' is not understood" } },
+    { "@/monochord wisdom",           1, { "usage: monochord wisdom" } },
+    { "@/monochord wisdom import /dev/null", 1, { "wisdom" } },
+    { "@/monochord docs /dev/null/x", 1, { "cannot make" } },
+    { "MONOCHORD_FLAGS=thread=1 @/monochord info", 1, { "unknown flag 'thread'; did you mean 'threads'?" } },
+    { "@/monochord run",              1, { "usage: monochord run" } },
+    { "@/monochord run nosuchfile",   1, { "cannot read 'nosuchfile'" } },
+    { "@/monochord run - --pass hat < /dev/null", 1, { "there is no pass 'hat'" } },
+    { "@/monochord run - --time --calls x < /dev/null", 1, { "'x' is no whole number above 0" } },
+    { "@/monochord run - --size < /dev/null", 1, { "--size needs a value" } },
+    { "@/monochord run - < /dev/null", 1, { "nothing to compute" } },
+    { "echo 'output x + 1' | @/monochord run -", 1, { "there is no variable 'x'", "^" } },
+    { "printf 'y = 1\\nz = y +\\noutput z' | @/monochord run -", 1, { "^" } },
+    { "printf 'input x float64[?]; output x' | @/monochord run - --time", 1, { "input 'x' has no value" } },
+    { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed random --size x=2,3", 1, { "more sizes" } },
+    { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed random --size x=few", 1, { "'few' is no list of sizes" } },
+    { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed y=/dev/null --feed random", 1, { "'y'" } },
+    { "printf 'input x float64[?]; input y float64; output x + 1' | @/monochord run -", 1, { "'y' is not used" } },
+    { "printf 'input x float64[2]; input y float64[3]; output x + y' | @/monochord run - --feed random", 1, { "x", "y" } },
+    { "printf 'output arange(4)[7]' | @/monochord run -", 1, { "7" } },
+};
+
+static void run_rows(const struct row *row, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int status;
+        const char *text = output_of(row[i].command, &status);
+        if (status == 127) {
+            SKIP("not built: %s", row[i].command);
+        }
+        CHECK(status == row[i].status, "%s: ended with %d, not %d:\n%s", row[i].command, status, row[i].status, text);
+        for (int k = 0; k < 3 && row[i].says[k]; k++) {
+            CHECK(strstr(text, row[i].says[k]), "%s does not say '%s' but\n%s", row[i].command, row[i].says[k], text);
+        }
+    }
+}
+
+TEST(examples_run) { run_rows(examples, sizeof examples / sizeof *examples); }
+TEST(program_does_what_it_says) { run_rows(good, sizeof good / sizeof *good); }
+TEST(program_fails_with_a_message) { run_rows(bad, sizeof bad / sizeof *bad); }

@@ -1,0 +1,41 @@
+/* bench.h: what the suites of `monochord bench` share.
+ *
+ * Invariant: a result names its case as the peers in bench/peers name theirs, for that is how they are
+ * matched; errors are relative Frobenius norms against float64. */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include "tool.h"
+
+struct result {
+    const char *suite, *name, *pass, *dtype, *algo; /* "" where there is nothing to say */
+    struct timing time;
+    double flops, bytes, error; /* of one call; error negative: not measured */
+};
+void bench_report(const struct result *r);
+bool bench_fail(const char *name); /* complains that this case cannot be measured: the library's error; false */
+
+/* A compiled function, its inputs and its results, ready to be called again and again. */
+enum { MOST_ARGS = 6 };
+struct bench_function {
+    mc_graph *g;
+    mc_function *f;
+    mc_array *in[MOST_ARGS], *out[MOST_ARGS];
+    int nin, nout;
+    bool fresh; /* a new array each call instead of the same */
+};
+bool bench_call(void *function); /* once() of time_calls */
+void bench_free(struct bench_function *b);
+
+/* Suites; false: something failed and was complained of. */
+bool bench_cases(const char *suite);   /* monochord_bench_ops.c: exp, elementwise, rows, call */
+bool bench_gemm(const char *suite);    /* monochord_bench_gemm.c */
+bool bench_logreg(const char *suite);  /* monochord_bench_compile.c */
+bool bench_compile(const char *suite);
+int bench_compile_child(void);         /* compiles once in this process and prints how long it took */
+
+/* monochord_bench_copy.c: copies by a team of threads; seconds of one copy. */
+struct timing copy_time(char *dst, const char *src, size_t n, int threads, bool streaming, double seconds);
+bool copy_can_stream(void);
+
+#endif

@@ -1,0 +1,290 @@
+/* monochord.c: the program monochord: one table of commands.
+ *
+ * Invariant: it stands on the public header alone, as any user's program does. */
+#include "tool.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static int command_info(int argc, char **argv);
+static int command_wisdom(int argc, char **argv);
+static int command_docs(int argc, char **argv);
+static int command_ops(int argc, char **argv);
+static int command_help(int argc, char **argv);
+
+static const struct command commands[] = {
+    { "info",   "[--flags]",            "processor, compiler, libraries found, cache; with --flags every flag", command_info },
+    { "run",    "FILE [OPTION ...]",    "compile a text-form program, show its passes, call it", command_run },
+    { "bench",  "SUITE [--json]",       "measure; without SUITE a list of suites", command_bench },
+    { "wisdom", "show|clear|export FILE|import FILE", "what timing found out about this machine", command_wisdom },
+    { "ops",    "[WORD ...]",           "the ops, or those whose name or description has each word", command_ops },
+    { "docs",   "DIR",                  "write DIR/ops.md and DIR/flags.md from the tables", command_docs },
+    { "help",   "",                     "this list", command_help },
+};
+
+/* ---- shared ---- */
+
+int complain(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("monochord: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    return 1;
+}
+
+int complain_library(const char *what)
+{
+    return complain("%s: %s", what, mc_last_error());
+}
+
+void *must(void *p)
+{
+    if (!p) {
+        complain("%s", *mc_last_error() ? mc_last_error() : "out of memory");
+        exit(1);
+    }
+    return p;
+}
+
+double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void text_add(struct text *t, const char *s, size_t n)
+{
+    if (t->n + n + 1 > t->cap) {
+        t->cap = 2 * (t->n + n + 1);
+        t->s = must(realloc(t->s, t->cap));
+    }
+    memcpy(t->s + t->n, s, n);
+    t->n += n;
+    t->s[t->n] = '\0';
+}
+
+void text_addf(struct text *t, const char *fmt, ...)
+{
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    char *s = must(malloc((size_t)n + 1));
+    vsnprintf(s, (size_t)n + 1, fmt, again);
+    text_add(t, s, (size_t)n);
+    free(s);
+    va_end(again);
+    va_end(ap);
+}
+
+bool text_read(struct text *t, const char *path)
+{
+    char block[4096];
+    bool standard = strcmp(path, "-") == 0;
+    FILE *from = standard ? stdin : fopen(path, "r");
+    size_t n;
+    text_add(t, "", 0);
+    while (from && (n = fread(block, 1, sizeof block, from)) > 0) {
+        text_add(t, block, n);
+    }
+    bool good = from && !ferror(from);
+    if (!good) {
+        complain("cannot read '%s': %s", path, strerror(errno));
+    }
+    if (from && !standard) {
+        fclose(from);
+    }
+    return good;
+}
+
+void text_free(struct text *t)
+{
+    free(t->s);
+    *t = (struct text){ 0 };
+}
+
+double random_next(uint64_t *state)
+{
+    uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (double)((x ^ (x >> 31)) >> 11) * 0x1p-53;
+}
+
+void random_fill(mc_array *a, uint64_t *state, int64_t below)
+{
+    int64_t n = mc_array_size(a);
+    bool whole = mc_array_dtype(a) < MC_FLOAT16;
+    int64_t flat = n;
+    mc_array *row = must(mc_array_reshape(a, 1, &flat)); /* a is new, so this is a view */
+    for (int64_t i = 0; i < n; i++) {
+        double u = random_next(state);
+        switch (mc_array_dtype(a)) {
+        case MC_FLOAT32: ((float *)mc_array_data(row))[i] = (float)u * 0.99999994f; break;
+        case MC_FLOAT64: ((double *)mc_array_data(row))[i] = u; break;
+        default: mc_array_set(row, &i, whole ? (double)(int64_t)(u * (double)below) : u);
+        }
+    }
+    mc_array_unref(&row);
+}
+
+/* ---- timing ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double batch(bool (*once)(void *arg), void *arg, long calls)
+{
+    double start = seconds_now();
+    for (long i = 0; i < calls; i++) {
+        if (!once(arg)) {
+            return -1;
+        }
+    }
+    return (seconds_now() - start) / (double)calls;
+}
+
+struct timing time_calls(bool (*once)(void *arg), void *arg, double seconds)
+{
+    enum { LEAST = 3, FEWEST = 5, MOST = 2000 };
+    static const double grain = 100e-6; /* seconds a batch takes at least */
+    double sample[MOST], one = batch(once, arg, 1);
+    long calls = 1;
+    struct timing t = { 0 };
+    while (one >= 0 && (double)calls * one < grain) { /* also warms up */
+        one = batch(once, arg, calls *= 2);
+    }
+    double start = seconds_now();
+    int n = 0;
+    for (double past = 0; one >= 0 && n < MOST && (n < LEAST || past < seconds || (n < FEWEST && past < 3 * seconds));
+         past = seconds_now() - start) {
+        sample[n++] = one = batch(once, arg, calls);
+    }
+    if (one >= 0) {
+        qsort(sample, (size_t)n, sizeof *sample, by_size);
+        t = (struct timing){ sample[n / 2], sample[0], sample[n - 1], n * calls };
+    }
+    return t;
+}
+
+/* ---- commands ---- */
+
+static int command_info(int argc, char **argv)
+{
+    bool flags = argc == 2 && strcmp(argv[1], "--flags") == 0;
+    if (argc > 1 && !flags) {
+        return complain("info takes --flags, not '%s'", argv[1]);
+    }
+    return (flags ? mc_flags_print(stdout) : mc_info(stdout)) < 0 ? complain_library("info") : 0;
+}
+
+static int export_wisdom(const char *path)
+{
+    FILE *to = fopen(path, "w");
+    if (!to) {
+        return complain("cannot write '%s': %s", path, strerror(errno));
+    }
+    mc_status s = mc_wisdom_print(to);
+    return fclose(to) != 0 ? complain("cannot write '%s': %s", path, strerror(errno)) : s < 0 ? complain_library("wisdom") : 0;
+}
+
+static int command_wisdom(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    mc_status s;
+    if (argc == 2 && strcmp(what, "show") == 0) {
+        s = mc_wisdom_print(stdout);
+    } else if (argc == 2 && strcmp(what, "clear") == 0) {
+        s = mc_wisdom_clear();
+    } else if (argc == 3 && strcmp(what, "export") == 0) {
+        return export_wisdom(argv[2]);
+    } else if (argc == 3 && strcmp(what, "import") == 0) {
+        s = mc_wisdom_import(argv[2]);
+    } else {
+        return complain("usage: monochord wisdom show|clear|export FILE|import FILE");
+    }
+    return s < 0 ? complain_library("wisdom") : 0;
+}
+
+static int write_manual(const char *dir, const char *name, mc_status (*print)(FILE *to))
+{
+    struct text path = { 0 };
+    text_addf(&path, "%s/%s", dir, name);
+    FILE *to = fopen(path.s, "w");
+    bool good = to && print(to) >= 0;
+    good = to && fclose(to) == 0 && good;
+    if (good) {
+        printf("wrote %s\n", path.s);
+    } else {
+        complain("cannot write '%s': %s", path.s, to ? mc_last_error() : strerror(errno));
+    }
+    text_free(&path);
+    return !good;
+}
+
+static int command_docs(int argc, char **argv)
+{
+    if (argc != 2) {
+        return complain("usage: monochord docs DIR");
+    }
+    if (mkdir(argv[1], 0777) != 0 && errno != EEXIST) {
+        return complain("cannot make '%s': %s", argv[1], strerror(errno));
+    }
+    return write_manual(argv[1], "ops.md", mc_ops_manual) | write_manual(argv[1], "flags.md", mc_flags_manual);
+}
+
+static int command_ops(int argc, char **argv)
+{
+    int shown = 0;
+    for (int i = 0; i < mc_op_count(); i++) {
+        const char *name = mc_op_name(i), *doc = mc_op_doc(i);
+        bool want = doc && *doc;
+        for (int k = 1; k < argc && want; k++) {
+            want = strstr(name, argv[k]) || strstr(doc, argv[k]);
+        }
+        if (want) {
+            printf("%-28s %s\n", name, doc);
+            shown++;
+        }
+    }
+    return shown ? 0 : complain("there is no such op");
+}
+
+static int command_help(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("monochord %s, an optimizing compiler for tensor expressions\n\n", mc_version());
+    for (int i = 0; i < COUNT(commands); i++) {
+        printf("  monochord %s %s\n      %s\n", commands[i].name, commands[i].usage, commands[i].doc);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "help";
+    if (strcmp(word, "--version") == 0) {
+        return puts(mc_version()) < 0;
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        word = "help";
+    }
+    for (int i = 0; i < COUNT(commands); i++) {
+        if (strcmp(word, commands[i].name) == 0) {
+            return commands[i].run(argc > 1 ? argc - 1 : argc, argc > 1 ? argv + 1 : argv);
+        }
+    }
+    command_help(0, NULL);
+    return complain("there is no command '%s'", word);
+}

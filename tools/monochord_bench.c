@@ -1,0 +1,128 @@
+/* monochord_bench.c: `monochord bench SUITE [--json]`: the table of suites, and how results are printed.
+ *
+ * Invariant: with --json standard output holds one object a line and nothing else. */
+#include "bench.h"
+#include <string.h>
+
+static const struct suite {
+    const char *name;
+    bool (*run)(const char *suite);
+    const char *doc;
+} suites[] = {
+    { "exp",         bench_cases,   "exp of 230,400 floats" },
+    { "call",        bench_cases,   "a function of one op on four floats: the cost of a call" },
+    { "elementwise", bench_cases,   "a chain of elementwise ops on 64 million floats, and copies of them" },
+    { "rows",        bench_cases,   "softmax, log-sum-exp, layer normalisation of 4096 rows of 1024" },
+    { "gemm",        bench_gemm,    "matrix products, by each solver" },
+    { "logreg",      bench_logreg,  "a step of logistic regression, 600 x 784 x 10" },
+    { "compile",     bench_compile, "compiling: cold, warm, at a new batch size, large graphs" },
+};
+
+static bool json;
+
+static void print_json(const struct result *r)
+{
+    printf("{\"suite\": \"%s\", \"case\": \"%s\", \"pass\": \"%s\", \"device\": \"cpu\", \"dtype\": \"%s\", \"algo\": \"%s\", "
+           "\"ms\": %.6g, \"ms_min\": %.6g, \"ms_max\": %.6g, ",
+           r->suite, r->name, r->pass, r->dtype, r->algo, r->time.median * 1e3, r->time.least * 1e3, r->time.most * 1e3);
+    printf("\"gflops\": %.5g, \"gbs\": %.5g, ", r->flops / r->time.median * 1e-9, r->bytes / r->time.median * 1e-9);
+    r->error < 0 ? printf("\"rel_err\": null}\n") : printf("\"rel_err\": %.3g}\n", r->error);
+}
+
+static void print_row(const struct result *r)
+{
+    char error[16] = "", rate[2][16] = { "", "" };
+    const double amount[2] = { r->flops, r->bytes };
+    for (int i = 0; i < 2; i++) {
+        if (amount[i] > 0) {
+            snprintf(rate[i], sizeof rate[i], "%.1f", amount[i] / r->time.median * 1e-9);
+        }
+    }
+    if (r->error >= 0) {
+        snprintf(error, sizeof error, "%.1e", r->error);
+    }
+    printf("%-28s %-8s %-8s %-14s %11.5f %11.5f %11.5f %9s %8s %9s\n", r->name, r->pass, r->dtype, r->algo, r->time.median * 1e3,
+           r->time.least * 1e3, r->time.most * 1e3, rate[0], rate[1], error);
+}
+
+void bench_report(const struct result *r)
+{
+    json ? print_json(r) : print_row(r);
+    fflush(stdout);
+}
+
+bool bench_fail(const char *name)
+{
+    complain("%s: %s", name, mc_last_error());
+    return false;
+}
+
+/* ---- functions ---- */
+
+bool bench_call(void *function)
+{
+    struct bench_function *b = function;
+    mc_arg in[MOST_ARGS], out[MOST_ARGS];
+    for (int i = 0; i < b->nin; i++) {
+        in[i] = mc_arg_array(b->in[i]);
+    }
+    for (int i = 0; i < b->nout; i++) {
+        if (b->fresh) {
+            mc_array_unref(&b->out[i]);
+        }
+        out[i] = mc_arg_slot(&b->out[i]);
+    }
+    return mc_call(b->f, b->nin, in, b->nout, out) >= 0;
+}
+
+void bench_free(struct bench_function *b)
+{
+    for (int i = 0; i < MOST_ARGS; i++) {
+        mc_array_unref(&b->in[i]);
+        mc_array_unref(&b->out[i]);
+    }
+    mc_function_free(b->f);
+    mc_graph_free(b->g);
+    *b = (struct bench_function){ 0 };
+}
+
+/* ---- the command ---- */
+
+static int list_suites(void)
+{
+    for (int i = 0; i < COUNT(suites); i++) {
+        printf("  %-12s %s\n", suites[i].name, suites[i].doc);
+    }
+    return 0;
+}
+
+int command_bench(int argc, char **argv)
+{
+    const char *name = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            json = true;
+        } else if (name || argv[i][0] == '-') {
+            return complain("bench: '%s' is not understood", argv[i]);
+        } else {
+            name = argv[i];
+        }
+    }
+    if (!name) {
+        return list_suites();
+    }
+    if (strcmp(name, "compile-child") == 0) { /* a process of its own for the suite compile */
+        return bench_compile_child();
+    }
+    for (int i = 0; i < COUNT(suites); i++) {
+        if (strcmp(suites[i].name, name) == 0) {
+            if (!json) {
+                printf("%-28s %-8s %-8s %-14s %11s %11s %11s %9s %8s %9s\n", "case", "pass", "dtype", "algo", "ms", "least", "most",
+                       "GFLOP/s", "GB/s", "error");
+            }
+            return !suites[i].run(name);
+        }
+    }
+    list_suites();
+    return complain("there is no suite '%s'", name);
+}

@@ -1,0 +1,112 @@
+/* monochord_bench_gemm.c: matrix products by each solver that takes them.
+ *
+ * Solvers that take products apart by libraries run on those libraries' own threads.  Invariant: the row
+ * whose algo begins with "auto" is what a user gets who sets no flag. */
+#include "bench.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct shape { int m, k, n; } shapes[] = {
+    { 500, 500, 500 },  { 1000, 1000, 1000 }, { 2000, 2000, 2000 }, { 4096, 4096, 4096 },
+    { 600, 784, 10 },   { 784, 600, 10 },     { 600, 784, 500 },    { 4096, 4096, 16 },
+    { 1, 4096, 4096 },  { 16, 4096, 4096 },   { 128, 128, 128 },    { 64, 100000, 64 },
+};
+static const struct { const char *name; bool large; } solvers[] = { /* large: also where one call takes long */
+    { "auto", true }, { "packed", true }, { "thin", false }, { "splitk", false }, { "direct", false }, { "onednn", true }, { "blas", true },
+};
+
+/* Frobenius, on rows spread over the result. */
+static double error_of(const struct shape *s, const struct bench_function *b)
+{
+    const float *x = mc_array_data(b->in[0]), *y = mc_array_data(b->in[1]), *z = mc_array_data(b->out[0]);
+    double *row = must(calloc((size_t)s->n, sizeof *row)), wrong = 0, all = 0;
+    int step = s->m > 16 ? s->m / 16 : 1;
+    for (int i = 0; i < s->m; i += step) {
+        memset(row, 0, (size_t)s->n * sizeof *row);
+        for (int k = 0; k < s->k; k++) {
+            double a = x[(size_t)i * (size_t)s->k + (size_t)k];
+            for (int j = 0; j < s->n; j++) {
+                row[j] += a * y[(size_t)k * (size_t)s->n + (size_t)j];
+            }
+        }
+        for (int j = 0; j < s->n; j++) {
+            double d = z[(size_t)i * (size_t)s->n + (size_t)j] - row[j];
+            wrong += d * d;
+            all += row[j] * row[j];
+        }
+    }
+    free(row);
+    return sqrt(wrong / all);
+}
+
+static bool make(const struct shape *s, struct bench_function *b)
+{
+    uint64_t state = 1;
+    b->g = must(mc_graph_new());
+    mc_input(b->g, "A", MC_FLOAT32, 2);
+    mc_input(b->g, "B", MC_FLOAT32, 2);
+    b->in[0] = must(mc_array_new(MC_FLOAT32, MC_SHAPE(s->m, s->k)));
+    b->in[1] = must(mc_array_new(MC_FLOAT32, MC_SHAPE(s->k, s->n)));
+    b->nin = 2;
+    for (int i = 0; i < 2; i++) { /* centred: sums that cancel show errors */
+        float *x = mc_array_data(b->in[i]);
+        for (int64_t k = mc_array_size(b->in[i]); k-- > 0;) {
+            x[k] = (float)(2 * random_next(&state) - 1);
+        }
+    }
+    b->f = mc_compile(b->g, &(mc_spec){ .name = "gemm", .inputs = "A, B", .outputs = "borrow(dot(A, B))" });
+    b->nout = 1;
+    return b->f != NULL;
+}
+
+/* False: not by this solver. */
+static bool by_solver(const char *suite, const struct shape *s, const char *solver, struct bench_function *b, double seconds)
+{
+    char name[48], algo[48];
+    struct result r = { suite, name, "", "float32", algo, .error = -1 };
+    mc_flag_set("gemm.algo", solver);
+    mc_function *f = b->f;
+    b->f = must(mc_function_copy(f, 1)); /* with no plans yet */
+    snprintf(name, sizeof name, "%dx%dx%d", s->m, s->k, s->n);
+    r.flops = 2. * s->m * s->k * s->n;
+    r.bytes = 4. * ((double)s->m * s->k + (double)s->k * s->n + (double)s->m * s->n);
+    r.time = time_calls(bench_call, b, seconds);
+    snprintf(algo, sizeof algo, "%s", solver);
+    for (int i = 0; i < mc_function_nsteps(b->f) && strcmp(solver, "auto") == 0; i++) {
+        mc_step_info step = mc_function_step(b->f, i);
+        if (strcmp(step.kind, "gemm") == 0) {
+            snprintf(algo, sizeof algo, "auto:%s", step.solver);
+        }
+    }
+    if (r.time.calls > 0) {
+        r.error = error_of(s, b);
+        bench_report(&r);
+    }
+    mc_array_unref(&b->out[0]);
+    mc_function_free(b->f);
+    b->f = f;
+    mc_flag_set("gemm.algo", "auto");
+    return r.time.calls > 0;
+}
+
+bool bench_gemm(const char *suite)
+{
+    bool good = true;
+    for (int i = 0; i < COUNT(shapes); i++) {
+        const struct shape *s = &shapes[i];
+        struct bench_function b = { 0 };
+        bool large = (double)s->m * s->k * s->n > 1e10;
+        bool made = make(s, &b);
+        for (int k = 0; made && k < COUNT(solvers); k++) {
+            if ((!large || solvers[k].large) && !by_solver(suite, s, solvers[k].name, &b, 0.4) && k == 0) {
+                made = false; /* the others may decline */
+            }
+        }
+        if (!made) {
+            good = bench_fail("gemm");
+        }
+        bench_free(&b);
+    }
+    return good;
+}

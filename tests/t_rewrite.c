@@ -544,7 +544,9 @@ static void grow(struct mc_str *out, int depth)
                                          "softmax(%)", "transpose(transpose(%) * 2)", "reshape(%, [4, 5])", "cast(cast(%, float32), float64)",
                                          "where(c, %, y)", "(%)[::-1][::-1]", "expand_dims(sum(%, axis=1), 1)", "log(sum(exp(%), axis=1, keepdims=True))" };
     static const char *const binary[] = { "(% + %)", "(% - %)", "(% * %)", "(% / (2 + sqr(%)))", "maximum(%, %)", "where(c, %, %)", "(% + 1) * (% - 1)",
-                                          "where(% > %, x, y)" };
+                                          "where(% > %, x, y)", "dot(%, dot(transpose(y), %))", "set_subtensor((%)[1:3], (%)[1:3])",
+                                          "inc_subtensor((%)[:, 2], sum(%, axis=1))", "join([(%)[0:2], (%)[2:]])", "(%)[[3, 2, 1, 0]] * %",
+                                          "expand_dims(mean(%, axis=1), 1) * %", "(%)[1] - transpose(transpose(%)[::-1])[:, ::-1]" };
     if (depth == 0 || test_random() % 8 == 0) {
         mc_str_addf(out, "(%s + 0*x)", leaves[test_random() % (sizeof leaves / sizeof *leaves)]);
         return;

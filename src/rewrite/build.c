@@ -21,6 +21,17 @@ mc_node *mc_shuffle(mc_node *x, int rank, const int64_t *order)
     return same ? x : mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &x, &a);
 }
 
+/* A size followed to where it comes from. */
+static mc_node *source_of_size(mc_node *s)
+{
+    mc_node *up;
+    while (!mc_is_error(s) && mc_node_is(s, "size") && (up = mc_lifted_size(s->in[0], 0, (int)mc_attr_int(&s->attr[0])))) {
+        s = up;
+    }
+    return s;
+}
+
+/* Of a formula at once from behind it: what it stands for might be rewritten to the formula. */
 mc_node *mc_lifted_size(mc_node *n, int item, int axis)
 {
     const struct mc_type *t = &n->types[item];
@@ -32,19 +43,9 @@ mc_node *mc_lifted_size(mc_node *n, int item, int axis)
         x = n->op->size(n, item, axis);
     } else if (n->op->formula && n->op->flags & OP_EXPANDS) {
         mc_node *y = mc_formula_expand(n->graph, n->op, n->nin, n->in, n->attr);
-        x = mc_is_error(y) ? y : mc_size_of(mc_item(y, item), axis);
+        x = source_of_size(mc_is_error(y) ? y : mc_size_of(mc_item(y, item), axis));
     }
     return x;
-}
-
-/* Both sizes followed to where they come from. */
-static mc_node *source_of_size(mc_node *s)
-{
-    mc_node *up;
-    while (mc_node_is(s, "size") && s->nin && (up = mc_lifted_size(s->in[0], 0, (int)mc_attr_int(&s->attr[0]))) && !mc_is_error(up)) {
-        s = up;
-    }
-    return s;
 }
 
 bool mc_size_is(mc_node *size, mc_node *x, int axis)

@@ -53,8 +53,7 @@ static mc_node *fold(const struct mc_match *m)
     return made;
 }
 
-/* a + b and b + a become one node: expressions first, then inputs, then constants; the older first.
- * The maximum of 0 and -0 is whichever comes last, so this promises finite numbers only. */
+/* a + b and b + a become one node: expressions first, then inputs, then constants; the older first. */
 static int place(const mc_node *n)
 {
     return mc_is_const(n) ? 2 : n->op->flags & OP_LEAF ? 1 : 0;
@@ -71,8 +70,13 @@ static mc_node *in_order(const struct mc_match *m)
     return fine ? NULL : mc_node_make(m->g, n->op, 2, (mc_node *[]){ n->in[1], n->in[0] }, n->attr);
 }
 
+/* The maximum of 0 and -0 is whichever comes last. */
+static bool picks_one(const struct mc_match *m) { return mc_node_is(m->root, "maximum") || mc_node_is(m->root, "minimum"); }
+static bool computes(const struct mc_match *m) { return !picks_one(m); }
+
 static const struct mc_rule rows[] = {
     { .op = "*", .make = fold,     .promise = EXACT,  .name = "fold",  .sample = "x + (2.0 * 3.0f64 + [1.0f64, 2.0f64, 3.0f64, 4.0f64, 5.0f64])" },
-    { .op = "*", .make = in_order, .promise = FINITE, .name = "order", .sample = "x + exp(y); x * exp(y)" },
+    { .op = "*", .make = in_order, .promise = EXACT,  .name = "order", .when = computes, .sample = "x + exp(y); x * exp(y)" },
+    { .op = "*", .make = in_order, .promise = FINITE, .name = "order of extremes", .when = picks_one, .sample = "maximum(x, exp(y))" },
 };
 const struct mc_rule_table mc_rules_fold = { rows, (int)NELEM(rows) };

@@ -1,0 +1,38 @@
+/* print.h: the parts of the renderer: values, reductions, loops. */
+#ifndef MC_PRINT_H
+#define MC_PRINT_H
+
+#include "render/kernel.h"
+
+/* What is being printed, and how far. */
+struct print {
+    struct mc_str *out;
+    const struct mc_dialect *d;
+    const struct mc_kernel *k;
+    int stage;
+    unsigned char *need;       /* elements of this stage */
+    unsigned char *done;       /* row values printed so far */
+};
+/* A reduction as text: @ is the value's number, # the element, C the accumulator, Z its flag, $ the position. */
+struct mc_monoid_text {
+    const char *name, *first, *clause, *lane, *merge, *direct;
+    bool flags;     /* z@ beside c@: NaN seen (max, min) or the position (argmax) */
+};
+
+/* print_value.c */
+const char *mc_print_calc(const struct print *p, mc_dtype d);               /* the type d is computed in */
+void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
+void mc_print_ref(struct print *p, int v);                                  /* v7, r7[j], 0.5f */
+bool mc_print_moves(const struct mc_kernel *k, const struct mc_koperand *o);
+void mc_print_place(struct print *p, int o, bool inner);
+void mc_print_expression(struct print *p, int v, bool inner);
+void mc_print_define(struct print *p, int v, bool inner);
+/* print_reduce.c */
+const struct mc_monoid_text *mc_print_monoid(const struct mc_kval *v);
+bool mc_print_by_position(const struct mc_kval *v);
+const char *mc_print_acc_type(const struct print *p, const struct mc_kval *v, bool lane);
+const char *mc_print_first(const struct print *p, const struct mc_kval *v);
+void mc_print_fill(struct print *p, const char *text, int v, const char *position);
+void mc_print_finish(struct print *p, int v);
+
+#endif

@@ -1,0 +1,108 @@
+/* print_reduce.c: reductions as text: lanes within a block, accumulators over blocks, the value at the end. */
+#include "render/print.h"
+
+/* ---- reductions: @ is the value's number, # the element, C the accumulator's place, $ its position ---- */
+
+static const struct mc_monoid_text texts[] = {
+    { "sum",    "0",  "reduction(+:l@)", "l@ += #;", "c@ += l@;", "C += #;", false },
+    { "prod",   "1",  "reduction(*:l@)", "l@ *= #;", "c@ *= l@;", "C *= #;", false },
+    { "max",    "<",  "reduction(max:l@) reduction(|:q@)", "l@ = # > l@ ? # : l@; q@ |= # != #;",
+      "c@ = l@ > c@ ? l@ : c@; z@ |= q@;", "C = # > C ? # : C; Z |= # != #;", true },
+    { "min",    ">",  "reduction(min:l@) reduction(|:q@)", "l@ = # < l@ ? # : l@; q@ |= # != #;",
+      "c@ = l@ < c@ ? l@ : c@; z@ |= q@;", "C = # < C ? # : C; Z |= # != #;", true },
+    { "any",    "0",  "reduction(|:l@)", "l@ |= # != 0;", "c@ |= l@;", "C |= # != 0;", false },
+    { "all",    "1",  "reduction(&:l@)", "l@ &= # != 0;", "c@ &= l@;", "C &= # != 0;", false },
+    { "argmax", "<",  NULL, NULL, "if (q@ >= 0 && (z@ < 0 || l@ > c@ || (l@ != l@ && c@ == c@))) { c@ = l@; z@ = q@; }",
+      "if (Z < 0 || # > C || (# != # && C == C)) { C = #; Z = $; }", true },
+};
+
+const struct mc_monoid_text *mc_print_monoid(const struct mc_kval *v)
+{
+    for (size_t i = 0; i < NELEM(texts); i++) {
+        if (strcmp(texts[i].name, v->op->name) == 0) {
+            return &texts[i];
+        }
+    }
+    return &texts[0];
+}
+
+bool mc_print_by_position(const struct mc_kval *v)
+{
+    return mc_print_monoid(v)->lane == NULL;
+}
+
+/* Sums of floats and products accumulate in acc; what compares, in the element's own type. */
+const char *mc_print_acc_type(const struct print *p, const struct mc_kval *v, bool lane)
+{
+    const struct mc_monoid_text *m = mc_print_monoid(v);
+    mc_dtype arg = p->k->val.at[v->arg[0]].dtype;
+    if (m->flags) {
+        return mc_print_calc(p, arg);
+    }
+    if (m->name[0] == 'a') {
+        return "i32";
+    }
+    bool product = m->name[0] == 'p'; /* of numbers near 1, in float: the small parts would be lost, always the same way */
+    return mc_print_calc(p, lane && mc_is_float(arg) && !product ? arg : v->acc);
+}
+
+static const char *lowest(mc_dtype d, bool greatest)
+{
+    static const char *const low[] = { [MC_BOOL] = "0", [MC_INT8] = "-128", [MC_INT16] = "-32768", [MC_INT32] = "(-2147483647 - 1)",
+        [MC_INT64] = "(-0x7fffffffffffffffll - 1)", [MC_UINT8] = "0", [MC_UINT16] = "0", [MC_UINT32] = "0", [MC_UINT64] = "0",
+        [MC_FLOAT16] = "-__builtin_inff()", [MC_BFLOAT16] = "-__builtin_inff()", [MC_FLOAT32] = "-__builtin_inff()",
+        [MC_FLOAT64] = "-__builtin_inf()" };
+    static const char *const high[] = { [MC_BOOL] = "1", [MC_INT8] = "127", [MC_INT16] = "32767", [MC_INT32] = "2147483647",
+        [MC_INT64] = "0x7fffffffffffffffll", [MC_UINT8] = "255", [MC_UINT16] = "65535", [MC_UINT32] = "0xffffffffu",
+        [MC_UINT64] = "0xffffffffffffffffull", [MC_FLOAT16] = "__builtin_inff()", [MC_BFLOAT16] = "__builtin_inff()",
+        [MC_FLOAT32] = "__builtin_inff()", [MC_FLOAT64] = "__builtin_inf()" };
+    return greatest ? high[d] : low[d];
+}
+
+const char *mc_print_first(const struct print *p, const struct mc_kval *v)
+{
+    const char *f = mc_print_monoid(v)->first;
+    return *f == '<' || *f == '>' ? lowest(p->k->val.at[v->arg[0]].dtype, *f == '>') : f;
+}
+
+void mc_print_fill(struct print *p, const char *text, int v, const char *position)
+{
+    bool column = p->k->mode == KERNEL_COLUMN;
+    for (; *text; text++) {
+        if (*text == '@') {
+            mc_str_addf(p->out, "%d", v);
+        } else if (*text == '#') {
+            mc_print_ref(p, p->k->val.at[v].arg[0]);
+        } else if (*text == 'C' || *text == 'Z') {
+            mc_str_addf(p->out, "%c%d%s", *text == 'C' ? 'c' : 'z', v, column ? "[j]" : "");
+        } else if (*text == '$') {
+            mc_str_add(p->out, position);
+        } else {
+            mc_str_addn(p->out, text, 1);
+        }
+    }
+    mc_str_add(p->out, " ");
+}
+
+
+/* The reduction's value from its accumulator. */
+void mc_print_finish(struct print *p, int v)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    const struct mc_monoid_text *m = mc_print_monoid(x);
+    bool column = p->k->mode == KERNEL_COLUMN;
+    const char *at = column ? "[j]" : "", *t = mc_print_calc(p, x->dtype);
+    mc_dtype arg = p->k->val.at[x->arg[0]].dtype;
+    if (column) {
+        mc_str_addf(p->out, "r%d[j] = ", v);
+    } else {
+        mc_str_addf(p->out, "const %s v%d = ", t, v);
+    }
+    if (mc_print_by_position(x)) {
+        mc_str_addf(p->out, "(%s)z%d%s; ", t, v, at);
+    } else if (m->flags && mc_is_float(arg)) {
+        mc_str_addf(p->out, "z%d%s ? __builtin_nan%s(\"\") : c%d%s; ", v, at, arg == MC_FLOAT64 ? "" : "f", v, at);
+    } else {
+        mc_str_addf(p->out, "(%s)c%d%s; ", t, v, at);
+    }
+}

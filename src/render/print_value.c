@@ -1,0 +1,192 @@
+/* print_value.c: scalar ops as functions, and one value of a kernel as an expression. */
+#include "render/print.h"
+#include "render/math.h"
+#include <stdio.h>
+
+const char *mc_print_calc(const struct print *p, mc_dtype d)
+{
+    return p->d->calc[d];
+}
+
+/* ---- functions of scalar ops ---- */
+
+static const char *op_code(const struct mc_op *op, mc_dtype d)
+{
+    return op->icode && !mc_is_float(d) ? op->icode : op->code;
+}
+
+static mc_dtype op_dtype(const struct mc_kernel *k, const struct mc_kval *v)
+{
+    return k->val.at[v->arg[v->op->typing == TYPE_WHERE ? 1 : 0]].dtype;
+}
+
+/* "INLINE float op_tanh_f(float a) { ... }", once for each op and type it is used with. */
+void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels)
+{
+    struct mc_dict seen = { 0 };
+    uint64_t have[MC_MATH_WORDS] = { 0 };
+    struct mc_str body = { 0 };
+    for (int i = 0; i < n; i++) {
+        for (size_t j = 0; j < kernels[i]->val.n; j++) {
+            const struct mc_kval *v = &kernels[i]->val.at[j];
+            if (v->kind != K_OP) {
+                continue;
+            }
+            mc_dtype t = op_dtype(kernels[i], v);
+            char name[80];
+            snprintf(name, sizeof name, "%s_%s", v->op->name, d->suffix[t]);
+            if (mc_dict_get(&seen, name)) {
+                continue;
+            }
+            mc_dict_put(&seen, name, name);
+            const char *code = op_code(v->op, t);
+            for (const char *m = strstr(code, "M("); m; m = strstr(m + 1, "M(")) {
+                char word[32] = { 0 };
+                size_t len = strcspn(m + 2, ")");
+                memcpy(word, m + 2, MC_MIN(len, sizeof word - 1));
+                if (mc_is_float(t)) {
+                    mc_math_add(out, have, word, t);
+                }
+            }
+            mc_str_addf(&body, "#undef T\n#undef M\n#undef IS_BOOL\n#define T %s\n#define M(x) mc%c_##x\n#define IS_BOOL %d\n", d->calc[t],
+                        t == MC_FLOAT64 ? 'd' : 'f', t == MC_BOOL);
+            mc_str_addf(&body, "INLINE %s op_%s(", d->calc[v->dtype], name);
+            for (int a = 0; a < v->narg; a++) {
+                mc_str_addf(&body, "%s%s %c", a ? ", " : "", v->op->typing == TYPE_WHERE && a == 0 ? d->calc[MC_BOOL] : d->calc[t], 'a' + a);
+            }
+            mc_str_addf(&body, ") { return (%s)(%s); }\n", d->calc[v->dtype], code);
+        }
+    }
+    mc_str_add(out, body.s ? body.s : "");
+    out->bad |= body.bad;
+    mc_str_free(&body);
+    mc_dict_free(&seen);
+}
+
+/* ---- one value ---- */
+
+static void number(struct print *p, const struct mc_kval *v)
+{
+    if (mc_is_float(v->dtype)) {
+        double x = mc_load_f64(v->dtype, v->bits);
+        const char *s = v->dtype == MC_FLOAT64 ? "" : "f";
+        if (x != x) {
+            mc_str_addf(p->out, "__builtin_nan%s(\"\")", s);
+        } else if (x - x != 0) {
+            mc_str_addf(p->out, "%s__builtin_inf%s()", x < 0 ? "-" : "", s);
+        } else {
+            char word[40];
+            snprintf(word, sizeof word, "%.*g", v->dtype == MC_FLOAT64 ? 17 : 9, x);
+            mc_str_addf(p->out, "%s%s%s", word, strpbrk(word, ".e") ? "" : ".0", s);
+        }
+    } else if (v->dtype == MC_UINT64) {
+        mc_str_addf(p->out, "%lluull", (unsigned long long)mc_load_i64(v->dtype, v->bits));
+    } else {
+        int64_t x = mc_load_i64(v->dtype, v->bits);
+        if (x == INT64_MIN) {
+            mc_str_add(p->out, "(-0x7fffffffffffffffll - 1)");
+        } else {
+            mc_str_addf(p->out, "%lld%s", (long long)x, v->dtype == MC_INT64 ? "ll" : v->dtype == MC_UINT32 ? "u" : "");
+        }
+    }
+}
+
+/* How value v is called where it is used: column kernels keep row values in arrays. */
+void mc_print_ref(struct print *p, int v)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    if (x->kind == K_CONST) {
+        number(p, x);
+    } else if (p->k->mode == KERNEL_COLUMN && !x->element && x->varies) {
+        mc_str_addf(p->out, "r%d[j]", v);
+    } else {
+        mc_str_addf(p->out, "v%d", v);
+    }
+}
+
+/* Does operand o move along the innermost loop? */
+bool mc_print_moves(const struct mc_kernel *k, const struct mc_koperand *o)
+{
+    return k->inner >= 0 && o->varies & 1u << k->inner;
+}
+
+/* The index of operand o's element: "[j]" if it moves along the innermost loop. */
+void mc_print_place(struct print *p, int o, bool inner)
+{
+    mc_str_add(p->out, inner && mc_print_moves(p->k, &p->k->operand.at[o]) ? "[j]" : "[0]");
+}
+
+static bool is_narrow(mc_dtype d)
+{
+    return d != MC_BOOL && !mc_is_float(d) && mc_dtypes[d].size < 4;
+}
+
+/* From float to an integer by way of a wide one: in range there, then wrapped.  To a half type by way of
+ * memory's form of it: what is asked for by name is rounded, unlike what is only passed on. */
+static void cast(struct print *p, const struct mc_kval *x)
+{
+    const struct mc_kval *a = &p->k->val.at[x->arg[0]];
+    bool to_float = mc_is_float(x->dtype);
+    if (a->dtype != x->dtype && *p->d->store_as[x->dtype]) {
+        mc_str_addf(p->out, "%s(%s(", p->d->load_as[x->dtype], p->d->store_as[x->dtype]);
+        mc_print_ref(p, x->arg[0]);
+        mc_str_add(p->out, "))");
+        return;
+    }
+    if (x->dtype == MC_BOOL) {
+        mc_str_add(p->out, "0 != ");
+    } else {
+        mc_str_addf(p->out, "(%s)", mc_print_calc(p, x->dtype));
+        mc_str_addf(p->out, to_float ? "" : "(%s)", p->d->store[x->dtype]);
+        mc_str_add(p->out, !to_float && mc_is_float(a->dtype) && x->dtype != MC_UINT64 ? "(i64)" : "");
+    }
+    mc_str_add(p->out, "(");
+    mc_print_ref(p, x->arg[0]);
+    mc_str_add(p->out, ")");
+}
+
+/* The expression of value v; inner: within the innermost loop. */
+void mc_print_expression(struct print *p, int v, bool inner)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    if (x->kind == K_LOAD) {
+        const char *as = p->d->load_as[x->dtype];
+        mc_str_addf(p->out, "%s(a%d", as, x->operand);
+        mc_print_place(p, x->operand, inner);
+        mc_str_add(p->out, ")");
+    } else if (x->kind == K_INDEX) {
+        mc_str_addf(p->out, "a%d", x->operand);
+        mc_str_add(p->out, inner && mc_print_moves(p->k, &p->k->operand.at[x->operand]) ? " + j" : "");
+    } else if (x->kind == K_CAST) {
+        cast(p, x);
+    } else if (x->kind == K_CHECK) {
+        mc_print_ref(p, x->arg[0]);
+    } else {
+        if (is_narrow(x->dtype)) { /* wraps as its memory would */
+            mc_str_addf(p->out, "(%s)", p->d->store[x->dtype]);
+        }
+        mc_str_add(p->out, x->dtype == MC_BOOL ? "0 != " : ""); /* true + true is true */
+        mc_str_addf(p->out, "op_%s_%s(", x->op->name, p->d->suffix[op_dtype(p->k, x)]);
+        for (int i = 0; i < x->narg; i++) {
+            mc_str_add(p->out, i ? ", " : "");
+            mc_print_ref(p, x->arg[i]);
+        }
+        mc_str_add(p->out, ")");
+    }
+}
+
+/* "const float v7 = ...;" */
+void mc_print_define(struct print *p, int v, bool inner)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    mc_str_addf(p->out, "const %s v%d = ", mc_print_calc(p, x->dtype), v);
+    mc_print_expression(p, v, inner);
+    mc_str_add(p->out, "; ");
+    if (x->kind == K_CHECK) {
+        mc_str_addf(p->out, "if ((u64)v%d >= (u64)", v);
+        mc_print_ref(p, x->arg[1]);
+        mc_str_addf(p->out, ") { err[0] = %d; err[1] = v%d; err[2] = (i64)", v + 1, v);
+        mc_print_ref(p, x->arg[1]);
+        mc_str_add(p->out, "; } ");
+    }
+}

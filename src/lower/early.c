@@ -1,0 +1,53 @@
+/* early.c: what must be known before anything runs: sizes, what follows from them, and what decides them. */
+#include "lower/make.h"
+
+bool mc_is_shape_arg(const mc_node *n, int i)
+{
+    return (i < 31 && n->op->shape_args >> i & 1) || (n->op->shape_args >> 31 && i >= 1);
+}
+
+static bool small(const struct mc_type *t)
+{
+    return t->rank == 0 || (t->rank == 1 && t->dims[0] >= 0 && t->dims[0] <= 64);
+}
+
+/* Sizes, and all small things that follow from sizes and constants alone. */
+void mc_find_shape_work(struct make *m, mc_node *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const mc_node *n = list[i];
+        bool all = small(&n->type) && n->nout == 1 && n->nin > 0 && !(n->op->flags & (OP_IMPURE | OP_RANDOM | OP_LEAF)) &&
+                   n->op != &mc_op_item && !n->op->custom;
+        for (int k = 0; k < n->nin; k++) {
+            all &= mc_reads_type_only(n) || mc_is_const(n->in[k]) || m->early[n->in[k]->id];
+        }
+        m->early[n->id] = all;
+    }
+}
+
+/* What decides sizes must be known when planning: marked downwards from the ops that ask. */
+void mc_find_required(struct make *m, mc_node *const *list, size_t count)
+{
+    unsigned char *required = m->wanted; /* not in use yet */
+    for (size_t i = count; i-- > 0;) {
+        mc_node *n = list[i];
+        for (int k = 0; k < n->nin; k++) {
+            if (mc_is_shape_arg(n, k) || (required[n->id] && !mc_reads_type_only(n))) {
+                required[n->in[k]->id] = 1;
+            }
+        }
+        if (!required[n->id] || m->early[n->id] || mc_is_const(n)) {
+            continue;
+        }
+        if (n->op == &mc_op_input && small(&n->type)) {
+            for (int k = 0; k < m->p->ninput; k++) {
+                m->p->key_input[k] |= m->p->input[k] == n;
+            }
+        } else if ((n->op->flags & OP_LEAF) || !small(&n->type) || n->nout != 1 || (n->op->flags & (OP_IMPURE | OP_RANDOM))) {
+            m->p->dynamic = true;
+        } else {
+            m->early[n->id] = 2;
+        }
+    }
+    memset(m->wanted, 0, m->p->graph->nodes.n);
+}

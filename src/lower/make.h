@@ -1,0 +1,42 @@
+/* make.h: a program while it is made: what is known of each node, by id. */
+#ifndef MC_MAKE_H
+#define MC_MAKE_H
+
+#include "lower/lower.h"
+
+struct make {
+    struct mc_program *p;
+    struct mc_groups groups;
+    unsigned char *early;    /* by node id: computed on the host when a plan is made */
+    unsigned char *needed;   /* its data are needed, not only its type */
+    unsigned char *wanted;   /* must have memory: somebody outside its kernel reads it */
+    int *last_of;            /* by group: the number of its nodes still to come */
+    int *val;                /* by node id: the kernel value while a kernel is made */
+    int *made;               /* by node id: the kernel step it is inside of, plus one */
+    int *epilogue;           /* by group: the node id of the product it finishes, or -1 */
+};
+
+static inline bool mc_is_op(const mc_node *n, const char *name) { return strcmp(n->op->name, name) == 0; }
+static inline bool mc_reads_type_only(const mc_node *n) { return mc_is_op(n, "size") || mc_is_op(n, "shape"); }
+static inline bool mc_is_product(const mc_node *n) { return (mc_is_op(n, "dot") || mc_is_op(n, "batched_dot")) && mc_is_float(n->type.dtype); }
+
+/* early.c: what is computed on the host when a plan is made */
+bool mc_is_shape_arg(const mc_node *n, int i);                      /* does input i decide sizes? */
+void mc_find_shape_work(struct make *m, mc_node *const *list, size_t count);
+void mc_find_required(struct make *m, mc_node *const *list, size_t count);
+/* order.c: groups in an order in which each stands behind what it reads; what needs memory */
+mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc_node **sorted);
+void mc_want_inputs(struct make *m, mc_node *n);                    /* the nodes outside the kernel that n reads from memory */
+void mc_find_epilogues(struct make *m, mc_node *const *list, size_t count);
+/* fused.c: the kernel form of a group */
+bool mc_counts(const mc_node *n);                                   /* 0, 1, 2, ... */
+int  mc_index_axis(const mc_node *n);                               /* along which axis n is a position; -1: it is none */
+bool mc_inside(const struct make *m, const mc_node *n, int group);
+mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode);
+/* program.c */
+int  mc_add_value(struct make *m, enum mc_value_kind kind, mc_node *n, int step);
+int  mc_value_of(struct make *m, mc_node *n);                       /* leaves get theirs at first sight; -1: none */
+bool mc_copy_list(struct mc_program *p, int **to, const int *from, int n);
+mc_status mc_add_step(struct make *m, enum mc_step_kind kind, mc_node *n, const char *reason);
+
+#endif

@@ -355,6 +355,8 @@ typedef struct mc_compile_info {
 MC_API mc_compile_info mc_function_compile_info(const mc_function *f);
 MC_API mc_status mc_function_profile(const mc_function *f, FILE *to);   /* the tables */
 MC_API mc_status mc_function_report(const mc_function *f, FILE *to);    /* one self-contained HTML page */
+/* The same under a title of your own, with extra_html (well-formed, or NULL) above all else. */
+MC_API mc_status mc_function_report_with(const mc_function *f, FILE *to, const char *title, const char *extra_html);
 MC_API int mc_op_count(void);
 MC_API const char *mc_op_name(int i);
 MC_API const char *mc_op_doc(int i);        /* "exp(x): e to the x" */

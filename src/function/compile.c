@@ -116,9 +116,11 @@ static mc_status rewrite(struct compiling *c)
                               .level = c->mode == MODE_FAST_COMPILE ? REWRITE_FAST : REWRITE_FULL };
     mc_status s = all ? mc_rewrite(c->g, (int)n, all, &how) : MC_EMEMORY;
     if (s == MC_OK) {
+        mc_node **left = mc_graph_reach((int)n, all, &c->code->nodes_after);
         mc_spec_put_results(c, all);
         c->code->text = mc_graph_text(c->g, (int)n, all);
-        s = c->code->text ? MC_OK : MC_EMEMORY;
+        s = c->code->text && left ? MC_OK : MC_EMEMORY;
+        mc_free(left);
     }
     c->code->rewrite_seconds = mc_now() - start;
     mc_free(all);

@@ -120,29 +120,20 @@ static inline const char *agree_wrong(const mc_array *have, const mc_array *want
     return text;
 }
 
-/* Compiles in this mode, calls twice (the second time into the arrays of the first) and compares.  The text
- * says what is wrong, NULL: nothing; where the reference fails, the call has to fail as well.  Static text. */
-static inline const char *agree_in(struct agree *a, const char *mode, int threads)
+/* Calls f twice, the second time into the arrays of the first, and compares with the reference.  The text says
+ * what is wrong, NULL: nothing; where the reference fails, the call has to fail as well.  Static text. */
+static inline const char *agree_calls(struct agree *a, mc_function *f, const char *what)
 {
     static char text[1200];
     mc_array *want[AGREE_MOST] = { 0 }, *have[AGREE_MOST] = { 0 };
     const char *wrong = NULL;
-    if (a->g->status < 0) {
-        snprintf(text, sizeof text, "%s", mc_error(a->g));
-        return text;
-    }
     double coarsest = agree_coarsest(a);
     mc_status s = mc_eval(a->nin, a->in, a->value, a->nout, a->out, want);
-    mc_function *f = agree_compile(a, mode, threads);
-    if (!f) {
-        snprintf(text, sizeof text, "%s: does not compile: %s", mode, mc_error(a->g));
-        wrong = text;
-    }
     for (int turn = 0; turn < 2 && !wrong; turn++) {
         mc_status c = agree_call(a, f, have);
         if (s < 0 || c < 0) {
             if (s >= 0 || c >= 0) {
-                snprintf(text, sizeof text, "%s: reference %s, call %s: %s", mode, mc_status_name(s), mc_status_name(c), mc_last_error());
+                snprintf(text, sizeof text, "%s: reference %s, call %s: %s", what, mc_status_name(s), mc_status_name(c), mc_last_error());
                 wrong = text;
             }
             break;
@@ -151,19 +142,31 @@ static inline const char *agree_in(struct agree *a, const char *mode, int thread
             const char *w = agree_wrong(have[i], want[i], a->scale, coarsest);
             if (w) {
                 char *t = mc_node_text(a->out[i]);
-                snprintf(text, sizeof text, "%s, call %d, output %d: %s: %s", mode, turn + 1, i, w, t);
+                snprintf(text, sizeof text, "%s, call %d, output %d: %s: %s", what, turn + 1, i, w, t);
                 mc_text_free(t);
                 wrong = text;
             }
         }
     }
-    if (wrong && f && getenv("MC_SHOW")) {
-        fputs(mc_function_graph_text(f), stdout);
-        fputs(mc_function_source(f), stdout);
-    }
     for (int i = 0; i < a->nout; i++) {
         mc_array_unref(&want[i]);
         mc_array_unref(&have[i]);
+    }
+    return wrong;
+}
+
+/* The same with a function compiled in this mode. */
+static inline const char *agree_in(struct agree *a, const char *mode, int threads)
+{
+    static char text[1200];
+    mc_function *f = a->g->status < 0 ? NULL : agree_compile(a, mode, threads);
+    const char *wrong = f ? agree_calls(a, f, mode) : text;
+    if (!f) {
+        snprintf(text, sizeof text, "%s: does not compile: %s", mode, mc_error(a->g));
+    }
+    if (wrong && f && getenv("MC_SHOW")) { /* for whoever looks for the reason */
+        fputs(mc_function_graph_text(f), stdout);
+        fputs(mc_function_source(f), stdout);
     }
     mc_function_free(f);
     return wrong;

@@ -101,6 +101,33 @@ static inline mc_node *rg_expr(struct random_graph *r, const char *text, mc_node
     return mc_expr(r->a.g, text, b, z ? 3 : y ? 2 : 1);
 }
 
+/* An array that is longer along one axis, which is reduced: what fits the space afterwards must not share its loops. */
+static inline void rg_other(struct random_graph *r)
+{
+    static const char *const rows[] = { "sum(tanh(x), axis=%d, keepdims=True)", "max(x, axis=%d, keepdims=True)", "mean(x, axis=%d, keepdims=True)" };
+    static const char *const also[] = { "tanh(x) - y", "softmax(x + y, axis=-1)", "sum(x * y, axis=0)" };
+    if (!r->rank || r->a.nout + 1 >= AGREE_MOST || r->a.nin + 1 >= AGREE_MOST) {
+        return;
+    }
+    int64_t dims[4];
+    char name[16], text[80];
+    int axis = rg_below(r, r->rank);
+    for (int i = 0; i < r->rank; i++) {
+        dims[i] = r->size[i] + (i == axis);
+    }
+    snprintf(name, sizeof name, "x%d", r->a.nin);
+    mc_node *x = agree_input(&r->a, name, rg_array(r, MC_FLOAT32, r->rank, dims), 0);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    snprintf(text, sizeof text, rows[rg_below(r, (int)NELEM(rows))], axis);
+#pragma GCC diagnostic pop
+    mc_node *y = rg_expr(r, text, x, NULL, NULL);
+    if (rg_below(r, 2)) {
+        r->a.out[r->a.nout++] = rg_expr(r, also[rg_below(r, (int)NELEM(also))], x, y, NULL);
+    }
+    rg_add(r, y, ((1u << r->rank) - 1) & ~(1u << axis), false);
+}
+
 /* One more elementwise node. */
 static inline void rg_scalar(struct random_graph *r)
 {
@@ -212,8 +239,8 @@ static inline void rg_structured(struct random_graph *r)
         { "x[1:]", 1, false, false },                  { "x[..., :-1]", 1, false, false },
         { "x[::2]", 1, false, false },                 { "x[:, ::3]", 2, false, false },
         { "reshape(x, [-1])", 0, false, false },       { "sum(reshape(x, [-1]))", 0, false, false },
-        { "reshape(x.T, [-1])", 2, false, false },     { "join(0, x, y)", 1, false, true },
-        { "join(1, x, tanh(x))", 2, false, false },    { "sort(x, axis=-1)", 1, true, false },
+        { "reshape(x.T, [-1])", 2, false, false },     { "join([x, y], axis=0)", 1, false, true },
+        { "join([x, tanh(x)], axis=1)", 2, false, false },    { "sort(x, axis=-1)", 1, true, false },
         { "x[[0, -1, 0]]", 1, false, false },          { "x.T", 2, false, false },
         { "dot(x, x.T)", 2, false, false },            { "tanh(dot(x, x.T) + 1)", 2, false, false },
         { "dot(x.T, x) * 2 - 1", 2, false, false },    { "set_subtensor(x[0], 1)", 1, true, false },
@@ -253,6 +280,8 @@ static inline void rg_make(struct random_graph *r, int steps)
         int what = rg_below(r, 10);
         if (what < 5) {
             rg_scalar(r);
+        } else if (what == 5 && rg_below(r, 2)) {
+            rg_other(r);
         } else if (what < 8) {
             rg_reduce(r);
         } else if (what < 9 || !r->structured) {

@@ -1,8 +1,7 @@
 /* t_kernel.c: kernels against the reference of the graphs they come from: every scalar op and dtype, every
  * kind of reduction over every set of axes, rows in several stages, odd sizes and strides, memory that is
  * used again.  What is compared is always whole functions, in FAST_RUN and in DEBUG. */
-#include "agree.h"
-#include "sample.h"
+#include "random_graph.h"
 
 #include <string.h>
 
@@ -65,4 +64,289 @@ TEST_FULL(kernels_of_scalar_ops_on_all_dtypes)
     for (int d = 0; d < MC_NDTYPE; d++) {
         scalar_ops((mc_dtype)d, MC_SHAPE(3, 35));
     }
+}
+
+/* ---- reductions ---- */
+
+static const char *const reductions[] = { "sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "mean", "var" };
+
+/* x under each of these reductions over each set of axes, twice: kept (and used again, as a second walk would) and dropped. */
+static void reduce_all_ways(struct agree *a, const char *x, int rank, int from, int to)
+{
+    for (int r = from; r < to; r++) {
+        for (unsigned axes = 1; axes < 1u << rank; axes++) {
+            char list[32], text[200];
+            int at = 0;
+            for (int k = 0; k < rank; k++) {
+                if (axes >> k & 1) {
+                    at += snprintf(list + at, sizeof list - (size_t)at, at ? ", %d" : "%d", k);
+                }
+            }
+            if (a->nout < AGREE_MOST) {
+                snprintf(text, sizeof text, "%s(%s, axis=[%s])", reductions[r], x, list);
+                agree_output(a, text);
+            }
+        }
+    }
+}
+
+/* One function called with arrays of all these shapes. */
+static void over_shapes(struct agree *a, const char *mode, mc_dtype d, int rank, int nshape, const int64_t (*shape)[4])
+{
+    mc_function *f = agree_compile(a, mode, 2);
+    CHECK(f != NULL, "%s", mc_error(a->g));
+    for (int i = 0; f && i < nshape; i++) {
+        mc_array_unref(&a->value[0]);
+        a->value[0] = sample(d, rank, shape[i], mc_dtypes[d].kind == KIND_UINT || d == MC_BOOL ? 0 : -2, d == MC_BOOL ? 1 : 2);
+        const char *wrong = agree_calls(a, f, mode);
+        CHECK(!wrong, "%s (%lld, %lld, %lld, %lld): %s", mc_dtype_name(d), (long long)shape[i][0], (long long)shape[i][1],
+              (long long)shape[i][2], (long long)shape[i][3], wrong);
+    }
+    mc_function_free(f);
+}
+
+static void reductions_of(const char *x, mc_dtype d, int rank, int from, int to, int nshape, const int64_t (*shape)[4])
+{
+    struct agree a = { 0 };
+    agree_input(&a, "x", sample(d, rank, shape[0], 0, 1), 0);
+    reduce_all_ways(&a, x, rank, from, to);
+    over_shapes(&a, "FAST_RUN", d, rank, nshape, shape);
+    if (test_is_full()) {
+        over_shapes(&a, "DEBUG", d, rank, nshape, shape);
+    }
+    agree_free(&a);
+}
+
+static const int64_t shapes[][4] = {
+    { 3, 4, 5, 2 }, { 1, 1, 1, 1 }, { 1, 7, 1, 3 }, { 9, 1, 130, 1 }, { 17, 2, 1, 65 }, { 2, 300, 3, 1 }, { 64, 5, 16, 2 }, { 129, 1, 2, 1 },
+};
+static const int64_t empty[][4] = { { 0, 3, 2, 2 }, { 3, 0, 2, 1 }, { 2, 3, 0, 4 }, { 0, 0, 0, 0 }, { 5, 1, 2, 0 } };
+
+TEST(kernels_reduce_over_every_set_of_axes)
+{
+    reductions_of("x", MC_FLOAT32, 1, 0, (int)NELEM(reductions), NELEM(shapes), shapes);
+    reductions_of("x", MC_FLOAT32, 3, 0, (int)NELEM(reductions), NELEM(shapes), shapes);
+    reductions_of("x", MC_INT32, 2, 0, (int)NELEM(reductions), NELEM(shapes), shapes);
+}
+
+TEST(kernels_reduce_over_nothing)
+{
+    reductions_of("x", MC_FLOAT32, 3, 0, 2, NELEM(empty), empty);   /* 0 and 1 */
+    reductions_of("x", MC_INT8, 2, 4, 6, NELEM(empty), empty);
+    for (int r = 2; r < 8; r += 4) {                                /* an error, unless nothing is asked for */
+        struct agree a = { 0 };
+        char text[40];
+        agree_input(&a, "x", sample(MC_FLOAT32, 2, empty[0], 0, 1), 0);
+        snprintf(text, sizeof text, "%s(x, axis=1)", reductions[r]);
+        agree_output(&a, text);
+        over_shapes(&a, "FAST_RUN", MC_FLOAT32, 2, NELEM(empty), empty);
+        agree_free(&a);
+    }
+}
+
+TEST_FULL(kernels_reduce_every_dtype_over_every_set_of_axes)
+{
+    for (int d = 0; d < MC_NDTYPE; d++) {
+        mc_dtype t = (mc_dtype)d;
+        int last = t == MC_BOOL ? (int)NELEM(reductions) - 1 : (int)NELEM(reductions); /* no bool - bool */
+        reductions_of("x", t, 3, 0, last, NELEM(shapes), shapes);
+    }
+    reductions_of("tanh(x)", MC_FLOAT32, 4, 0, 5, NELEM(shapes), shapes);
+    reductions_of("x.T", MC_FLOAT64, 4, 4, (int)NELEM(reductions), NELEM(shapes), shapes);
+}
+
+static mc_array *numbers(int rank, const int64_t *dims, const float *v)
+{
+    return mc_array_from(MC_FLOAT32, rank, dims, v);
+}
+
+TEST(argmax_is_the_first_of_equals_and_nan_wins)
+{
+    static const float row[] = { 1, 3, 3, 2, NAN, 5, NAN, 1, -1, -1, -1, -2 };
+    struct agree a = { 0 };
+    agree_input(&a, "x", numbers(MC_SHAPE(3, 4), row), 0);
+    for (int i = 0; i < 3; i++) {
+        static const char *const axes[] = { "axis=0", "axis=1", "axis=[0, 1]" };
+        char text[60];
+        snprintf(text, sizeof text, "argmax(x, %s)", axes[i]);
+        agree_output(&a, text);
+        snprintf(text, sizeof text, "argmin(x[:, ::-1], %s)", axes[i]);
+        agree_output(&a, text);
+        snprintf(text, sizeof text, "max(x, %s)", axes[i]);
+        agree_output(&a, text);
+    }
+    mc_function *f = agree_compile(&a, NULL, 1);
+    mc_array *have[AGREE_MOST] = { 0 };
+    if (CHECK(f && agree_call(&a, f, have) == MC_OK, "%s%s", mc_error(a.g), mc_last_error())) {
+        CHECK(mc_array_get(have[3], (int64_t[]){ 0 }) == 1 && mc_array_get(have[3], (int64_t[]){ 1 }) == 0 &&
+                  mc_array_get(have[3], (int64_t[]){ 2 }) == 0, "%g %g %g", mc_array_get(have[3], (int64_t[]){ 0 }),
+              mc_array_get(have[3], (int64_t[]){ 1 }), mc_array_get(have[3], (int64_t[]){ 2 }));
+        CHECK(mc_array_get(have[6], NULL) == 4, "%g", mc_array_get(have[6], NULL));
+    }
+    for (int i = 0; i < a.nout; i++) {
+        mc_array_unref(&have[i]);
+    }
+    mc_function_free(f);
+    agree(&a, "argmax");
+}
+
+/* ---- rows in several stages ---- */
+
+static const char *const staged[] = {
+    "softmax(x)", "logsoftmax(x)", "softmax(x, axis=0)", "x - mean(x, axis=1, keepdims=True)",
+    "d = x - mean(x, axis=0, keepdims=True); d / sqrt(mean(sqr(d), axis=0, keepdims=True) + 1)",
+    "layer_norm(x)", "e = exp(x - max(x)); e / sum(e)", "logsumexp(x, axis=1)", "std(x, axis=0)",
+    "m = max(x, axis=1, keepdims=True); sum(exp(x - m), axis=1) + m[:, 0]",
+    "sum(softmax(tanh(x)) * x, axis=1)", "x / (1 + sum(abs(x), axis=1, keepdims=True)) + sum(x, axis=0, keepdims=True)",
+    "r = sum(x, axis=1, keepdims=True); where(r > 0, x - r, x + r)", "var(x) + x",
+    "crossentropy_softmax_1hot(x, cast(argmax(x, axis=1), 'int64'))", "max(x, axis=1) - sum(x, axis=1) * min(x, axis=1)",
+    "sum(exp(softmax(x) - 1), axis=0)", "x * max(x, axis=0, keepdims=True) + max(x, axis=1, keepdims=True)",
+};
+
+TEST(kernels_of_rows_in_several_stages)
+{
+    static const int64_t some[][4] = { { 3, 5 }, { 1, 1 }, { 1, 300 }, { 260, 3 }, { 64, 64 }, { 7, 1 } };
+    struct agree a = { 0 };
+    agree_input(&a, "x", sample(MC_FLOAT32, 2, some[0], -2, 2), 0);
+    for (size_t i = 0; i < NELEM(staged); i++) {
+        agree_output(&a, staged[i]);
+    }
+    over_shapes(&a, "FAST_RUN", MC_FLOAT32, 2, NELEM(some), some);
+    over_shapes(&a, "DEBUG", MC_FLOAT32, 2, NELEM(some), some);
+    agree_free(&a);
+}
+
+/* ---- broadcasts, views, host steps ---- */
+
+TEST(kernels_with_broadcasts_and_views)
+{
+    struct agree a = { 0 };
+    agree_input(&a, "x", sample(MC_FLOAT32, MC_SHAPE(6, 7), -2, 2), 0);
+    agree_input(&a, "row", sample(MC_FLOAT32, MC_SHAPE(1, 7), -2, 2), 1);
+    agree_input(&a, "col", sample(MC_FLOAT32, MC_SHAPE(6, 1), -2, 2), 2);
+    agree_input(&a, "s", sample(MC_FLOAT64, MC_NOSHAPE, -2, 2), 0);
+    agree_input(&a, "v", sample(MC_INT32, MC_SHAPE(7), -2, 2), 0);
+    agree_input(&a, "n", sample(MC_INT64, MC_NOSHAPE, 2, 2), 0);
+    static const char *const formulas[] = {
+        "x + row", "x * col", "row + col", "row - s", "x + v", "s + 1", "tanh(s) * x.T", "x.T + dimshuffle(v, order=[0, -1])",
+        "x[::-1] + x", "x[::-1, ::2] * 2", "x[n:] + 1", "x[:n].T * 2", "x[n, :] + x[:, n][3]", "x[1:n + 2, ::-1]", "reshape(x.T, [n, 21]) + 1",
+        "reshape(x[::-1], [-1])", "sum(reshape(x, [3, 14]), axis=0)", "join([x, row, -x], axis=0)", "join([x, col], axis=1)[:, 3:]",
+        "x[v[:3] + 2]", "x[:, [0, 2, 4]]", "sort(x, axis=0)", "argsort(v)", "cumsum(x, axis=1) - x", "tile(row, [3, 2])",
+        "set_subtensor(x[n:], col[:4])", "inc_subtensor(x[:, 1], 5)", "eye(n + 1)", "arange(n * 3)", "arange(7) + v", "alloc(s, [n, n])",
+        "dot(x, x.T)", "tanh(dot(x.T, x)) + 1", "dot(x, row.T) * col", "dot(x, v)", "x[x > 0]", "where(x > 0, x, s)", "stack([x, x * 2])",
+        "sum(x[::-1], axis=1)[::-1]", "max(x.T, axis=1) + v", "ones_like(x) * row", "zeros([n, 3]) + 1", "tril(dot(x, x.T))",
+    };
+    for (size_t i = 0; i < NELEM(formulas); i++) {
+        mc_node *y = agree_output(&a, formulas[i]);
+        CHECK(!mc_is_error(y), "%s: %s", formulas[i], mc_error(a.g));
+        mc_graph_clear_error(a.g);
+        a.nout -= mc_is_error(y);
+    }
+    agree(&a, "views");
+}
+
+TEST(kernels_with_views_one_at_a_time)
+{
+    static const char *const formulas[] = { "x[::-1]", "x[2:, ::-2].T", "reshape(x.T, [-1])[5:9]", "x.T[1]", "x", "x[0, 0]", "x[:0]", "x[:, 3:3] + 1" };
+    for (size_t i = 0; i < NELEM(formulas); i++) {
+        struct agree a = { 0 };
+        agree_input(&a, "x", sample(MC_FLOAT32, MC_SHAPE(6, 7), -2, 2), 0);
+        agree_output(&a, formulas[i]);
+        agree(&a, formulas[i]);
+    }
+}
+
+/* ---- memory used again ---- */
+
+TEST(kernels_that_write_over_what_they_read)
+{
+    static const char *const formulas[] = {
+        "y = sort(x, axis=0); z = sort(tanh(y), axis=1); sort(z + y, axis=0) * z",
+        "y = sort(x, axis=0); y + y.T", "y = sort(x, axis=0); y + y[::-1]", "y = sort(x, axis=0); (y[::-1] + 1) * 2 + y[0]",
+        "y = sort(x, axis=0); z = y * 2; w = sort(z, axis=1); z - w + sum(w, axis=0, keepdims=True)",
+        "y = cumsum(x, axis=0); z = cumsum(y + 1, axis=1); w = cumsum(z - y, axis=0); cumsum(w, axis=1) + z.T",
+        "y = sort(x, axis=0); [y + 1, y - 1, y * 2, tanh(y)][2]",
+    };
+    for (size_t i = 0; i < NELEM(formulas); i++) {
+        struct agree a = { 0 };
+        agree_input(&a, "x", sample(MC_FLOAT32, MC_SHAPE(33, 33), -2, 2), 0);
+        CHECK(!mc_is_error(agree_output(&a, formulas[i])), "%s", mc_error(a.g));
+        agree(&a, formulas[i]);
+    }
+}
+
+/* ---- threads ---- */
+
+TEST(threads_change_no_bit)
+{
+    static const int64_t large[][4] = { { 700, 513 }, { 3, 40001 }, { 50000, 3 }, { 1, 200000 } };
+    static const char *const formulas[] = {
+        "tanh(x) * x + 1", "sum(x)", "sum(x, axis=0)", "sum(x, axis=1)", "softmax(x)", "argmax(x)", "argmax(x, axis=0)", "mean(sqr(x))",
+        "logsoftmax(x, axis=0)", "max(x)", "x + x[::-1]", "prod(1 + x * 1e-4)", "dot(x[:40, :300], x[:40, :300].T)", "sum(x.T)", "layer_norm(x)",
+    };
+    struct agree a = { 0 };
+    agree_input(&a, "x", sample(MC_FLOAT32, 2, (int64_t[]){ 1, 1 }, -1, 1), 0);
+    for (size_t i = 0; i < NELEM(formulas); i++) {
+        agree_output(&a, formulas[i]);
+    }
+    a.scale = 1000; /* rows of three may have hardly any variance to divide by */
+    mc_function *f[3] = { agree_compile(&a, NULL, 1), agree_compile(&a, NULL, 2), agree_compile(&a, NULL, 3) };
+    for (size_t k = 0; k < NELEM(large); k++) {
+        mc_array *have[3][AGREE_MOST] = { { 0 } };
+        mc_array_unref(&a.value[0]);
+        a.value[0] = mc_array_new(MC_FLOAT32, 2, large[k]);
+        for (int64_t i = 0; i < mc_array_size(a.value[0]); i++) {
+            ((float *)mc_array_data(a.value[0]))[i] = (float)test_uniform(-1, 1);
+        }
+        for (int t = 0; t < 3; t++) {
+            CHECK(f[t] && agree_call(&a, f[t], have[t]) == MC_OK, "%s%s", mc_error(a.g), mc_last_error());
+        }
+        for (int t = 1; t < 3; t++) {
+            for (int i = 0; i < a.nout && have[0][i] && have[t][i]; i++) {
+                CHECK(mc_array_same_bits(have[0][i], have[t][i]), "%s of (%lld, %lld) differs with %d threads", formulas[i],
+                      (long long)large[k][0], (long long)large[k][1], t + 1);
+            }
+        }
+        const char *wrong = agree_calls(&a, f[1], "two threads");
+        CHECK(!wrong, "%s", wrong);
+        for (int t = 0; t < 3; t++) {
+            for (int i = 0; i < a.nout; i++) {
+                mc_array_unref(&have[t][i]);
+            }
+        }
+    }
+    for (int t = 0; t < 3; t++) {
+        mc_function_free(f[t]);
+    }
+    agree_free(&a);
+}
+
+/* ---- at random ---- */
+
+static unsigned draw(void *arg)
+{
+    (void)arg;
+    return (unsigned)(test_random() >> 8);
+}
+
+static void random_graphs(int n, int steps)
+{
+    for (int i = 0; i < n; i++) {
+        struct random_graph r = { .structured = i % 2, .random = draw };
+        rg_make(&r, steps);
+        char *text = mc_graph_text(r.a.g, r.a.nout, r.a.out);
+        agree(&r.a, text);
+        mc_text_free(text);
+    }
+}
+
+TEST(random_graphs_agree)
+{
+    random_graphs(10, 14);
+}
+
+TEST_FULL(many_random_graphs_agree)
+{
+    random_graphs(150, 10);
+    random_graphs(20, 60);
 }

@@ -372,9 +372,6 @@ mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, in
         r.st->kernel->mode != KERNEL_COLUMN) {
         return MC_OK; /* nothing to make */
     }
-    if (fold && l->outer_total == 0) {
-        return MC_OK;
-    }
     TRY(mc_bases(f, p, step, scratch, base));
     if (l->threads <= 1 || l->units <= 1) {
         work(&r, 0, l->units, 0);

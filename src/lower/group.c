@@ -9,6 +9,7 @@ enum { MOST_NODES = 160, MOST_SOURCES = 40 };
 struct group {
     int rank, nnode, nsource;
     unsigned varies, reduced;  /* axes of the space; axes its reductions reduce */
+    const mc_node *space;      /* has the group's sizes */
     bool fusible;
     int into;                  /* merged into this group; -1: itself */
     VEC(uint64_t) depends;
@@ -16,6 +17,7 @@ struct group {
 struct fuse {
     VEC(struct group) group;
     int *of;                   /* by node id */
+    struct mc_sizes sizes;
 };
 
 unsigned mc_varies(const struct mc_type *t)
@@ -110,6 +112,17 @@ static bool reads_row(const struct fuse *f, const struct group *g, const mc_node
     return false;
 }
 
+/* Is x, along all axes of v, as large as the group's space? */
+static bool same_space(const struct fuse *f, const struct group *g, const mc_node *x, unsigned v)
+{
+    for (int a = 0; a < x->type.rank; a++) {
+        if (v >> a & 1 && !mc_sizes_equal(&f->sizes, g->space, x, a)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Can node n join group g?  in: n's operand that lives in g. */
 static bool joins(const struct fuse *f, const struct group *g, const mc_node *n, const mc_node *in)
 {
@@ -121,10 +134,10 @@ static bool joins(const struct fuse *f, const struct group *g, const mc_node *n,
         return false;
     }
     if (n->op->flags & OP_REDUCES) {
-        if (g->reduced) {
-            return r == g->reduced && from == g->varies;
-        }
-        return r && from == g->varies;
+        return from == g->varies && (g->reduced ? r == g->reduced : r != 0);
+    }
+    if (!same_space(f, g, n, v & g->varies)) {
+        return false;
     }
     if (g->reduced) {
         unsigned kept = g->varies & ~g->reduced;
@@ -139,9 +152,9 @@ static bool joins(const struct fuse *f, const struct group *g, const mc_node *n,
 static mc_status add_group(struct fuse *f, const mc_node *n, bool fusible)
 {
     unsigned r = fusible ? reduces(n) : 0;
-    const struct mc_type *space = r ? &n->in[0]->type : &n->type;
-    struct group g = { .rank = n->type.rank, .nnode = 1, .nsource = n->nin, .varies = mc_varies(space), .reduced = r,
-                       .fusible = fusible, .into = -1 };
+    const mc_node *space = r ? n->in[0] : n;
+    struct group g = { .rank = n->type.rank, .nnode = 1, .nsource = n->nin, .varies = mc_varies(&space->type), .reduced = r,
+                       .space = space, .fusible = fusible, .into = -1 };
     f->of[n->id] = (int)f->group.n;
     return VEC_PUSH(f->group, g) ? MC_OK : MC_EMEMORY;
 }
@@ -184,7 +197,7 @@ static bool makes_cycle(const struct fuse *f, int g, const mc_node *n)
 static bool can_merge(const struct fuse *f, int a, int b)
 {
     const struct group *x = &f->group.at[a], *y = &f->group.at[b];
-    return x->fusible && y->fusible && x->rank == y->rank && x->varies == y->varies &&
+    return x->fusible && y->fusible && x->rank == y->rank && x->varies == y->varies && same_space(f, x, y->space, x->varies) &&
            (x->reduced == y->reduced || !x->reduced || !y->reduced) && x->nnode + y->nnode <= MOST_NODES &&
            x->nsource + y->nsource <= MOST_SOURCES && !waits(f, a, b) && !waits(f, b, a);
 }
@@ -336,7 +349,7 @@ mc_status mc_group(mc_graph *g, int n, mc_node *const *out, bool fuse, struct mc
     mc_node **list = mc_graph_reach(n, out, &count);
     mc_status s = list ? MC_OK : MC_EMEMORY;
     f.of = mc_alloc((g->nodes.n + 1) * sizeof *f.of, "lower");
-    s = f.of ? s : MC_EMEMORY;
+    s = s < 0 || !f.of ? MC_EMEMORY : mc_sizes_find(&f.sizes, g, list, count);
     for (size_t i = 0; s == MC_OK && i < g->nodes.n; i++) {
         f.of[i] = -1;
     }
@@ -362,6 +375,7 @@ mc_status mc_group(mc_graph *g, int n, mc_node *const *out, bool fuse, struct mc
     }
     s = groups->reduced ? s : MC_EMEMORY;
     VEC_FREE(f.group);
+    mc_sizes_free(&f.sizes);
     if (s < 0) {
         mc_groups_free(groups);
     }

@@ -61,6 +61,11 @@ struct mc_program {
 
 /* expand.c: formulas become their ops, reductions keep their axes, dropped axes wander to the end */
 mc_status mc_lower_expand(mc_graph *g, int n, mc_node **out);
+/* sizes.c: axes that have the same size whatever it is */
+struct mc_sizes { size_t *parent; int64_t *known; };
+mc_status mc_sizes_find(struct mc_sizes *s, const mc_graph *g, mc_node *const *list, size_t count);
+bool mc_sizes_equal(const struct mc_sizes *s, const mc_node *a, const mc_node *b, int axis);
+void mc_sizes_free(struct mc_sizes *s);
 /* group.c: which nodes go into one kernel: group[id], -1 for leaves; singletons for what is no kernel */
 struct mc_groups { int *of; int n; unsigned *reduced; mc_node **list; size_t count; };
 bool mc_is_fusible(const mc_node *n);

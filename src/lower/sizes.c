@@ -1,0 +1,110 @@
+/* sizes.c: which axes of which nodes have the same size, whatever it is: what may be computed in one loop.
+ *
+ * Axes are joined where an op would not run if they differed.  Two axes are one size if they were joined, or if
+ * both are known to be the same number. */
+#include "lower/lower.h"
+
+static bool is_op(const mc_node *n, const char *name) { return strcmp(n->op->name, name) == 0; }
+
+static size_t root(const struct mc_sizes *s, const mc_node *n, int axis)
+{
+    size_t i = (size_t)n->id * MC_MAX_RANK + (size_t)axis;
+    while (s->parent[i] != i) {
+        i = s->parent[i] = s->parent[s->parent[i]];
+    }
+    return i;
+}
+
+static void join(struct mc_sizes *s, const mc_node *a, int i, const mc_node *b, int j)
+{
+    size_t x = root(s, a, i), y = root(s, b, j);
+    s->known[x] = MC_MAX(s->known[x], s->known[y]);
+    s->parent[y] = x;
+}
+
+/* n = size(x, axis). */
+static const mc_node *measured(const mc_node *n, int *axis)
+{
+    if (!is_op(n, "size") || mc_axis_check("size", mc_attr_int(&n->attr[0]), n->in[0]->type.rank, axis) < 0) {
+        return NULL;
+    }
+    return n->in[0];
+}
+
+/* alloc(x, [size(y, 0), ...]), alloc(x, shape(y)), arange(0, size(y, 0), 1) */
+static void join_made(struct mc_sizes *s, const mc_node *n)
+{
+    const mc_node *of = is_op(n, "alloc") ? n->in[1] : n, *y;
+    int axis;
+    if (is_op(of, "shape")) {
+        for (int i = 0; i < n->type.rank; i++) {
+            join(s, n, i, of->in[0], i);
+        }
+    } else if (is_op(of, "stack")) {
+        for (int i = 0; i < n->type.rank && i < of->nin; i++) {
+            if ((y = measured(of->in[i], &axis))) {
+                join(s, n, i, y, axis);
+            }
+        }
+    } else if (n->type.rank == 1 && (y = measured(is_op(n, "arange") ? n->in[1] : of, &axis))) {
+        join(s, n, 0, y, axis);
+    }
+}
+
+static void join_inputs(struct mc_sizes *s, const mc_node *n)
+{
+    bool reduces = n->op->flags & OP_REDUCES;
+    if (is_op(n, "dimshuffle")) {
+        for (int i = 0; i < n->attr[0].n; i++) {
+            if (n->attr[0].ints[i] >= 0) {
+                join(s, n, i, n->in[0], (int)n->attr[0].ints[i]);
+            }
+        }
+    } else if (is_op(n, "alloc") || (is_op(n, "arange") && mc_is_fusible(n))) {
+        join_made(s, n);
+    } else if (mc_is_fusible(n)) {
+        unsigned gone = reduces ? mc_varies(&n->in[0]->type) & ~mc_varies(&n->type) : 0;
+        for (int k = 0; k < (reduces || !n->op->arity ? 1 : n->nin); k++) {
+            for (int i = 0; i < n->type.rank && n->in[k]->type.rank == n->type.rank; i++) {
+                if (n->in[k]->type.dims[i] != 1 && !(gone >> i & 1)) {
+                    join(s, n, i, n->in[k], i);
+                }
+            }
+        }
+    }
+}
+
+mc_status mc_sizes_find(struct mc_sizes *s, const mc_graph *g, mc_node *const *list, size_t count)
+{
+    size_t n = (g->nodes.n + 1) * MC_MAX_RANK;
+    *s = (struct mc_sizes){ mc_alloc(n * sizeof *s->parent, "lower"), mc_alloc(n * sizeof *s->known, "lower") };
+    if (!s->parent || !s->known) {
+        return MC_EMEMORY;
+    }
+    for (size_t i = 0; i < n; i++) {
+        s->parent[i] = i;
+        s->known[i] = -1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (int a = 0; a < list[i]->type.rank; a++) {
+            s->known[(size_t)list[i]->id * MC_MAX_RANK + (size_t)a] = list[i]->type.dims[a];
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        join_inputs(s, list[i]);
+    }
+    return MC_OK;
+}
+
+bool mc_sizes_equal(const struct mc_sizes *s, const mc_node *a, const mc_node *b, int axis)
+{
+    size_t x = root(s, a, axis), y = root(s, b, axis);
+    return x == y || (s->known[x] >= 0 && s->known[x] == s->known[y]);
+}
+
+void mc_sizes_free(struct mc_sizes *s)
+{
+    mc_free(s->parent);
+    mc_free(s->known);
+    *s = (struct mc_sizes){ 0 };
+}

@@ -49,9 +49,16 @@ char *mc_parse_copy(struct parser *p, const struct tok *t);
 void mc_parse_fail(struct parser *p, size_t at, const char *fmt, ...) MC_PRINTF(3, 4);
 struct val mc_parse_number(struct parser *p);
 struct val mc_parse_string(struct parser *p);
+/* val.c */
+struct val mc_val_of(mc_node *n, size_t at);
+struct val mc_val_list(struct parser *p, const struct val *item, int n, size_t at);
+struct val mc_val_made(struct parser *p, mc_node *n, size_t at);           /* the parse ends if n is an error */
+mc_node *mc_val_node(struct parser *p, const struct val *v);
+/* parse_call.c: behind name( ; self: what stands before the dot, or NULL */
+struct val mc_parse_call(struct parser *p, const char *name, const struct val *self, size_t at);
+const struct mc_op *mc_parse_op(struct parser *p, const char *name);       /* the user's ops first */
 /* parse.c */
 struct val mc_parse_expr(struct parser *p);
-mc_node *mc_val_node(struct parser *p, const struct val *v);
 bool mc_parse_skip(struct parser *p); /* line ends and semicolons */
 /* attr.c */
 bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param *param, const struct val *v,

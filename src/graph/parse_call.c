@@ -1,0 +1,274 @@
+/* parse_call.c: name(...): arguments sorted into the op's tensors and attributes; the few functions that
+ * are no ops. */
+#include "graph/parse.h"
+#include <stdlib.h>
+
+mc_status (*mc_grad_hook)(mc_node *cost, int n, mc_node *const *wrt, mc_node **grads, const mc_grad_spec *spec);
+
+struct args {
+    struct val value[64];
+    const char *name[64]; /* NULL: positional */
+    size_t at[64];        /* where the name, or else the value, begins */
+    int n;
+};
+
+static void parse_args(struct parser *p, struct args *a)
+{
+    while (!p->failed && !mc_parse_is(p, ")")) {
+        if (a->n == (int)NELEM(a->value)) {
+            mc_parse_fail(p, p->tok.at, "too many arguments; give a list");
+            return;
+        }
+        struct tok name = p->tok;
+        size_t behind = p->at;
+        a->name[a->n] = NULL;
+        a->at[a->n] = p->tok.at;
+        if (p->tok.kind == T_NAME) {
+            mc_parse_next(p);
+            if (mc_parse_take(p, "=")) {
+                a->name[a->n] = mc_parse_copy(p, &name);
+            } else {
+                if (mc_parse_is(p, "(") || mc_parse_is(p, "[")) {
+                    p->brackets--;
+                } else if (mc_parse_is(p, ")") || mc_parse_is(p, "]")) {
+                    p->brackets++;
+                }
+                p->tok = name;
+                p->at = behind;
+            }
+        }
+        a->value[a->n++] = mc_parse_expr(p);
+        mc_parse_separator(p, ")");
+    }
+    mc_parse_expect(p, ")");
+}
+
+/* grad(cost, wrt): wrt may be a list. */
+static struct val call_grad(struct parser *p, struct args *a, size_t at)
+{
+    if (a->n != 2 || !mc_grad_hook) {
+        mc_parse_fail(p, at, "grad takes a cost and what to differentiate by");
+        return mc_val_of(p->g->error, at);
+    }
+    mc_node *cost = mc_val_node(p, &a->value[0]);
+    const struct val *by = &a->value[1];
+    bool list = by->kind == V_LIST;
+    int n = list ? by->n : 1;
+    mc_node **wrt = mc_arena_alloc(&p->g->arena, (size_t)n * 2 * sizeof *wrt + 1);
+    struct val *one = mc_arena_alloc(&p->g->arena, (size_t)n * sizeof *one + 1);
+    if (!wrt || !one) {
+        mc_parse_fail(p, at, "out of memory");
+        return mc_val_of(p->g->error, at);
+    }
+    for (int i = 0; i < n; i++) {
+        wrt[i] = mc_val_node(p, list ? &by->item[i] : by);
+    }
+    p->place.at = at;
+    if (p->failed || mc_grad_hook(cost, n, wrt, wrt + n, NULL) < 0) {
+        return mc_val_made(p, p->g->error, at);
+    }
+    for (int i = 0; i < n; i++) {
+        one[i] = mc_val_of(wrt[n + i], at);
+    }
+    return list ? mc_val_list(p, one, n, at) : one[0];
+}
+
+/* tuple(a, b): how the printer writes a formula with several results */
+static struct val call_tuple(struct parser *p, struct args *a, size_t at)
+{
+    mc_node *in[NELEM(a->value)];
+    for (int i = 0; i < a->n; i++) {
+        in[i] = mc_val_node(p, &a->value[i]);
+    }
+    if (a->n < 2) {
+        mc_parse_fail(p, at, "a tuple has two values or more");
+    }
+    p->place.at = at;
+    return p->failed ? mc_val_of(p->g->error, at) : mc_val_made(p, mc_node_make(p->g, &mc_op_tuple, a->n, in, NULL), at);
+}
+
+static struct val call_update(struct parser *p, struct args *a, size_t at, bool set)
+{
+    mc_node *x = a->n == 2 ? mc_val_node(p, &a->value[0]) : NULL, *y = a->n == 2 ? mc_val_node(p, &a->value[1]) : NULL;
+    if (a->n != 2) {
+        mc_parse_fail(p, at, "%s takes an indexed tensor and a value: %s(x[2:4], y)", set ? "set_subtensor" : "inc_subtensor",
+                      set ? "set_subtensor" : "inc_subtensor");
+    }
+    p->place.at = at;
+    return p->failed ? mc_val_of(p->g->error, at) : mc_val_made(p, mc_index_update(x, y, set), at);
+}
+
+/* array(dtype, [2, 3], "hex digits"): how the printer writes a large constant */
+static struct val call_array(struct parser *p, struct args *a, size_t at)
+{
+    mc_dtype d;
+    int64_t dims[MC_MAX_RANK];
+    bool ok = a->n == 3 && a->value[0].kind == V_TEXT && mc_dtype_parse(a->value[0].text, &d) >= 0 &&
+              a->value[1].kind == V_LIST && a->value[1].n <= MC_MAX_RANK && a->value[2].kind == V_TEXT;
+    for (int i = 0; ok && i < a->value[1].n; i++) {
+        ok = a->value[1].item[i].kind == V_INT;
+        dims[i] = a->value[1].item[i].i;
+    }
+    mc_array *v = ok ? mc_array_new(d, a->value[1].n, dims) : NULL;
+    size_t bytes = v ? (size_t)mc_array_size(v) * mc_dtypes[v->dtype].size : 0;
+    const char *hex = ok ? a->value[2].text : "";
+    if (!v || strlen(hex) != 2 * bytes || strspn(hex, "0123456789abcdef") != 2 * bytes) {
+        mc_array_unref(&v);
+        mc_parse_fail(p, at, "array takes a dtype, a list of sizes and as many hexadecimal bytes");
+        return mc_val_of(p->g->error, at);
+    }
+    for (size_t i = 0; i < bytes; i++) {
+        char pair[3] = { hex[2 * i], hex[2 * i + 1], 0 };
+        v->data[i] = (char)strtol(pair, NULL, 16);
+    }
+    return mc_val_made(p, mc_node_const(p->g, v, false), at);
+}
+
+const struct mc_op *mc_parse_op(struct parser *p, const char *name)
+{
+    for (size_t i = 0; i < p->g->custom.n; i++) {
+        if (strcmp(p->g->custom.at[i]->name, name) == 0) {
+            return p->g->custom.at[i];
+        }
+    }
+    const struct mc_op *op = mc_op_find(name);
+    return op && !(op->flags & OP_LEAF) ? op : NULL;
+}
+
+static void unknown_function(struct parser *p, const char *name, size_t at)
+{
+    const char *list[512];
+    size_t n = 0;
+    for (int i = 0; i < (int)NELEM(list) && mc_op_at(i); i++) {
+        if (!(mc_op_at(i)->flags & OP_HIDDEN)) {
+            list[n++] = mc_op_at(i)->name;
+        }
+    }
+    const char *near = mc_near_miss(name, list, n);
+    if (near) {
+        mc_parse_fail(p, at, "there is no function '%s'; did you mean '%s'?", name, near);
+    } else {
+        mc_parse_fail(p, at, "there is no function '%s'", name);
+    }
+}
+
+/* Sorts the arguments into the signature's tensors and attributes. */
+static struct val call_op(struct parser *p, const struct mc_op *op, struct args *a, size_t at)
+{
+    const struct mc_signature *s = op->sig;
+    struct mc_attr attr[16] = { 0 };
+    mc_node *in[64 + 24], **arg = in;
+    bool given[24] = { 0 };
+    int nin = 0, position = 0;
+
+    mc_attr_defaults(op, attr);
+    for (int i = 0; i < (int)NELEM(in); i++) {
+        in[i] = NULL;
+    }
+    for (int i = 0; i < a->n && !p->failed; i++) {
+        const struct val *v = &a->value[i];
+        int k = -1;
+        if (a->name[i]) {
+            for (int j = 0; j < s->nparam; j++) {
+                k = strcmp(s->param[j].name, a->name[i]) == 0 ? j : k;
+            }
+            if (k < 0) {
+                const char *list[24];
+                for (int j = 0; j < s->nparam; j++) {
+                    list[j] = s->param[j].name;
+                }
+                const char *near = mc_near_miss(a->name[i], list, (size_t)s->nparam);
+                mc_parse_fail(p, a->at[i], "%s has no parameter '%s'%s%s%s: %s(%s)", op->name, a->name[i],
+                              near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", op->name, op->params);
+                break;
+            }
+        } else {
+            k = position;
+            if (k < s->nparam && s->param[k].kind != ATTR_TENSORS) {
+                position++;
+            }
+        }
+        if (k >= s->nparam) {
+            mc_parse_fail(p, v->at, "%s takes %d argument%s: %s(%s)", op->name, s->nparam, s->nparam == 1 ? "" : "s", op->name,
+                          op->params);
+            break;
+        }
+        if (given[k] && s->param[k].kind != ATTR_TENSORS) {
+            mc_parse_fail(p, a->at[i], "%s: '%s' is given twice", op->name, s->param[k].name);
+            break;
+        }
+        given[k] = true;
+        int slot = 0;
+        for (int j = 0; j < k; j++) {
+            slot += s->param[j].kind > ATTR_TENSORS;
+        }
+        if (s->param[k].kind == ATTR_TENSOR) {
+            if (!(v->kind == V_NONE && s->param[k].optional)) {
+                in[k] = mc_val_node(p, v);
+                nin = MC_MAX(nin, k + 1);
+            }
+        } else if (s->param[k].kind == ATTR_TENSORS) {
+            int n = v->kind == V_LIST ? v->n : 1;
+            if (nin < s->ntensor) {
+                nin = s->ntensor;
+            }
+            if (nin + n > (int)NELEM(in) && arg == in) { /* a long list: room for all of it */
+                arg = mc_arena_alloc(&p->g->arena, (size_t)(nin + n + 64) * sizeof *arg);
+                if (!arg) {
+                    mc_parse_fail(p, at, "out of memory");
+                    break;
+                }
+                memcpy(arg, in, (size_t)nin * sizeof *in);
+            }
+            for (int j = 0; j < n && !p->failed; j++) {
+                arg[nin++] = mc_val_node(p, v->kind == V_LIST ? &v->item[j] : v);
+            }
+        } else {
+            mc_val_attr(p, op, &s->param[k], v, &attr[slot]);
+        }
+    }
+    for (int i = 0; i < nin && !p->failed; i++) {
+        if (!arg[i] && !(s->param[i].optional && (op->build || op->formula))) {
+            mc_parse_fail(p, at, "%s needs the argument '%s': %s(%s)", op->name, s->param[i].name, op->name, op->params);
+        }
+    }
+    if (p->failed) {
+        return mc_val_of(p->g->error, at);
+    }
+    p->place.at = at;
+    return mc_val_made(p, mc_apply(p->g, op, nin, arg, attr), at);
+}
+
+struct val mc_parse_call(struct parser *p, const char *name, const struct val *self, size_t at)
+{
+    struct args *a = mc_calloc(1, sizeof *a, "parse");
+    struct val v = mc_val_of(p->g->error, at);
+    if (!a) {
+        mc_parse_fail(p, at, "out of memory");
+        return v;
+    }
+    if (self) {
+        a->value[a->n++] = *self;
+    }
+    parse_args(p, a);
+    const struct mc_op *op = p->failed ? NULL : mc_parse_op(p, name);
+    if (p->failed) {
+        v = mc_val_of(p->g->error, at);
+    } else if (strcmp(name, "grad") == 0) {
+        v = call_grad(p, a, at);
+    } else if (strcmp(name, "set_subtensor") == 0 || strcmp(name, "inc_subtensor") == 0) {
+        v = call_update(p, a, at, name[0] == 's');
+    } else if (strcmp(name, "array") == 0) {
+        v = call_array(p, a, at);
+    } else if (strcmp(name, "tuple") == 0) {
+        v = call_tuple(p, a, at);
+    } else if (strcmp(name, "item") == 0 && a->n == 2 && a->value[0].kind == V_NODE && a->value[1].kind == V_INT) {
+        v = mc_val_made(p, mc_item(a->value[0].node, (int)a->value[1].i), at);
+    } else if (op) {
+        v = call_op(p, op, a, at);
+    } else {
+        unknown_function(p, name, at);
+    }
+    mc_free(a);
+    return v;
+}

@@ -1,0 +1,157 @@
+/* val.c: what an expression may be before it is known whether a node or an attribute is wanted. */
+#include "graph/parse.h"
+
+struct val mc_val_of(mc_node *n, size_t at)
+{
+    return (struct val){ .kind = V_NODE, .node = n, .dtype = -1, .at = at };
+}
+
+static mc_node *literal(struct parser *p, const struct val *v)
+{
+    if (v->kind == V_BOOL) {
+        return mc_node_number(p->g, MC_BOOL, (double)v->i);
+    }
+    if (v->kind == V_INT) {
+        mc_dtype d = v->dtype >= 0 ? (mc_dtype)v->dtype : mc_literal_dtype(v->i);
+        mc_array *a = mc_array_empty(d, 0, NULL);
+        if (a && d == MC_UINT64) {
+            memcpy(a->data, &v->i, sizeof v->i);
+        } else if (a && mc_is_float(d)) {
+            mc_store_f64(d, a->data, (double)v->i);
+        } else if (a) {
+            mc_store_i64(d, a->data, v->i);
+        }
+        return mc_node_const(p->g, a, v->dtype < 0);
+    }
+    return mc_node_const(p->g, mc_array_scalar(v->dtype >= 0 ? (mc_dtype)v->dtype : MC_FLOAT64, v->real), v->dtype < 0);
+}
+
+/* The shape of a list of lists of literals and the dtype of its elements; false when it is not one. */
+static bool list_shape(const struct val *v, int depth, int64_t *dims, int *rank, bool *real, int *dtype)
+{
+    if (v->kind != V_LIST) {
+        if (v->kind != V_INT && v->kind != V_REAL && v->kind != V_BOOL) {
+            return false;
+        }
+        *real |= v->kind == V_REAL;
+        int own = v->kind == V_BOOL ? (int)MC_BOOL : v->dtype;
+        if (own >= 0) {
+            *dtype = *dtype < 0 ? own : (int)mc_dtype_promote((mc_dtype)*dtype, (mc_dtype)own);
+        }
+        if (*rank < 0) {
+            *rank = depth;
+        }
+        return *rank == depth;
+    }
+    if (depth >= MC_MAX_RANK) {
+        return false;
+    }
+    if (dims[depth] < 0) {
+        dims[depth] = v->n;
+    }
+    for (int i = 0; i < v->n; i++) {
+        if (!list_shape(&v->item[i], depth + 1, dims, rank, real, dtype)) {
+            return false;
+        }
+    }
+    if (v->n == 0 && *rank < 0) {
+        *rank = depth + 1;
+    }
+    return dims[depth] == v->n;
+}
+
+static char *list_fill(const struct val *v, mc_dtype d, char *to)
+{
+    if (v->kind == V_LIST) {
+        for (int i = 0; i < v->n; i++) {
+            to = list_fill(&v->item[i], d, to);
+        }
+        return to;
+    }
+    if (v->kind == V_REAL) {
+        mc_store_f64(d, to, v->real);
+    } else {
+        mc_store_i64(d, to, v->i);
+    }
+    return to + mc_dtypes[d].size;
+}
+
+static mc_node *list_node(struct parser *p, const struct val *v)
+{
+    int64_t dims[MC_MAX_RANK];
+    int rank = -1, dtype = -1;
+    bool real = false;
+    for (int i = 0; i < MC_MAX_RANK; i++) {
+        dims[i] = -1;
+    }
+    if (list_shape(v, 0, dims, &rank, &real, &dtype)) {
+        mc_dtype d = dtype >= 0 ? (mc_dtype)dtype : real ? mc_dtype_floatX() : MC_INT64;
+        mc_array *a = mc_array_empty(d, rank, dims);
+        if (a) {
+            list_fill(v, d, a->data);
+        }
+        return mc_node_const(p->g, a, false);
+    }
+    mc_node **in = mc_arena_alloc(&p->g->arena, (size_t)(v->n + 1) * sizeof *in);
+    for (int i = 0; in && i < v->n; i++) {
+        if (!(in[i] = mc_val_node(p, &v->item[i]))) {
+            return NULL;
+        }
+    }
+    return in ? mc_call_op(p->g, "stack", v->n, in, NULL) : p->g->error;
+}
+
+mc_node *mc_val_node(struct parser *p, const struct val *v)
+{
+    mc_node *n = NULL;
+    if (p->failed) {
+        return p->g->error;
+    }
+    p->place.at = v->at;
+    switch (v->kind) {
+    case V_NODE: n = v->node; break;
+    case V_INT: case V_REAL: case V_BOOL: n = literal(p, v); break;
+    case V_LIST: n = list_node(p, v); break;
+    case V_ATTR:
+        if (v->attr->kind == ATTR_REAL) {
+            n = mc_node_const(p->g, mc_array_scalar(MC_FLOAT64, v->attr->real), true);
+        } else if (v->attr->kind == ATTR_INT && v->attr->n == 1) {
+            n = mc_node_int(p->g, v->attr->ints[0]);
+        } else if (v->attr->kind == ATTR_BOOL) {
+            n = mc_node_number(p->g, MC_BOOL, (double)v->attr->ints[0]);
+        } else if (v->attr->kind == ATTR_INTS || v->attr->kind == ATTR_AXES) {
+            n = mc_node_ints(p->g, v->attr->n, v->attr->ints);
+        }
+        break;
+    default: break;
+    }
+    if (!n) {
+        mc_parse_fail(p, v->at, "a tensor is needed here");
+        return p->g->error;
+    }
+    if (mc_is_error(n)) {
+        p->failed = true;
+        p->tok.kind = T_END;
+    }
+    return n;
+}
+
+struct val mc_val_list(struct parser *p, const struct val *item, int n, size_t at)
+{
+    struct val v = { .kind = V_LIST, .n = n, .dtype = -1, .at = at };
+    v.item = mc_arena_copy(&p->g->arena, item, (size_t)(n ? n : 1) * sizeof *item);
+    if (!v.item) {
+        mc_parse_fail(p, at, "out of memory");
+        v.n = 0;
+    }
+    return v;
+}
+
+struct val mc_val_made(struct parser *p, mc_node *n, size_t at)
+{
+    if (mc_is_error(n)) {
+        p->failed = true;
+        p->tok.kind = T_END;
+    }
+    return mc_val_of(n, at);
+}

@@ -47,8 +47,8 @@ endif
 test-full: all ## all tests, the slow ones too
 	@$(call tests,$(BUILD)) --tier full --times $(WHAT)
 
-demo: all ## train the demonstration network and show what it learned
-	@$(BUILD)/monochord train lenet
+demo: all ## train on drawn digits, race the tutorial's loop with NumPy, leave demo.html
+	@$(BUILD)/monochord demo
 
 bench: all ## SUITE=ops: ours and other libraries' in one run, with the ratios
 	@scripts/setup.sh venv

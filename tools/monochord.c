@@ -18,6 +18,7 @@ static int command_help(int argc, char **argv);
 static const struct command commands[] = {
     { "info",   "[--flags]",            "processor, compiler, libraries found, cache; with --flags every flag", command_info },
     { "run",    "FILE [OPTION ...]",    "compile a text-form program, show its passes, call it", command_run },
+    { "demo",   "[PAGE]",               "train on drawn digits, time the tutorial's loop, write demo.html", command_demo },
     { "bench",  "SUITE [--json]",       "measure; without SUITE a list of suites", command_bench },
     { "wisdom", "show|clear|export FILE|import FILE", "what timing found out about this machine", command_wisdom },
     { "ops",    "[WORD ...]",           "the ops, or those whose name or description has each word", command_ops },

@@ -9,8 +9,8 @@
  * in another order.  The caller drops it. */
 static inline mc_array *sample(mc_dtype d, int rank, const int64_t *dims, double lo, double hi)
 {
-    int64_t wide[MC_MAX_RANK];
-    int order[MC_MAX_RANK], back[MC_MAX_RANK];
+    int64_t wide[MC_MAX_RANK] = { 0 };
+    int order[MC_MAX_RANK] = { 0 }, back[MC_MAX_RANK] = { 0 };
     for (int i = 0; i < rank; i++) {
         order[i] = i;
     }

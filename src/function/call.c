@@ -265,6 +265,20 @@ static mc_status give_number(const mc_arg *out, const mc_array *a, const struct 
     return MC_OK;
 }
 
+/* A view of the arena; the last call's if nobody holds it any more and it still fits. */
+static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int i)
+{
+    int v = f->code->program.output[i];
+    const struct mc_spot *at = &p->place[v];
+    mc_array *old = f->lent[i];
+    if (!old || atomic_load(&old->refs) != 1 || old->data != f->ptr[v] || !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims) ||
+        memcmp(old->strides, at->strides, (size_t)old->rank * sizeof *old->strides) != 0) {
+        mc_array_unref(&f->lent[i]);
+        f->lent[i] = mc_value_array(f, p, v);
+    }
+    return mc_array_ref(f->lent[i]);
+}
+
 /* out[i] as an array of its own, before any update changes what it may be a view of. */
 static mc_status prepare_output(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
@@ -272,17 +286,15 @@ static mc_status prepare_output(struct mc_function *f, const struct mc_shape_pla
     if (!out || (out->kind == 3 && !out->u.slot) || out->kind == 5) {
         return MC_OK;
     }
-    if (!f->result[i]) {
+    if (!f->result[i] && f->output[i].borrow && p->place[pr->output[i]].base == BASE_ARENA) {
+        f->result[i] = lend(f, p, i);
+    } else if (!f->result[i]) {
         mc_array *view = mc_value_array(f, p, pr->output[i]);
-        if (!view) {
-            return mc_last_status();
-        }
-        bool arena = p->place[pr->output[i]].base == BASE_ARENA;
-        f->result[i] = f->output[i].borrow && arena ? mc_array_ref(view) : mc_array_copy(view);
+        f->result[i] = view ? mc_array_copy(view) : NULL;
         mc_array_unref(&view);
-        if (!f->result[i]) {
-            return mc_last_status();
-        }
+    }
+    if (!f->result[i]) {
+        return mc_last_status();
     }
     mc_array *given = out->kind == 3 ? *out->u.slot : NULL;
     if (given && given != f->result[i]) {

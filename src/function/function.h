@@ -103,6 +103,7 @@ struct mc_function {
     int64_t *key;
     mc_array **arg;             /* by input */
     mc_array **result;          /* by output: where it is made */
+    mc_array **lent;            /* by output: the borrowed view handed out last */
     int threads;
     bool profile;
     bool skip_updates;          /* a copy that only looks */

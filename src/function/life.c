@@ -56,10 +56,11 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
     f->ptr = mc_calloc(p->value.n + 1, sizeof *f->ptr, "function");
     f->arg = mc_calloc((size_t)p->ninput + 1, sizeof *f->arg, "function");
     f->result = mc_calloc((size_t)p->noutput + 1, sizeof *f->result, "function");
+    f->lent = mc_calloc((size_t)p->noutput + 1, sizeof *f->lent, "function");
     f->time = mc_calloc(p->step.n + 1, sizeof *f->time, "function");
     f->threads = threads > 0 ? threads : mc_flag_int(FLAG_threads) > 0 ? (int)mc_flag_int(FLAG_threads) : mc_team_size();
     f->profile = profile;
-    mc_status s = f->name && f->input && f->output && f->ptr && f->arg && f->result && f->time ? collect_shared(f) : MC_EMEMORY;
+    mc_status s = f->name && f->input && f->output && f->ptr && f->arg && f->result && f->lent && f->time ? collect_shared(f) : MC_EMEMORY;
     nkey += (size_t)f->nshared * 2 * MC_MAX_RANK;
     f->key = mc_alloc(nkey * sizeof *f->key, "function");
     if (s < 0 || !f->key) {
@@ -102,6 +103,9 @@ void mc_function_free(mc_function *f)
         mc_free(f->input[i].name);
         mc_array_unref(&f->input[i].dflt);
     }
+    for (int i = 0; f->lent && i < f->code->program.noutput; i++) {
+        mc_array_unref(&f->lent[i]);
+    }
     for (int i = 0; i < f->nshared; i++) {
         mc_shared_unref(&f->shared[i]);
     }
@@ -115,6 +119,7 @@ void mc_function_free(mc_function *f)
     mc_free(f->key);
     mc_free(f->arg);
     mc_free(f->result);
+    mc_free(f->lent);
     mc_free(f->time);
     mc_free_pages(f->arena);
     mc_code_unit_unref(f->code);

@@ -7,7 +7,7 @@
 MAKEFLAGS += --no-print-directory
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
-SUITE  ?= ops
+SUITE  ?= exp
 WHAT   ?=
 FUZZ_SECONDS ?= 30
 
@@ -50,7 +50,7 @@ test-full: all ## all tests, the slow ones too
 demo: all ## train on drawn digits, race the tutorial's loop with NumPy, leave demo.html
 	@$(BUILD)/monochord demo
 
-bench: all ## SUITE=ops: ours and other libraries' in one run, with the ratios
+bench: all ## SUITE=exp (or all): ours and other libraries' in one run, with the ratios; bench/results/
 	@scripts/setup.sh venv
 	@bench/peers/setup.sh
 	@bench/.venv/bin/python bench/compare.py --suite $(SUITE) --ours $(BUILD)/monochord

@@ -1,62 +1,228 @@
-"""compare.py: ours and theirs in one run.
+"""compare.py: ours and theirs in one run, against what this library promises.
 
-Runs `monochord bench SUITE --json` and every bench/peers/SUITE_*.py in turn, several rounds, so that a
-machine that slows down slows all of them.  Each prints one JSON object a line; cases are matched by
-(case, pass, dtype).  Prints the median over rounds and the ratio theirs / ours: above 1, ours is faster.
+Runs `monochord bench SUITE --json`, every bench/peers/SUITE_*.py and the loops of bench/hand.c in turn, several
+rounds, A B A B, so that a machine that slows down slows all of them.  Each prints one JSON object a
+line; cases are matched by (case, pass, dtype).  A ratio is theirs / ours, of medians over rounds: above 1, ours
+is faster.  Machines differ from day to day: only ratios within one run mean anything.
 """
 import argparse
+import ctypes
+import fnmatch
 import json
+import os
 import pathlib
+import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 
+# Two threads, bound and active: the fastest setting of the libraries that run on OpenMP.
+SETTING = {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "OMP_PROC_BIND": "true",
+           "OMP_WAIT_POLICY": "active"}
+
+# suite, case, pass, against whom, at least, aim.  Who: a peer, "case NAME" (another case of ours in the same run: its time
+# over this one's), or "ms" (a limit in milliseconds, which a smaller time keeps).
+PROMISES = [
+    ("exp",         "exp 230400",             "",        "numpy",  4.0,   None),
+    ("exp",         "exp 230400",             "",        "torch",  2.0,   None),
+    ("exp",         "exp 230400",             "",        "hand",   None,  1.0),
+    ("call",        "x + 1, 4 floats",        "",        "ms",     5e-4,  2e-4),
+    ("elementwise", "chain 64M",              "",        "case copy 64M *", 0.90, 0.97),
+    ("rows",        "softmax 4096x1024",      "*",       "torch",  1.5,   3.0),
+    ("rows",        "logsumexp 4096x1024",    "*",       "torch",  1.5,   3.0),
+    ("rows",        "layernorm 4096x1024",    "*",       "torch",  1.5,   3.0),
+    ("gemm",        "500x500x500",            "",        "onednn", 0.9,   None),
+    ("gemm",        "1000x1000x1000",         "",        "onednn", 0.9,   None),
+    ("gemm",        "2000x2000x2000",         "",        "onednn", 0.9,   None),
+    ("gemm",        "4096x4096x4096",         "",        "onednn", 0.9,   None),
+    ("logreg",      "step 600x784x10",        "train",   "torch",  2.0,   4.0),
+    ("compile",     "cold, first result",     "",        "ms",     150.0, 80.0),
+    ("compile",     "warm, first result",     "",        "ms",     10.0,  3.0),
+    ("compile",     "new batch size, planning", "",      "ms",     1.0,   0.1),
+    ("compile",     "rewriting 10000 nodes",  "",        "ms",     50.0,  None),
+]
+
 
 def rows(command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **SETTING})
     if done.returncode:
-        sys.exit(f"bench: {' '.join(map(str, command))} ended with {done.returncode}")
+        raise SystemExit(f"bench: {pathlib.Path(command[-1]).name}: {done.stderr.strip()[-400:]}")
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def contestants(suite, ours, folder):
+    runs = {"ours": [ours, "bench", suite, "--json"]}
+    hand = pathlib.Path(folder) / "hand"
+    built = subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-O3", "-pthread", HERE / "hand.c", "-o", hand, "-lm"],
+                           stderr=subprocess.DEVNULL)
+    if built.returncode == 0:
+        runs["hand"] = [str(hand), suite]
+    for peer in sorted((HERE / "peers").glob(f"{suite}_*.py")):
+        runs[peer.stem[len(suite) + 1:]] = [sys.executable, str(peer)]
+    return runs
+
+
+def run(suite, runs, rounds, save):
+    """(case, pass, dtype) -> who -> {"ms": [...], "err": ...}.  Solvers forced by name are contestants of their own."""
+    times = {}
+    for number in range(rounds):
+        for who, command in list(runs.items()):
+            print(f"round {number + 1} of {rounds}: {who}", file=sys.stderr)
+            try:
+                found = rows(command)
+            except SystemExit as problem:
+                if who == "ours":
+                    raise
+                print(problem, file=sys.stderr)
+                del runs[who]
+                continue
+            for row in found:
+                algo = row.get("algo", "")
+                name = f"{who}:{algo}" if suite == "gemm" and who == "ours" and not algo.startswith("auto") else who
+                key = row["case"], row.get("pass", ""), row.get("dtype", "")
+                cell = times.setdefault(key, {}).setdefault(name, {"ms": [], "err": row.get("rel_err")})
+                cell["ms"].append(row["ms"])
+                if save:
+                    with open(save, "a") as out:
+                        out.write(json.dumps({"who": who, **row}) + "\n")
+    return times
+
+
+def median(cell):
+    return statistics.median(cell["ms"])
+
+
+def table(times):
+    names = []
+    for cells in times.values():
+        names += [who for who in cells if who not in names]
+    peers = [who for who in names if who != "ours"]
+    wide = max(len(" ".join(key).strip()) for key in times) + 1
+    yield f"{'case':{wide}} {'ours ms':>11} {'error':>8}" + "".join(f" {who + ' ms':>14} {'ratio':>6}" for who in peers)
+    for key, cells in times.items():
+        ours = median(cells["ours"]) if "ours" in cells else None
+        wrong = cells["ours"]["err"] if ours else None
+        line = f"{' '.join(part for part in key if part):{wide}} " + (f"{ours:11.5f}" if ours else f"{'-':>11}")
+        line += f" {wrong:8.1e}" if wrong is not None else f" {'':8}"
+        for who in peers:
+            there = who in cells
+            line += f" {median(cells[who]):14.5f}" if there else f" {'-':>14}"
+            line += f" {median(cells[who]) / ours:6.2f}" if there and ours else f" {'-':>6}"
+        yield line
+
+
+def score(promise, key, cells, times):
+    """The number a promise speaks of, or None where it was not measured."""
+    who, ours = promise[3], median(cells["ours"])
+    if who == "ms":
+        return ours
+    if who.startswith("case "):
+        others = [median(c["ours"]) for k, c in times.items() if fnmatch.fnmatch(k[0], who[5:]) and "ours" in c]
+        return min(others) / ours if others else None
+    return median(cells[who]) / ours if who in cells else None
+
+
+def verdict(value, least, aim, limit):
+    good = (lambda mark: value <= mark) if limit else (lambda mark: value >= mark)
+    if aim is not None and good(aim):
+        return "aim reached"
+    if least is not None:
+        return "kept" if good(least) else "NOT KEPT"
+    return "aim not reached"
+
+
+def promises(suite, times):
+    first = True
+    for promise in PROMISES:
+        for key, cells in times.items():
+            if promise[0] != suite or promise[1] != key[0] or not fnmatch.fnmatch(key[1], promise[2]) or "ours" not in cells:
+                continue
+            value = score(promise, key, cells, times)
+            if first:
+                yield f"\n{'promise':34} {'against':16} {'measured':>10} {'at least':>9} {'aim':>7}"
+                first = False
+            least, aim = (f"{mark:g}" if mark is not None else "-" for mark in promise[4:6])
+            shown = f"{value:.4g}" if value is not None else "-"
+            said = verdict(value, promise[4], promise[5], promise[3] == "ms") if value is not None else "not measured"
+            yield f"{(key[0] + ' ' + key[1]).strip():34} {promise[3]:16} {shown:>10} {least:>9} {aim:>7}  {said}"
+
+
+# ---- what this was measured on
+
+def processor():
+    fields = {}
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        name, _, value = line.partition(":")
+        fields.setdefault(name.strip(), value.strip())
+    known = ("avx2", "fma", "avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512_bf16", "amx_tile")
+    has = [flag for flag in known if flag in fields.get("flags", "").split()]
+    return (f"{fields.get('vendor_id', '')} {fields.get('model name', platform.machine())}, family {fields.get('cpu family', '?')} "
+            f"model {fields.get('model', '?')}, {os.cpu_count()} processors, {' '.join(has)}")
+
+
+def libraries():
+    found = []
+    for name in ("numpy", "torch"):
+        try:
+            found.append(f"{name} {__import__('importlib.metadata', fromlist=['version']).version(name)}")
+        except Exception:  # not installed: nothing to say
+            pass
+    for name in ("libdnnl.so.3", "libdnnl.so.2"):
+        try:
+            version = ctypes.CDLL(name).dnnl_version
+        except OSError:
+            continue
+        version.restype = ctypes.POINTER(ctypes.c_int * 3)
+        found.append("oneDNN " + ".".join(map(str, version().contents)))
+        break
+    return ", ".join(found)
+
+
+def heading(suite, rounds, ours):
+    said = subprocess.run([ours, "--version"], stdout=subprocess.PIPE, text=True).stdout.strip()
+    cc = subprocess.run([os.environ.get("CC", "cc"), "--version"], stdout=subprocess.PIPE, text=True).stdout.splitlines()[0]
+    load = os.getloadavg()[0]
+    yield f"make bench SUITE={suite}     {rounds} rounds, medians of medians"
+    yield f"machine    {processor()}"
+    yield f"load       {load:.1f} running at the start" + ("; others were at work: do not believe this" if load > 1.5 else "")
+    yield f"software   monochord {said}, {cc}, {libraries()}"
+    yield f"threads    2, {' '.join(f'{k}={v}' for k, v in SETTING.items() if k.startswith('OMP_'))}"
+    flags = os.environ.get("MONOCHORD_FLAGS")
+    if flags:
+        yield f"flags      {flags}"
+    yield ""
+
+
+def suites(ours):
+    listed = subprocess.run([ours, "bench"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return [line.split()[0] for line in listed.splitlines()]
+
+
+def compare(suite, args):
+    lines = list(heading(suite, args.rounds, args.ours))
+    with tempfile.TemporaryDirectory() as folder:
+        times = run(suite, contestants(suite, args.ours, folder), args.rounds, args.save)
+    lines += [*table(times), *promises(suite, times)]
+    text = "\n".join(line.rstrip() for line in lines) + "\n"
+    print(text, flush=True)
+    if not args.no_result:
+        (HERE / "results").mkdir(exist_ok=True)
+        (HERE / "results" / f"{suite}.txt").write_text(text)
 
 
 def main():
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    args.add_argument("--suite", required=True)
+    args.add_argument("--suite", required=True, help="or all")
     args.add_argument("--ours", required=True, help="the program monochord")
     args.add_argument("--rounds", type=int, default=3)
     args.add_argument("--save", help="append every object to this file, with who printed it")
+    args.add_argument("--no-result", action="store_true", help="leave bench/results alone")
     args = args.parse_args()
-
-    runs = {"ours": [args.ours, "bench", args.suite, "--json"]}
-    for peer in sorted((HERE / "peers").glob(f"{args.suite}_*.py")):
-        runs[peer.stem[len(args.suite) + 1:]] = [sys.executable, str(peer)]
-
-    times, order = {}, []  # (case, pass, dtype) -> who -> [ms]
-    for number in range(args.rounds):
-        for who, command in runs.items():
-            print(f"round {number + 1} of {args.rounds}: {who}", file=sys.stderr)
-            for row in rows(command):
-                key = row["case"], row.get("pass", ""), row.get("dtype", "")
-                if key not in times:
-                    order.append(key)
-                times.setdefault(key, {}).setdefault(who, []).append(row["ms"])
-                if args.save:
-                    with open(args.save, "a") as out:
-                        out.write(json.dumps({"who": who, **row}) + "\n")
-
-    peers = [who for who in runs if who != "ours"]
-    wide = max([len(" ".join(key)) for key in order] + [4])
-    print(f"{'case':{wide}} {'ours ms':>10}" + "".join(f" {who + ' ms':>14} {'ratio':>7}" for who in peers))
-    for key in order:
-        ms = {who: statistics.median(all) for who, all in times[key].items()}
-        line = f"{' '.join(key):{wide}} " + (f"{ms['ours']:10.4f}" if "ours" in ms else f"{'-':>10}")
-        for who in peers:
-            there = who in ms
-            line += f" {ms[who]:14.4f}" if there else f" {'-':>14}"
-            line += f" {ms[who] / ms['ours']:7.2f}" if there and ms.get("ours") else f" {'-':>7}"
-        print(line)
+    for suite in suites(args.ours) if args.suite == "all" else [args.suite]:
+        compare(suite, args)
 
 
 if __name__ == "__main__":

@@ -36,8 +36,8 @@ static double distance(double x, double y, const double *s)
 
 static void draw(float *image, int digit, uint64_t *state)
 {
-    double turn = (random_next(state) - 0.5) * 0.6, size = 0.8 + 0.35 * random_next(state), lean = (random_next(state) - 0.5) * 0.5;
-    double right = (random_next(state) - 0.5) * 0.22, down = (random_next(state) - 0.5) * 0.22, pen = 0.03 + 0.035 * random_next(state);
+    double turn = (random_next(state) - 0.5) * 0.6, size = 0.7 + 0.3 * random_next(state), lean = (random_next(state) - 0.5) * 0.5;
+    double right = (random_next(state) - 0.5) * 0.2, down = (random_next(state) - 0.5) * 0.2, pen = 0.03 + 0.035 * random_next(state);
     double line[16][4];
     int n = 0;
     for (const char *s = strokes[digit]; *s; s++) {

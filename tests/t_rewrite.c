@@ -285,6 +285,8 @@ TEST(rewrites_of_the_user)
         { "exp(x", "x", "the formula ends" }, { "exp(x)", "y", "'y' does not stand on the left side" }, { "x", "x", "must be a function" },
         { "exp(xy)", "x", "single small letters" }, { "mean(x)", "x", "never stands in a graph" }, { "nosuch(x)", "x", "no function 'nosuch'" },
         { "sum(x, axes=a)", "x", "no attribute 'axes'" }, { "exp(x)", "sum(x, axis=a)", "'a' does not stand" }, { "exp(x) y", "x", "left over" },
+        { "x+x+x+x+x+x+x+x+x+x+x+x+x+x+x", "x", "commute" },
+        { "----------------------------------------------------------------------x", "x", "nested more than" },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CHECK(mc_rewrite_add(g, wrong[i].from, wrong[i].to, NULL) < 0, "%s => %s was taken", wrong[i].from, wrong[i].to);
@@ -380,7 +382,10 @@ TEST(rewrites_without_memory_say_so)
         mc_graph *g = mc_graph_new();
         mc_node *n = g && mc_input(g, "x", MC_FLOAT64, 2) ? mc_formula(g, "log(1 + exp(x * 1)) + sum(x, axis=0) * 2 + [1.0f64 + 2.0f64]") : NULL;
         if (n && !mc_is_error(n)) {
-            mc_status s = mc_rewrite(g, 1, &n, NULL);
+            mc_status s = mc_rewrite_add(g, "log(gammaln(x))", "exp(x) + 1", "mine");
+            CHECK(s == MC_OK || (s == MC_EMEMORY && ALLOC_FAILED), "%d %s", s, mc_last_error());
+            CHECK(mc_graph_status(g) == MC_OK, "the graph is blamed");
+            s = mc_rewrite(g, 1, &n, NULL);
             CHECK(s == MC_OK || (s == MC_EMEMORY && ALLOC_FAILED), "%d %s", s, mc_last_error());
             CHECK(!mc_is_error(n), "the output is lost");
         }

@@ -28,54 +28,6 @@ struct run {
     mc_status status;
 };
 
-/* ---- choosing rules ---- */
-
-static bool word_in(const char *list, const char *word, size_t n)
-{
-    for (const char *s = list; s && *s; s += *s == ':') {
-        size_t k = strcspn(s, ":");
-        if (k == n && strncmp(s, word, n) == 0) {
-            return true;
-        }
-        s += k;
-    }
-    return false;
-}
-
-static bool named_in(const char *list, const struct mc_rule *r)
-{
-    const char *name = mc_rule_name(r);
-    if (!list || !*list) {
-        return false;
-    }
-    if (word_in(list, name, strlen(name))) {
-        return true;
-    }
-    for (const char *s = r->tags; s && *s; s += *s == ':') {
-        size_t k = strcspn(s, ":");
-        if (k && word_in(list, s, k)) {
-            return true;
-        }
-        s += k;
-    }
-    return false;
-}
-
-static bool switched_off(const struct mc_rule *r, const struct mc_rewrite *o)
-{
-    return named_in(o->excluding, r) || (word_in(r->tags, "off", 3) && !named_in(o->including, r));
-}
-
-/* Only floats have -0, infinities and NaN. */
-static bool allowed(const struct mc_rule *r, const mc_node *n, bool strict)
-{
-    bool real = mc_is_float(n->type.dtype);
-    for (int i = 0; i < n->nin; i++) {
-        real |= mc_is_float(n->in[i]->type.dtype);
-    }
-    return !(strict && real && r->promise == FINITE);
-}
-
 /* ---- slots ---- */
 
 static bool make_room(struct run *r)
@@ -225,6 +177,16 @@ static void tell(const char *name, const mc_node *n, const mc_node *to)
     }
 }
 
+/* Only floats have -0, infinities and NaN. */
+static bool allowed(const struct mc_rule *r, const mc_node *n, bool strict)
+{
+    bool real = mc_is_float(n->type.dtype);
+    for (int i = 0; i < n->nin; i++) {
+        real |= mc_is_float(n->in[i]->type.dtype);
+    }
+    return !(strict && real && r->promise == FINITE);
+}
+
 /* What the rule makes of n; NULL: it does not apply.  number: -1 for a user's rule. */
 static mc_node *apply(struct run *r, const struct mc_rule *rule, int number, const struct mc_pattern *from,
                       const struct mc_pattern *to, mc_node *n)
@@ -301,7 +263,7 @@ static mc_node *try_rules(struct run *r, mc_node *n)
         }
     }
     for (const struct mc_user_rule *u = r->g->rules; u && r->status == MC_OK; u = u->next) {
-        if (mc_pattern_root(u->from) == n->op && !switched_off(&u->rule, r->o) &&
+        if (mc_pattern_root(u->from) == n->op && !mc_rule_off(&u->rule, r->o) &&
             (made = apply(r, &u->rule, -1, u->from, u->to, n))) {
             r->left--;
             return made;
@@ -467,7 +429,7 @@ mc_status mc_rewrite(mc_graph *g, int n, mc_node **out, const struct mc_rewrite 
     if (r.status == MC_OK) {
         r.blamed = r.off + nrule;
         for (int i = 0; i < nrule; i++) {
-            r.off[i] = switched_off(mc_compiled_at(i)->rule, &opt);
+            r.off[i] = mc_rule_off(mc_compiled_at(i)->rule, &opt);
         }
         memcpy(result, out, (size_t)n * sizeof *out);
         r.status = run_all(&r, n, result, before);

@@ -152,3 +152,41 @@ const char *mc_rule_name(const struct mc_rule *r)
 {
     return r->name ? r->name : r->from ? r->from : r->op;
 }
+
+/* ---- by name and tag ---- */
+
+static bool word_in(const char *list, const char *word, size_t n)
+{
+    for (const char *s = list; s && *s; s += *s == ':') {
+        size_t k = strcspn(s, ":");
+        if (k == n && strncmp(s, word, n) == 0) {
+            return true;
+        }
+        s += k;
+    }
+    return false;
+}
+
+static bool named_in(const char *list, const struct mc_rule *r)
+{
+    const char *name = mc_rule_name(r);
+    if (!list || !*list) {
+        return false;
+    }
+    if (word_in(list, name, strlen(name))) {
+        return true;
+    }
+    for (const char *s = r->tags; s && *s; s += *s == ':') {
+        size_t k = strcspn(s, ":");
+        if (k && word_in(list, s, k)) {
+            return true;
+        }
+        s += k;
+    }
+    return false;
+}
+
+bool mc_rule_off(const struct mc_rule *r, const struct mc_rewrite *o)
+{
+    return named_in(o->excluding, r) || (word_in(r->tags, "off", 3) && !named_in(o->including, r));
+}

@@ -22,5 +22,6 @@ const struct mc_pass *mc_pass_at(int i);              /* NULL behind the last */
 int mc_op_slot(const struct mc_op *op);
 const int *mc_pass_rules(int pass, const struct mc_op *op, int *n);
 const struct mc_compiled *mc_compiled_at(int i);
+bool mc_rule_off(const struct mc_rule *r, const struct mc_rewrite *o); /* excluded, or off and not included */
 
 #endif

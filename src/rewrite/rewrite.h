@@ -49,10 +49,10 @@ int mc_rule_count(void);                            /* -1: no memory to read the
 const struct mc_rule *mc_rule_at(int i);
 const char *mc_rule_name(const struct mc_rule *r);
 
-/* ---- match.c: sides of rules ---- */
+/* ---- pattern.c, match.c: sides of rules ---- */
 struct mc_pattern;
-/* Reads one side; g's arena holds it, g takes the blame.  letters: those the other side binds (a right
- * side may use no others), NULL for a left side.  NULL back: g has the error. */
+/* Reads one side; g's arena holds it, g takes the blame.  left: NULL while reading a left side; a right
+ * side may use no letters but those of its left one.  NULL back: g has the error. */
 const struct mc_pattern *mc_pattern_parse(mc_graph *g, const char *text, const struct mc_pattern *left);
 const struct mc_op *mc_pattern_root(const struct mc_pattern *p);   /* NULL: a letter or a number */
 /* Rejects most nodes by the ops of their inputs. */

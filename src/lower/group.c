@@ -1,10 +1,10 @@
 /* group.c: fusion.  Walks the graph upwards and puts each node into the kernel of what feeds it, where
  * the two share an iteration space and no path leads out of the kernel and back into it.
  *
- * Invariant: depends[g] holds every group that g waits for, itself excluded; it never contains g. */
+ * Invariant: no group waits for itself, directly or through others. */
 #include "lower/lower.h"
 
-enum { MOST_NODES = 160, MOST_SOURCES = 40 };
+enum { MOST_NODES = 160, MOST_SOURCES = 40, LONGEST_SEARCH = 1000 };
 
 struct group {
     int rank, nnode, nsource;
@@ -12,11 +12,15 @@ struct group {
     const mc_node *space;      /* has the group's sizes */
     bool fusible;
     int into;                  /* merged into this group; -1: itself */
-    VEC(uint64_t) depends;
+    uint32_t oldest, newest;   /* ids of its nodes: it cannot wait for a group whose oldest is newer than its newest */
+    VEC(int) from;             /* groups that it reads */
+    int seen;                  /* the last search that came by */
 };
 struct fuse {
     VEC(struct group) group;
     int *of;                   /* by node id */
+    VEC(int) stack;
+    int search;
     struct mc_sizes sizes;
 };
 
@@ -66,39 +70,37 @@ static int root(const struct fuse *f, int g)
     return g;
 }
 
-static bool has(const struct group *g, int bit)
+/* Does group a wait for b?  A search among what a reads, backwards and not beyond b's age; yes if it takes long. */
+static bool waits(struct fuse *f, int a, int b)
 {
-    return (size_t)bit / 64 < g->depends.n && g->depends.at[bit / 64] >> (bit % 64) & 1;
-}
-
-static bool set(struct group *g, int bit)
-{
-    while (g->depends.n <= (size_t)bit / 64) {
-        if (!VEC_PUSH(g->depends, 0)) {
-            return false;
+    uint32_t oldest = f->group.at[b].oldest;
+    int steps = 0;
+    f->stack.n = 0;
+    f->search++;
+    if (f->group.at[a].newest < oldest) {
+        return false;
+    }
+    if (!VEC_PUSH(f->stack, a)) {
+        return true;
+    }
+    while (f->stack.n) {
+        struct group *g = &f->group.at[f->stack.at[--f->stack.n]];
+        for (size_t i = 0; i < g->from.n; i++) {
+            int h = root(f, g->from.at[i]);
+            struct group *x = &f->group.at[h];
+            if (h == b || ++steps > LONGEST_SEARCH) {
+                return true;
+            }
+            if (x->seen != f->search && x->newest >= oldest) {
+                x->seen = f->search;
+                if (!VEC_PUSH(f->stack, h)) {
+                    return true;
+                }
+            }
         }
     }
-    g->depends.at[bit / 64] |= UINT64_C(1) << (bit % 64);
-    return true;
+    return false;
 }
-
-static bool join_depends(struct group *to, const struct group *from)
-{
-    for (size_t i = 0; i < from->depends.n; i++) {
-        if (i >= to->depends.n && !VEC_PUSH(to->depends, 0)) {
-            return false;
-        }
-        to->depends.at[i] |= from->depends.at[i];
-    }
-    return true;
-}
-
-/* Does a wait for b, by any of b's former numbers? */
-static bool waits(const struct fuse *f, int a, int b)
-{
-    return has(&f->group.at[a], b);
-}
-
 
 /* Does n, an element, read a row value of g? */
 static bool reads_row(const struct fuse *f, const struct group *g, const mc_node *n)
@@ -127,7 +129,7 @@ static bool same_space(const struct fuse *f, const struct group *g, const mc_nod
 static bool joins(const struct fuse *f, const struct group *g, const mc_node *n, const mc_node *in)
 {
     unsigned v = mc_varies(&n->type), r = reduces(n), from = mc_varies(&in->type);
-    if (!g->fusible || g->nnode >= MOST_NODES || g->nsource + n->nin > MOST_SOURCES) {
+    if (!g->fusible || g->nnode >= MOST_NODES || g->nsource + n->nin - 1 > MOST_SOURCES) {
         return false;
     }
     if (is_op(n, "alloc") || n->type.rank != g->rank || in->type.rank != g->rank) {
@@ -154,27 +156,20 @@ static mc_status add_group(struct fuse *f, const mc_node *n, bool fusible)
     unsigned r = fusible ? reduces(n) : 0;
     const mc_node *space = r ? n->in[0] : n;
     struct group g = { .rank = n->type.rank, .nnode = 1, .nsource = n->nin, .varies = mc_varies(&space->type), .reduced = r,
-                       .space = space, .fusible = fusible, .into = -1 };
+                       .space = space, .fusible = fusible, .into = -1, .oldest = n->id, .newest = n->id };
     f->of[n->id] = (int)f->group.n;
     return VEC_PUSH(f->group, g) ? MC_OK : MC_EMEMORY;
 }
 
-/* Group g now also waits for what n's inputs outside g wait for. */
+/* Group g reads what n's inputs outside g are in. */
 static mc_status wait_for_inputs(struct fuse *f, int g, const mc_node *n)
 {
-    bool grew = false;
+    struct group *x = &f->group.at[g];
+    x->newest = MC_MAX(x->newest, n->id);
     for (int i = 0; i < n->nin; i++) {
         int h = f->of[n->in[i]->id];
         h = h < 0 ? h : root(f, h);
-        if (h >= 0 && h != g) {
-            grew |= !waits(f, g, h);
-            if (!set(&f->group.at[g], h) || !join_depends(&f->group.at[g], &f->group.at[h])) {
-                return MC_EMEMORY;
-            }
-        }
-    }
-    for (size_t k = 0; grew && k < f->group.n; k++) {
-        if (f->group.at[k].into < 0 && (int)k != g && waits(f, (int)k, g) && !join_depends(&f->group.at[k], &f->group.at[g])) {
+        if (h >= 0 && h != g && !(x->from.n && x->from.at[x->from.n - 1] == h) && !VEC_PUSH(x->from, h)) {
             return MC_EMEMORY;
         }
     }
@@ -182,7 +177,7 @@ static mc_status wait_for_inputs(struct fuse *f, int g, const mc_node *n)
 }
 
 /* Would putting n into g make g wait for itself? */
-static bool makes_cycle(const struct fuse *f, int g, const mc_node *n)
+static bool makes_cycle(struct fuse *f, int g, const mc_node *n)
 {
     for (int i = 0; i < n->nin; i++) {
         int h = f->of[n->in[i]->id];
@@ -194,7 +189,7 @@ static bool makes_cycle(const struct fuse *f, int g, const mc_node *n)
     return false;
 }
 
-static bool can_merge(const struct fuse *f, int a, int b)
+static bool can_merge(struct fuse *f, int a, int b)
 {
     const struct group *x = &f->group.at[a], *y = &f->group.at[b];
     return x->fusible && y->fusible && x->rank == y->rank && x->varies == y->varies && same_space(f, x, y->space, x->varies) &&
@@ -208,17 +203,16 @@ static mc_status merge(struct fuse *f, int a, int b)
     x->nnode += y->nnode;
     x->nsource += y->nsource;
     x->reduced |= y->reduced;
+    x->oldest = MC_MIN(x->oldest, y->oldest);
+    x->newest = MC_MAX(x->newest, y->newest);
     y->into = a;
-    if (!join_depends(x, y)) {
-        return MC_EMEMORY;
-    }
-    for (size_t k = 0; k < f->group.n; k++) {
-        if (f->group.at[k].into < 0 && (int)k != a && (waits(f, (int)k, b) || waits(f, (int)k, a))) {
-            if (!set(&f->group.at[k], a) || !set(&f->group.at[k], b) || !join_depends(&f->group.at[k], &f->group.at[a])) {
-                return MC_EMEMORY;
-            }
+    for (size_t i = 0; i < y->from.n; i++) {
+        int h = root(f, y->from.at[i]);
+        if (h != a && !VEC_PUSH(x->from, h)) {
+            return MC_EMEMORY;
         }
     }
+    VEC_FREE(y->from);
     return MC_OK;
 }
 
@@ -229,12 +223,6 @@ static mc_status merge_into(struct fuse *f, int a, int b)
     TRY(merge(f, a, b));
     f->group.at[a].varies = varies;
     f->group.at[a].reduced = reduced;
-    if ((size_t)a / 64 < f->group.at[a].depends.n) { /* it does not wait for itself */
-        f->group.at[a].depends.at[a / 64] &= ~(UINT64_C(1) << (a % 64));
-    }
-    if ((size_t)b / 64 < f->group.at[a].depends.n) {
-        f->group.at[a].depends.at[b / 64] &= ~(UINT64_C(1) << (b % 64));
-    }
     return MC_OK;
 }
 
@@ -249,8 +237,11 @@ static bool merge_keeps_fold(const struct fuse *f, int a, int b)
 
 static mc_status place(struct fuse *f, const mc_node *n, bool fuse)
 {
-    if (!fuse || !mc_is_fusible(n)) {
-        TRY(add_group(f, n, fuse && mc_is_fusible(n)));
+    if (!fuse) { /* nothing joins anything, so it does not matter who waits for whom */
+        return add_group(f, n, false);
+    }
+    if (!mc_is_fusible(n)) {
+        TRY(add_group(f, n, false));
         return wait_for_inputs(f, f->of[n->id], n);
     }
     int home = -1;
@@ -272,8 +263,12 @@ static mc_status place(struct fuse *f, const mc_node *n, bool fuse)
     }
     struct group *g = &f->group.at[home];
     f->of[n->id] = home;
+    for (int i = 0; i < n->nin; i++) {
+        int h = f->of[n->in[i]->id];
+        inside += h >= 0 && root(f, h) == home;
+    }
     g->nnode++;
-    g->nsource += n->nin;
+    g->nsource += n->nin - inside;
     g->reduced |= reduces(n);
     g->varies |= mc_varies(&n->type);
     return wait_for_inputs(f, home, n);
@@ -371,10 +366,11 @@ mc_status mc_group(mc_graph *g, int n, mc_node *const *out, bool fuse, struct mc
         if (groups->reduced) {
             groups->reduced[i] = f.group.at[i].reduced;
         }
-        VEC_FREE(f.group.at[i].depends);
+        VEC_FREE(f.group.at[i].from);
     }
     s = groups->reduced ? s : MC_EMEMORY;
     VEC_FREE(f.group);
+    VEC_FREE(f.stack);
     mc_sizes_free(&f.sizes);
     if (s < 0) {
         mc_groups_free(groups);

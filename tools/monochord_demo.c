@@ -78,7 +78,7 @@ static void draw_all(int n, uint64_t seed, mc_array **x, mc_array **t)
 
 struct demo {
     mc_graph *g;
-    mc_shared *w, *b, *x, *t, *test_x, *test_t;
+    mc_shared *w, *test_x, *test_t; /* the graph's */
     mc_function *train, *test;
     double loss[EPOCHS], error[EPOCHS], seconds;
     double ours[2], numpy[2]; /* the loop's seconds: into new arrays, into one; numpy 0: not there */
@@ -90,8 +90,8 @@ static bool compile(struct demo *d)
     draw_all(TRAIN, 1, &x, &t);
     draw_all(TEST, 2, &test_x, &test_t);
     mc_graph *g = d->g = must(mc_graph_new());
-    d->x = mc_shared_new(g, "digits", x);
-    d->t = mc_shared_new(g, "labels", t);
+    mc_shared_new(g, "digits", x);
+    mc_shared_new(g, "labels", t);
     d->test_x = mc_shared_new(g, "test_digits", test_x);
     d->test_t = mc_shared_new(g, "test_labels", test_t);
     mc_array_unref(&x), mc_array_unref(&t), mc_array_unref(&test_x), mc_array_unref(&test_t);
@@ -99,7 +99,7 @@ static bool compile(struct demo *d)
     mc_input(g, "t", MC_INT32, 1);
     mc_input(g, "i", MC_INT64, 0);
     d->w = mc_shared_zeros(g, "W", MC_FLOAT32, MC_SHAPE(PIXELS, CLASSES));
-    d->b = mc_shared_zeros(g, "b", MC_FLOAT32, MC_SHAPE(CLASSES));
+    mc_shared_zeros(g, "b", MC_FLOAT32, MC_SHAPE(CLASSES));
     mc_formula(g, "h = dot(x, W) + b");
     mc_formula(g, "cost = mean(crossentropy_softmax_1hot(h, t))");
     mc_formula(g, "error = mean(neq(argmax(h, axis=1), t))");
@@ -199,7 +199,7 @@ static bool tutorial(struct demo *d)
     mc_array *x = must(mc_array_new(MC_FLOAT32, MC_SHAPE(LOOP_ROWS, LOOP_COLUMNS)));
     uint64_t state = 22;
     random_fill(x, &state, 1);
-    mc_shared *s = mc_shared_new(g, "x", x);
+    mc_shared_new(g, "x", x);
     mc_function *f = mc_compile(g, &(mc_spec){ .name = "exp", .outputs = "exp(x)" });
     mc_array_unref(&x);
     bool good = f != NULL;
@@ -230,7 +230,6 @@ static bool tutorial(struct demo *d)
         printf("  (python3 with NumPy is not here to compare with)\n");
     }
     mc_function_free(f);
-    mc_shared_unref(&s);
     mc_graph_free(g);
     return good;
 }
@@ -359,11 +358,6 @@ int command_demo(int argc, char **argv)
     bool good = train(&d) && tutorial(&d) && write_page(&d, argc == 2 ? argv[1] : "demo.html");
     mc_function_free(d.train);
     mc_function_free(d.test);
-    mc_shared *const all[] = { d.w, d.b, d.x, d.t, d.test_x, d.test_t };
-    for (int i = 0; i < COUNT(all); i++) {
-        mc_shared *s = all[i];
-        mc_shared_unref(&s);
-    }
     mc_graph_free(d.g);
     return !good;
 }

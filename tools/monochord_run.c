@@ -15,10 +15,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#pragma weak mc_graph_dot
-#pragma weak mc_graph_svg
-#pragma weak mc_function_report
-#pragma weak mc_function_profile
 
 enum { MOST_INPUTS = 64, MOST_OUTPUTS = 64, MOST_FEEDS = 64, UNKNOWN_SIZE = 8 };
 

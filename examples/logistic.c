@@ -62,6 +62,6 @@ int main(void)
     mc_array_print(p, stdout);
 
     mc_array_unref(&x), mc_array_unref(&t), mc_array_unref(&some), mc_array_unref(&p);
-    mc_function_free(train), mc_function_free(predict), mc_shared_unref(&w), mc_shared_unref(&b), mc_graph_free(g);
+    mc_function_free(train), mc_function_free(predict), mc_graph_free(g);
     return !good;
 }

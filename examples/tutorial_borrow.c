@@ -45,6 +45,6 @@ int main(int argc, char **argv)
     }
     mc_shared *x = mc_shared_new(g, "x", start);
     int bad = loop(g, "exp(x)", iters) || loop(g, "borrow(exp(x))", iters);
-    mc_array_unref(&start), mc_shared_unref(&x), mc_graph_free(g);
+    mc_array_unref(&start), mc_graph_free(g);
     return bad;
 }

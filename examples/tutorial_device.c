@@ -40,6 +40,6 @@ int main(int argc, char **argv)
     printf("Used the %s\n", mc_function_step(f, 0).device);
 
     mc_array_unref(&r), mc_array_unref(&start);
-    mc_function_free(f), mc_shared_unref(&x), mc_graph_free(g);
+    mc_function_free(f), mc_graph_free(g);
     return 0;
 }

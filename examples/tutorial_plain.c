@@ -38,6 +38,6 @@ int main(int argc, char **argv)
     mc_array_print(r, stdout);
 
     mc_array_unref(&r), mc_array_unref(&start);
-    mc_function_free(f), mc_shared_unref(&x), mc_graph_free(g);
+    mc_function_free(f), mc_graph_free(g);
     return 0;
 }

@@ -166,9 +166,12 @@ MC_API mc_node *mc_index(mc_node *x, const char *index, ...) MC_FORMAT(2, 3);
 MC_API mc_node *mc_set_subtensor(mc_node *part, mc_node *y); /* the whole x, that part of it set to y */
 MC_API mc_node *mc_inc_subtensor(mc_node *part, mc_node *y); /* the same, increased by y */
 
-/* Shared variables.  Several graphs and functions may use one; it is counted. */
+/* Shared variables.  Several graphs and functions may use one.  The pointer that making one returns is the
+ * graph's: take mc_shared_ref to keep it when graph and functions are gone, and give that back by mc_shared_unref. */
 MC_API mc_shared *mc_shared_new(mc_graph *g, const char *name, const mc_array *value);
 MC_API mc_shared *mc_shared_zeros(mc_graph *g, const char *name, mc_dtype d, int rank, const int64_t *dims);
+/* Sizes given as -1 may change: whoever sets or updates the variable decides; NULL: all of them may. */
+MC_API mc_shared *mc_shared_sized(mc_graph *g, const char *name, const mc_array *value, const int64_t *dims);
 MC_API mc_shared *mc_shared_ref(mc_shared *s);
 MC_API void mc_shared_unref(mc_shared **s);
 MC_API mc_node *mc_shared_node(mc_graph *g, mc_shared *s);     /* s as a node of g */

@@ -44,7 +44,7 @@ wrong=$(awk -F: -v table="$allowed" '
 for folder in $outside; do
     [ -d "$folder" ] || continue
     # its own headers, the C library and <monochord*.h>, but nothing that lies in src/
-    more=$(grep -rnE '^ *# *include +["<][^">]+[">]' "$folder" --include='*.[ch]' | while IFS= read -r line; do
+    more=$(grep -rnE '^ *# *include +["<][^">]+[">]' "$folder" --include='*.[ch]' --exclude-dir='.venv' | while IFS= read -r line; do
         file=$(sed -E 's/.*include +["<]([^">]+)[">].*/\1/' <<<"$line")
         if [ -e "src/$file" ] && [ ! -e "$folder/${file##*/}" ]; then echo "$line"; fi
     done || true)

@@ -17,8 +17,9 @@
 
 /* Measured with gcc 12 on one elementwise kernel: -pipe saves 2 ms, no start files and libraries 4 ms.
  * Where a symbol then turns out to be missing, the library is linked again in the usual way. */
-static const char before[] = "-x c -std=gnu11 -O2 -ftree-vectorize -fvect-cost-model=dynamic -fPIC -shared -fno-math-errno -fno-trapping-math"
+static const char before[] = "-x c -std=gnu11 -O2 -fPIC -shared -fno-math-errno -fno-trapping-math"
                              " -fno-semantic-interposition -fno-asynchronous-unwind-tables -g0 -w -pipe";
+static const char gcc_only[] = "-ftree-vectorize -fvect-cost-model=dynamic"; /* clang vectorises at -O2 by itself */
 static const char lean[] = "-nostdlib -Wl,--as-needed -lm"; /* as-needed: versioned symbols, yet cheap */
 static const char usual[] = "-lm";
 
@@ -345,8 +346,8 @@ static mc_status describe(struct job *j, const char *source, const char *flags)
         return mc_fail(MC_ECOMPILE, "no C compiler: %s; the flag 'cc' names one", cc->why);
     }
     j->source = source;
-    mc_str_addf(&j->command, "%s %s %s %s %s", cc->flag, before, mc_cpu_flags(), mc_flag_text(FLAG_cflags),
-                flags ? flags : "");
+    mc_str_addf(&j->command, "%s %s %s %s %s %s", cc->flag, before, strstr(cc->version, "clang") ? "" : gcc_only, mc_cpu_flags(),
+                mc_flag_text(FLAG_cflags), flags ? flags : "");
     if (j->command.bad) {
         return MC_EMEMORY;
     }

@@ -9,10 +9,9 @@ static mc_graph *regression(mc_node **out)
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 2);
     mc_input(g, "t", MC_FLOAT32, 1);
-    mc_shared *w = mc_shared_zeros(g, "w", MC_FLOAT32, MC_SHAPE(784));
+    mc_shared_zeros(g, "w", MC_FLOAT32, MC_SHAPE(784));
     out[0] = mc_formula(g, "p = sigmoid(dot(x, w)); cost = mean(-t * log(p) - (1 - t) * log(1 - p)) + 0.01 * sum(w * w)");
     out[1] = mc_formula(g, "w - 0.5 * grad(cost, w)");
-    mc_shared_unref(&w);
     return g;
 }
 

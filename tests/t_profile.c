@@ -9,7 +9,7 @@ static mc_function *trained(mc_graph **g, int profile, int calls)
     *g = mc_graph_new();
     mc_input(*g, "x", MC_FLOAT32, 2);
     mc_input(*g, "t", MC_INT32, 1);
-    mc_shared *w = mc_shared_zeros(*g, "W", MC_FLOAT32, MC_SHAPE(20, 5));
+    mc_shared_zeros(*g, "W", MC_FLOAT32, MC_SHAPE(20, 5));
     mc_formula(*g, "h = dot(x, W); cost = mean(crossentropy_softmax_1hot(h, t))");
     mc_function *f = mc_compile(*g, &(mc_spec){ .name = "train <1>", .inputs = "x, t", .outputs = "cost, argmax(h, axis=1)",
                                                 .updates = "W = W - 0.1 * grad(cost, W)", .profile = profile });
@@ -20,7 +20,6 @@ static mc_function *trained(mc_graph **g, int profile, int calls)
     }
     mc_array_unref(&x);
     mc_array_unref(&t);
-    mc_shared_unref(&w);
     return f;
 }
 

@@ -292,8 +292,9 @@ static void image(struct text *t, const float *v, size_t stride, float scale, bo
 
 static void pictures(struct text *t, const struct demo *d)
 {
-    const float *x = mc_array_data(mc_shared_borrow(d->test_x)), *w = mc_array_data(mc_shared_borrow(d->w));
-    const int32_t *label = mc_array_data(mc_shared_borrow(d->test_t));
+    mc_array *all[] = { mc_shared_borrow(d->test_x), mc_shared_borrow(d->w), mc_shared_borrow(d->test_t) };
+    const float *x = mc_array_data(must(all[0])), *w = mc_array_data(must(all[1]));
+    const int32_t *label = mc_array_data(must(all[2]));
     float most = 1e-6f;
     for (int i = 0; i < PIXELS * CLASSES; i++) {
         most = fmaxf(most, fabsf(w[i]));
@@ -312,6 +313,9 @@ static void pictures(struct text *t, const struct demo *d)
         image(t, w + k, CLASSES, most, false);
     }
     text_addf(t, "</div></div>\n");
+    for (int i = 0; i < COUNT(all); i++) {
+        mc_array_unref(&all[i]);
+    }
 }
 
 static void beside_numpy(struct text *t, double seconds)

@@ -256,15 +256,6 @@ static mc_status run_static(struct mc_function *f, const struct mc_shape_plan *p
 
 /* ---- results and updates ---- */
 
-static mc_status give_number(const mc_arg *out, const mc_array *a, const struct mc_function *f, int i)
-{
-    if (mc_array_size(a) != 1) {
-        return mc_fail(MC_ESHAPE, "%s: output %d has %lld elements; a number holds one", f->name, i, (long long)mc_array_size(a));
-    }
-    mc_convert(out->dtype, out->u.number, 0, a->dtype, a->data, 0, 1);
-    return MC_OK;
-}
-
 /* A view of the arena; the last call's if nobody holds it any more and it still fits. */
 static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int i)
 {
@@ -296,6 +287,9 @@ static mc_status prepare_output(struct mc_function *f, const struct mc_shape_pla
     if (!f->result[i]) {
         return mc_last_status();
     }
+    if (out->kind == 4 && mc_array_size(f->result[i]) != 1) {
+        return mc_fail(MC_ESHAPE, "%s: output %d has %lld elements; a number holds one", f->name, i, (long long)mc_array_size(f->result[i]));
+    }
     mc_array *given = out->kind == 3 ? *out->u.slot : NULL;
     if (given && given != f->result[i]) {
         const mc_array *r = f->result[i];
@@ -322,7 +316,8 @@ static mc_status deliver(struct mc_function *f, int i, const mc_arg *out)
         return MC_OK;
     }
     if (out->kind == 4) {
-        return give_number(out, f->result[i], f, i);
+        mc_convert(out->dtype, out->u.number, 0, f->result[i]->dtype, f->result[i]->data, 0, 1);
+        return MC_OK;
     }
     mc_array *given = *out->u.slot;
     if (!given) {

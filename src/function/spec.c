@@ -201,7 +201,15 @@ mc_status mc_spec_givens(struct compiling *c)
 
 mc_status mc_spec_unused(struct compiling *c)
 {
+    static const char *const words[] = { "raise", "warn", "ignore" };
     const char *what = c->spec->on_unused ? c->spec->on_unused : mc_flag_text(FLAG_on_unused);
+    bool known = false;
+    for (size_t i = 0; i < NELEM(words); i++) {
+        known |= strcmp(what, words[i]) == 0;
+    }
+    if (!known) {
+        return mc_fail(MC_EARG, "compile: on_unused is '%s'; there are raise, warn and ignore", what);
+    }
     size_t n, count = 0;
     mc_node **all = mc_spec_results(c, &n), **list = all ? mc_graph_reach((int)n, all, &count) : NULL;
     mc_status s = list || !n ? MC_OK : MC_EMEMORY;

@@ -118,7 +118,8 @@ mc_graph *mc_graph_of(int n, mc_node *const *nodes)
 
 /* ---- shared variables ---- */
 
-static mc_shared *shared_make(mc_graph *g, const char *name, mc_array *value)
+/* dims: what may be put in; NULL: arrays of value's shape. */
+static mc_shared *shared_make(mc_graph *g, const char *name, mc_array *value, const int64_t *dims)
 {
     if (!g || !value) {
         mc_array_unref(&value);
@@ -129,7 +130,7 @@ static mc_shared *shared_make(mc_graph *g, const char *name, mc_array *value)
         mc_node_fail(g, MC_EARG, "shared: the name '%s' is taken", name);
     } else if ((s = mc_calloc(1, sizeof *s, "shared")) && (s->name = mc_strdup(name))) {
         s->refs = 1;
-        s->type = mc_type_make(value->dtype, value->rank, value->dims);
+        s->type = mc_type_make(value->dtype, value->rank, dims ? dims : value->dims);
         s->value = value;
         value = NULL;
         pthread_mutex_init(&s->lock, NULL);
@@ -156,7 +157,24 @@ mc_shared *mc_shared_new(mc_graph *g, const char *name, const mc_array *value)
         }
         return NULL;
     }
-    return shared_make(g, name ? name : "", mc_array_copy(value));
+    return shared_make(g, name ? name : "", mc_array_copy(value), NULL);
+}
+
+mc_shared *mc_shared_sized(mc_graph *g, const char *name, const mc_array *value, const int64_t *dims)
+{
+    int64_t any[MC_MAX_RANK];
+    for (int i = 0; i < MC_MAX_RANK; i++) {
+        any[i] = -1;
+    }
+    dims = dims ? dims : any;
+    for (int i = 0; value && i < value->rank; i++) {
+        if (dims[i] >= 0 && dims[i] != value->dims[i]) {
+            mc_node_fail(g, MC_ESHAPE, "shared %s: its size on axis %d is promised to be %lld; the value has %lld", name ? name : "", i,
+                         (long long)dims[i], (long long)value->dims[i]);
+            return NULL;
+        }
+    }
+    return value ? shared_make(g, name ? name : "", mc_array_copy(value), dims) : mc_shared_new(g, name, NULL);
 }
 
 mc_shared *mc_shared_zeros(mc_graph *g, const char *name, mc_dtype d, int rank, const int64_t *dims)
@@ -168,7 +186,7 @@ mc_shared *mc_shared_zeros(mc_graph *g, const char *name, mc_dtype d, int rank, 
     if (!value) {
         mc_node_fail(g, mc_last_status(), "shared %s: %s", name ? name : "", mc_last_error());
     }
-    return shared_make(g, name ? name : "", value);
+    return shared_make(g, name ? name : "", value, NULL);
 }
 
 mc_shared *mc_shared_ref(mc_shared *s)

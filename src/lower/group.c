@@ -244,7 +244,7 @@ static mc_status place(struct fuse *f, const mc_node *n, bool fuse)
         TRY(add_group(f, n, false));
         return wait_for_inputs(f, f->of[n->id], n);
     }
-    int home = -1;
+    int home = -1, inside = 0;
     for (int i = 0; i < n->nin; i++) {
         int h = f->of[n->in[i]->id];
         h = h < 0 ? h : root(f, h);
@@ -253,7 +253,7 @@ static mc_status place(struct fuse *f, const mc_node *n, bool fuse)
         }
         if (home < 0) {
             home = joins(f, &f->group.at[h], n, n->in[i]) && !makes_cycle(f, h, n) ? h : -1;
-        } else if (joins(f, &f->group.at[h], n, n->in[i]) && can_merge(f, home, h) && merge_keeps_fold(f, home, h)) {
+        } else if (joins(f, &f->group.at[h], n, n->in[i]) && !makes_cycle(f, h, n) && can_merge(f, home, h) && merge_keeps_fold(f, home, h)) {
             TRY(merge(f, home, h));
         }
     }

@@ -28,8 +28,8 @@ int main(void)
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 2);                       /* rows are points */
     mc_input(g, "t", MC_FLOAT32, 1);
-    mc_shared *w = mc_shared_zeros(g, "w", MC_FLOAT32, MC_SHAPE(FEATURES));
-    mc_shared *b = mc_shared_zeros(g, "b", MC_FLOAT32, MC_NOSHAPE);
+    mc_shared_zeros(g, "w", MC_FLOAT32, MC_SHAPE(FEATURES));
+    mc_shared_zeros(g, "b", MC_FLOAT32, MC_NOSHAPE);
     mc_formula(g, "p = sigmoid(dot(x, w) + b)");           /* how probable is 1 */
     mc_formula(g, "xent = -t * log(p) - (1 - t) * log(1 - p)");
     mc_formula(g, "cost = mean(xent) + 0.01 * sum(w ** 2)");

@@ -43,7 +43,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < vlen; i++) {
         ((float *)mc_array_data(start))[i] = (float)rand() / (float)RAND_MAX;
     }
-    mc_shared *x = mc_shared_new(g, "x", start);
+    mc_shared_new(g, "x", start);
     int bad = loop(g, "exp(x)", iters) || loop(g, "borrow(exp(x))", iters);
     mc_array_unref(&start), mc_graph_free(g);
     return bad;

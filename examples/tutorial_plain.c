@@ -19,7 +19,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < vlen; i++) {
         ((float *)mc_array_data(start))[i] = (float)rand() / (float)RAND_MAX;
     }
-    mc_shared *x = mc_shared_new(g, "x", start);
+    mc_shared_new(g, "x", start);
     mc_function *f = mc_compile(g, &(mc_spec){ .outputs = "exp(x)" });
     if (!f) {
         return puts(mc_error(g)), 1;

@@ -60,6 +60,12 @@ static int outside_value(struct make *m, struct mc_kernel *k, mc_node *x)
     return v.operand < 0 ? -1 : mc_kernel_add(k, v);
 }
 
+static bool divides_row(const struct mc_kernel *k, const mc_node *n, const struct mc_kval *v)
+{
+    return mc_is_op(n, "true_div") && k->reduced && v->varies & k->reduced && !(k->val.at[v->arg[1]].varies & k->reduced) &&
+           k->val.at[v->arg[1]].kind != K_CONST;
+}
+
 static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group)
 {
     struct mc_kval v = { .kind = K_OP, .op = n->op, .dtype = n->type.dtype, .varies = mc_varies(&n->type), .narg = n->nin };
@@ -75,7 +81,15 @@ static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group
             return -1;
         }
     }
-    if (alloc || mc_is_op(n, "cast")) {
+    if (divides_row(k, n, &v)) { /* x / row = x * (1 / row): one division a row, not one an element */
+        const struct mc_kval *row = &k->val.at[v.arg[1]];
+        struct mc_kval once = { .kind = K_OP, .op = mc_op_find("reciprocal"), .dtype = v.dtype, .narg = 1, .arg = { v.arg[1] }, .varies = row->varies };
+        v.op = mc_op_find("mul");
+        v.arg[1] = once.op && v.op ? mc_kernel_add(k, once) : -1;
+        if (v.arg[1] < 0) {
+            return -1;
+        }
+    } else if (alloc || mc_is_op(n, "cast")) {
         v.kind = K_CAST;
         v.op = NULL;
     } else if (mc_is_op(n, "check_index")) {
@@ -115,12 +129,14 @@ mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode)
     snprintf(k->name, sizeof k->name, "k%d", p->nkernel++);
     k->rank = 0;
     mc_status st = MC_OK;
-    for (int i = 0; i < nnode && st == MC_OK; i++) {
+    for (int i = 0; i < nnode; i++) {
         k->rank = MC_MAX(k->rank, node[i]->type.rank);
         if (node[i]->op->flags & OP_REDUCES) {
             unsigned r = mc_varies(&node[i]->in[0]->type) & ~mc_varies(&node[i]->type);
             k->reduced |= r;
         }
+    }
+    for (int i = 0; i < nnode && st == MC_OK; i++) {
         m->val[node[i]->id] = node_value(m, k, node[i], group);
         m->made[node[i]->id] = (int)p->step.n + 1;
         st = m->val[node[i]->id] >= 0 ? MC_OK : MC_EMEMORY;

@@ -277,7 +277,8 @@ static mc_status prepare_output(struct mc_function *f, const struct mc_shape_pla
     if (!out || (out->kind == 3 && !out->u.slot) || out->kind == 5) {
         return MC_OK;
     }
-    if (!f->result[i] && f->output[i].borrow && p->place[pr->output[i]].base == BASE_ARENA) {
+    bool stays = p->place[pr->output[i]].base == BASE_ARENA && !mc_flag_int(FLAG_allow_gc);
+    if (!f->result[i] && f->output[i].borrow && stays) {
         f->result[i] = lend(f, p, i);
     } else if (!f->result[i]) {
         mc_array *view = mc_value_array(f, p, pr->output[i]);

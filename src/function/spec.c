@@ -9,13 +9,15 @@ mc_status mc_spec_inputs(struct compiling *c)
     if (c->spec->inputs) {
         TRY(mc_parse_list(c->user, c->spec->inputs, false, &v, &n));
     }
+    if (!VEC_RESERVE(c->inputs, (size_t)n)) {
+        mc_named_free(v, n);
+        return MC_EMEMORY;
+    }
     for (int i = 0; i < n; i++) {
         if (v[i].has_default && v[i].name) {
             v[i].node = mc_dict_get(&c->user->names, v[i].name);
         }
-        if (!VEC_PUSH(c->inputs, v[i])) {
-            return MC_EMEMORY;
-        }
+        c->inputs.at[c->inputs.n++] = v[i];
     }
     mc_free(v);
     for (int i = 0; i < c->spec->ninput; i++) {

@@ -8,7 +8,7 @@ mc_graph *mc_graph_new(void)
         return NULL;
     }
     struct mc_node *e = mc_arena_alloc(&g->arena, sizeof *e);
-    if (!e || !VEC_PUSH(g->nodes, e)) {
+    if (!e || !VEC_PUSH(g->nodes, e) || !mc_op_find("add")) { /* where there is a graph there is the table of ops */
         mc_graph_free(g);
         return NULL;
     }

@@ -198,6 +198,10 @@ static bool parse_named(struct parser *p, bool statement, struct mc_named *out)
     if (n) {
         char *word = mc_parse_copy(p, &name);
         out->name = word ? mc_strdup(word) : NULL;
+        if (!out->name) {
+            p->failed = true;
+            return false;
+        }
     }
     size_t at = p->tok.at;
     bool paren = false;

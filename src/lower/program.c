@@ -250,10 +250,12 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
         for (int i = 0; i < nin; i++) {
             p->input[i] = in[i];
         }
-        for (int i = 0; i < nin; i++) { /* also those nothing reads: a call passes them */
-            int v = p->value_of[in[i]->id] < 0 ? mc_add_value(&m, VALUE_INPUT, in[i], -1) : -1;
+        for (int i = 0; i < nin && st == MC_OK; i++) { /* also those nothing reads: a call passes them */
+            int v = mc_add_value(&m, VALUE_INPUT, in[i], -1);
             if (v >= 0) {
                 p->value.at[v].input = i;
+            } else {
+                st = MC_EMEMORY;
             }
         }
         for (int i = 0; i < nout; i++) {
@@ -262,7 +264,7 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
         for (int i = 0; i < nup; i++) {
             p->update[i] = (int)all[nout + i]->id;
         }
-        st = build(&m, all, nout + nup);
+        st = st < 0 ? st : build(&m, all, nout + nup);
     }
     mc_free(all);
     mc_free(m.early);

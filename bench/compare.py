@@ -99,7 +99,7 @@ def table(times):
     names = []
     for cells in times.values():
         names += [who for who in cells if who not in names]
-    peers = [who for who in names if who != "ours"]
+    peers = [who for who in names if not who.startswith("ours")]
     wide = max(len(" ".join(key).strip()) for key in times) + 1
     yield f"{'case':{wide}} {'ours ms':>11} {'error':>8}" + "".join(f" {who + ' ms':>14} {'ratio':>6}" for who in peers)
     for key, cells in times.items():
@@ -112,6 +112,19 @@ def table(times):
             line += f" {median(cells[who]):14.5f}" if there else f" {'-':>14}"
             line += f" {median(cells[who]) / ours:6.2f}" if there and ours else f" {'-':>6}"
         yield line
+
+
+def by_solver(times):
+    """Milliseconds of each solver forced by name; the chosen one's first."""
+    names = []
+    for cells in times.values():
+        names += [who for who in cells if who.startswith("ours:") and who not in names]
+    if names:
+        yield ""
+        yield f"{'by solver, ms':24}" + "".join(f" {who.replace('ours:', ''):>10}" for who in ["auto", *names])
+        for key, cells in times.items():
+            shown = (f"{median(cells[who]):.5f}"[:10] if who in cells else "-" for who in ["ours", *names])
+            yield f"{key[0]:24}" + "".join(f" {ms:>10}" for ms in shown)
 
 
 def score(promise, key, cells, times):
@@ -205,7 +218,7 @@ def compare(suite, args):
     lines = list(heading(suite, args.rounds, args.ours))
     with tempfile.TemporaryDirectory() as folder:
         times = run(suite, contestants(suite, args.ours, folder), args.rounds, args.save)
-    lines += [*table(times), *promises(suite, times)]
+    lines += [*table(times), *by_solver(times), *promises(suite, times)]
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     print(text, flush=True)
     if not args.no_result:

@@ -13,7 +13,7 @@ static reference exp_row, plus_row, chain_row, softmax_row, softmax_back, logsum
 
 enum { M = 1 << 20, WIDE = 1024, TALL = 4096, CELLS = TALL * WIDE };
 #define CHAIN "y = a * x + b * tanh(x) - c / (1 + x * x)"
-#define LAYERNORM "d = x - mean(x, axis=1, keepdims=True); y = d / sqrt(mean(sqr(d), axis=1, keepdims=True) + 1e-5f32) * w + b"
+#define LAYERNORM "y = layer_norm(x, w, b)"
 #define X2 { "x", 2, { TALL, WIDE } }
 #define V2 { "v", 2, { TALL, WIDE } }
 

@@ -193,7 +193,7 @@ static mc_status compile_kernels(struct compiling *c)
         s = source.bad ? MC_EMEMORY : MC_OK;
         if (s == MC_OK && mc_cc_present()) {
             LOG(LOG_KERNEL, "%s", source.s);
-            c->code->lib = mc_code_load(source.s, "-fwrapv -fopenmp-simd", &s);
+            c->code->lib = mc_code_load(source.s, MC_KERNEL_FLAGS, &s);
         }
         c->code->cc_seconds = mc_now() - start;
     }
@@ -287,6 +287,7 @@ mc_function *mc_compile_at(mc_graph *g, const mc_spec *spec, const char *file, i
     double start = mc_now();
     mc_here(file, line);
     mc_grad_install();
+    mc_custom_install();
     mc_status s = mc_flags_status();
     if (s == MC_OK && g->status < 0) {
         s = mc_fail(g->status, "%s", mc_error(g));

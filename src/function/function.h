@@ -13,6 +13,9 @@
 #include "lower/lower.h"
 #include "rewrite/rewrite.h"
 
+/* What kernels are compiled with: integers wrap, loops say themselves what may be reordered. */
+#define MC_KERNEL_FLAGS "-fwrapv -fopenmp-simd"
+
 enum mc_mode { MODE_FAST_RUN, MODE_FAST_COMPILE, MODE_DEBUG, MODE_NANGUARD };
 
 struct mc_code_unit {           /* shared by copies; counted */
@@ -134,6 +137,8 @@ void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, i
 mc_status mc_dense_plan(const struct mc_function *f, struct mc_shape_plan *p, int step, size_t *bytes);  /* which operands need a copy */
 mc_status mc_dense_copy(const struct mc_spot *from, char *src, char *dst);
 mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch, char **base);
+/* custom.c */
+void mc_custom_install(void);   /* sets mc_custom_kernel_hook; by itself at start, named by compile.c so that archives bring it along */
 /* product.c */
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);

@@ -137,9 +137,12 @@ const struct mc_op *mc_parse_op(struct parser *p, const char *name)
 
 static void unknown_function(struct parser *p, const char *name, size_t at)
 {
-    const char *list[512];
+    const char *list[600];
     size_t n = 0;
-    for (int i = 0; i < (int)NELEM(list) && mc_op_at(i); i++) {
+    for (size_t i = 0; i < p->g->custom.n && n < 80; i++) {
+        list[n++] = p->g->custom.at[i]->name;
+    }
+    for (int i = 0; n < NELEM(list) && mc_op_at(i); i++) {
         if (!(mc_op_at(i)->flags & OP_HIDDEN)) {
             list[n++] = mc_op_at(i)->name;
         }

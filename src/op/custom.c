@@ -129,6 +129,13 @@ static bool fill(struct custom *c, const mc_custom *row)
     return ok;
 }
 
+/* A name in formulas and in kernels. */
+static bool is_word(const char *s)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    return s[strspn(s, letters)] == '\0' && !(*s >= '0' && *s <= '9') && strlen(s) < 48;
+}
+
 mc_status mc_register(mc_graph *g, const mc_custom *row)
 {
     if (!g || !row || !row->name || !*row->name) {
@@ -139,6 +146,7 @@ mc_status mc_register(mc_graph *g, const mc_custom *row)
                         : row->kernel && (row->nin > 3 || row->nin < 1)   ? "has kernel text: 1 to 3 inputs"
                         : row->kernel && row->nout != 1                   ? "has kernel text: one result"
                         : !row->kernel && !row->run                       ? "has neither run nor kernel"
+                        : !is_word(row->name)                             ? "is no name: letters, digits and _"
                         : mc_op_find(row->name)                           ? "has the name of an op there is" : NULL;
     for (size_t i = 0; i < g->custom.n; i++) {
         wrong = strcmp(g->custom.at[i]->name, row->name) == 0 ? "is registered already" : wrong;

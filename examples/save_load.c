@@ -12,8 +12,10 @@ static mc_function *build(mc_graph *g)
 static mc_status save(mc_graph *g, const char *path)
 {
     const char *names[] = { "W", "b" };
-    const mc_array *values[] = { mc_shared_borrow(mc_shared_named(g, "W")), mc_shared_borrow(mc_shared_named(g, "b")) };
-    return mc_npz_save(path, 2, names, values);
+    mc_array *W = mc_shared_get(mc_shared_named(g, "W")), *b = mc_shared_get(mc_shared_named(g, "b"));
+    mc_status s = mc_npz_save(path, 2, names, (const mc_array *const[]){ W, b });
+    mc_array_unref(&W), mc_array_unref(&b);
+    return s;
 }
 
 static mc_status load(mc_graph *g, const char *path)

@@ -178,7 +178,7 @@ MC_API mc_node *mc_shared_node(mc_graph *g, mc_shared *s);     /* s as a node of
 MC_API mc_shared *mc_shared_named(mc_graph *g, const char *name); /* not counted; NULL if there is none */
 MC_API const char *mc_shared_name(const mc_shared *s);
 MC_API mc_array *mc_shared_get(const mc_shared *s);            /* a copy */
-MC_API mc_array *mc_shared_borrow(mc_shared *s);               /* the memory itself, not a copy */
+MC_API mc_array *mc_shared_borrow(mc_shared *s);               /* the memory itself, not a copy; one more owner */
 MC_API mc_status mc_shared_set(mc_shared *s, const mc_array *value); /* copies; shape and dtype must fit */
 /* What a function that uses s does to it when its spec says nothing. */
 MC_API mc_status mc_shared_default_update(mc_graph *g, mc_shared *s, mc_node *value);

@@ -137,7 +137,9 @@ static void cast(struct print *p, const struct mc_kval *x)
         mc_str_add(p->out, "0 != ");
     } else {
         mc_str_addf(p->out, "(%s)", mc_print_calc(p, x->dtype));
-        mc_str_addf(p->out, to_float ? "" : "(%s)", p->d->store[x->dtype]);
+        if (!to_float) {
+            mc_str_addf(p->out, "(%s)", p->d->store[x->dtype]);
+        }
         mc_str_add(p->out, !to_float && mc_is_float(a->dtype) && x->dtype != MC_UINT64 ? "(i64)" : "");
     }
     mc_str_add(p->out, "(");

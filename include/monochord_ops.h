@@ -350,6 +350,7 @@ MC_API void mc_here(const char *file, int line);
 #define mc_inc_subtensor(...) (mc_here(__FILE__, __LINE__), mc_inc_subtensor(__VA_ARGS__))
 #define mc_shared_new(...) (mc_here(__FILE__, __LINE__), mc_shared_new(__VA_ARGS__))
 #define mc_shared_zeros(...) (mc_here(__FILE__, __LINE__), mc_shared_zeros(__VA_ARGS__))
+#define mc_shared_sized(...) (mc_here(__FILE__, __LINE__), mc_shared_sized(__VA_ARGS__))
 #define mc_grad(...) (mc_here(__FILE__, __LINE__), mc_grad(__VA_ARGS__))
 #define mc_add(...) (mc_here(__FILE__, __LINE__), mc_add(__VA_ARGS__))
 #define mc_sub(...) (mc_here(__FILE__, __LINE__), mc_sub(__VA_ARGS__))

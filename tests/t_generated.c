@@ -17,7 +17,7 @@ static const char *const reserved[] = { "default", "switch", "register", "new", 
 /* Functions of monochord.h that note the user's line, as all of monochord_ops.h do. */
 static const char *const noting[] = {
     "input", "input_sized", "constant", "number", "formula", "op", "index", "set_subtensor", "inc_subtensor", "shared_new",
-    "shared_zeros", "grad",
+    "shared_zeros", "shared_sized", "grad",
 };
 
 static bool is_public(const struct mc_op *op)

@@ -59,20 +59,23 @@ static mc_status take_number(struct mc_function *f, int i, const mc_arg *arg)
         return mc_fail(MC_ESHAPE, "%s: input %d ('%s') has rank %d, not 0: a number does not do", f->name, i, f->input[i].name, want->rank);
     }
     double v = arg->kind == 1 ? arg->u.real : (double)arg->u.integer;
-    if (arg->kind == 1 && !mc_is_float(want->dtype) && v != floor(v)) {
-        return mc_fail(MC_ETYPE, "%s: input %d ('%s') is %s: %g would be rounded", f->name, i, f->input[i].name,
-                       mc_dtype_name(want->dtype), v);
-    }
     f->arg[i] = mc_array_empty(want->dtype, 0, NULL);
-    if (f->arg[i] && arg->kind == 2) {
-        mc_store_i64(want->dtype, f->arg[i]->data, arg->u.integer);
-        if (mc_is_float(want->dtype)) {
-            mc_store_f64(want->dtype, f->arg[i]->data, v);
-        }
-    } else if (f->arg[i]) {
-        mc_store_f64(want->dtype, f->arg[i]->data, v);
+    if (!f->arg[i]) {
+        return mc_last_status();
     }
-    return f->arg[i] ? MC_OK : mc_last_status();
+    char *data = f->arg[i]->data;
+    bool kept = true;
+    if (mc_is_float(want->dtype) || (arg->kind == 1 && v == floor(v))) {
+        mc_store_f64(want->dtype, data, v);
+        kept = mc_is_float(want->dtype) || mc_load_f64(want->dtype, data) == v;
+    } else if (arg->kind == 2) {
+        mc_store_i64(want->dtype, data, arg->u.integer);
+        kept = mc_load_i64(want->dtype, data) == arg->u.integer;
+    } else {
+        kept = false;
+    }
+    return kept ? MC_OK : mc_fail(MC_ETYPE, "%s: input %d ('%s') is %s, which does not hold %.17g", f->name, i, f->input[i].name,
+                                  mc_dtype_name(want->dtype), v);
 }
 
 static mc_status take_input(struct mc_function *f, int i, const mc_arg *arg)
@@ -188,10 +191,19 @@ static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, 
     return MC_OK;
 }
 
+/* "train: index 9 is out of range for axis 0 with size 2" and behind it the step. */
+static mc_status blame(const struct mc_function *f, int step, mc_status s)
+{
+    char said[600];
+    snprintf(said, sizeof said, "%s", mc_last_error());
+    return s == MC_EMEMORY ? s : mc_fail(s, "%s: %s\n    in %.400s", f->name, said, mc_step_name(f, step));
+}
+
 static mc_status run_checked(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
     double start = f->profile ? mc_now() : 0;
     mc_status s = run_step(f, p, step, scratch);
+    s = s < 0 ? blame(f, step, s) : s;
     if (f->profile) {
         struct mc_step_time *t = &f->time[step];
         t->seconds += mc_now() - start;

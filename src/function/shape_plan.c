@@ -162,6 +162,30 @@ static mc_status check_broadcast(const struct mc_node *n, const struct mc_type *
     return MC_OK;
 }
 
+/* "step: dot: inner sizes 3 and 4 differ" and behind it the formula, its operands at this call, the user's line. */
+static mc_status blame(const struct infer *q, const mc_node *n, const struct mc_type *in, mc_status s)
+{
+    struct mc_str out = { 0 };
+    if (s == MC_EMEMORY) {
+        return s;
+    }
+    mc_str_addf(&out, "%s: %s\n    in ", q->f->name, mc_last_error());
+    mc_node_print(&out, n, 3);
+    for (int i = 0; i < n->nin && i < 4; i++) {
+        mc_str_add(&out, i ? ", " : "  [");
+        mc_node_print(&out, n->in[i], 2);
+        mc_str_add(&out, ": ");
+        mc_type_text(&out, &in[i]);
+    }
+    mc_str_add(&out, n->nin ? "]" : "");
+    if (n->file) {
+        mc_str_addf(&out, "\n    at %s:%d", n->file, n->line);
+    }
+    s = out.bad ? s : mc_fail(s, "%s", out.s);
+    mc_str_free(&out);
+    return s;
+}
+
 static mc_status infer_node(struct infer *q, mc_node *n, struct mc_infer *out)
 {
     struct mc_type few[8], *in = n->nin <= 8 ? few : mc_alloc((size_t)n->nin * sizeof *in, "plan");
@@ -170,7 +194,8 @@ static mc_status infer_node(struct infer *q, mc_node *n, struct mc_infer *out)
     for (int i = 0; i < n->nin && s == MC_OK; i++) {
         s = input_type(q, n->in[i], &in[i], &value[i]);
     }
-    if (s == MC_OK) {
+    bool typed = s == MC_OK;
+    if (typed) {
         *out = (struct mc_infer){ .op = n->op, .nin = n->nin, .in = in, .value = value, .attr = n->attr, .nout = n->op->nout };
         s = check_broadcast(n, in);
         s = s < 0 ? s : n->op->infer(out);
@@ -184,6 +209,9 @@ static mc_status infer_node(struct infer *q, mc_node *n, struct mc_infer *out)
         if (s == MC_OK && mc_dims_count(out->out[i].rank, out->out[i].dims) < 0) {
             s = mc_fail(MC_ESHAPE, "%s: the result would have more elements than 64 bits count", n->op->name);
         }
+    }
+    if (s < 0 && typed) {
+        s = blame(q, n, in, s);
     }
     if (in != few) {
         mc_free(in);

@@ -65,16 +65,31 @@ static void caret(struct mc_str *out, const struct mc_place *p)
     mc_str_add(out, "^");
 }
 
+static void take_out(struct mc_str *text, const char *part)
+{
+    char *at = text->s && *part ? strstr(text->s, part) : NULL;
+    if (at) {
+        size_t n = strlen(part);
+        memmove(at, at + n, strlen(at + n) + 1);
+        text->n -= n;
+    }
+}
+
+/* The user's line comes last, once, however often a message is completed. */
 mc_node *mc_node_fail(mc_graph *g, mc_status code, const char *fmt, ...)
 {
     struct mc_str text = { 0 };
+    char where[300];
+    mc_here_text(where, sizeof where);
     va_list ap;
     va_start(ap, fmt);
     mc_str_addv(&text, fmt, ap);
     va_end(ap);
+    take_out(&text, where);
     if (g->place) {
         caret(&text, g->place);
     }
+    mc_str_add(&text, where);
     mc_fail(code, "%s", text.s ? text.s : "out of memory");
     if (g->status == MC_OK) {
         g->status = code;

@@ -187,6 +187,7 @@ bool mc_const_ints(const mc_node *n, int64_t *v, int max, int *count); /* small 
 mc_graph *mc_graph_of(int n, mc_node *const *nodes); /* the first non-error's graph; NULL if there is none */
 /* Where the user is: the wrappers of monochord_ops.h set it, nodes and messages carry it. */
 MC_API void mc_here(const char *file, int line);
+void mc_here_text(char *text, size_t n);             /* "\n    at train.c:17", "" where that is not known */
 /* All nodes the outputs need, in id order (a topological order); the array is the caller's (mc_free). */
 mc_node **mc_graph_reach(int n, mc_node *const *outputs, size_t *count);
 

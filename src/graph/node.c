@@ -43,6 +43,14 @@ void mc_here(const char *file, int line)
     here_line = line;
 }
 
+void mc_here_text(char *text, size_t n)
+{
+    *text = 0;
+    if (here_file) {
+        snprintf(text, n, "\n    at %s:%d", here_file, here_line);
+    }
+}
+
 /* ---- equality ---- */
 
 static uint64_t attr_hash(uint64_t h, const struct mc_attr *a)

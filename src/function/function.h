@@ -57,7 +57,6 @@ struct mc_launch {
     int64_t units, grain;       /* of the loop that is split */
     int64_t chunk;              /* SPLIT_FOLD: elements a chunk */
     int threads;
-    bool stream;                /* results are larger than the caches: written past them */
     size_t copies;              /* bytes of operands made dense first */
     size_t scratch;             /* bytes a thread: row buffers; or for all: accumulators */
     double flops, bytes;

@@ -5,7 +5,6 @@
 #include "function/function.h"
 
 enum { FOLD_CHUNK = 32768, FOLD_CHUNKS = 256 };
-enum { STREAM_BLOCK = 1024, STREAM_RESULTS = 4 }; /* streams go out in blocks that the first cache holds */
 
 struct axis { int64_t size; bool reduced; int at; };
 
@@ -172,35 +171,6 @@ static void choose_split(const struct mc_function *f, const struct mc_step *st, 
     }
 }
 
-/* A one-loop map whose results are fresh memory and too large for the caches. */
-static bool streams(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st, const struct mc_launch *l)
-{
-    int results = 0;
-    double bytes = 0;
-    if (st->kernel->mode != KERNEL_MAP || l->split != SPLIT_0 || l->n[1] != 1 || l->outer_total != 1 || !mc_stream_present()) {
-        return false;
-    }
-    for (int k = 0; k < l->nop; k++) {
-        const struct mc_koperand *o = &st->kernel->operand.at[k];
-        const struct mc_spot *at = l->value[k] < 0 ? NULL : &p->place[l->value[k]];
-        if (!o->dst) {
-            continue;
-        }
-        if (!(o->varies & 1u << st->kernel->inner) || ++results > STREAM_RESULTS) {
-            return false;
-        }
-        bytes += (double)mc_spot_bytes(at);
-        for (int j = 0; j < l->nop; j++) { /* what is read is in cache when it is written over */
-            const struct mc_spot *src = l->value[j] < 0 || st->kernel->operand.at[j].dst ? NULL : &p->place[l->value[j]];
-            if (src && src->base == at->base && src->base == BASE_ARENA && src->offset == at->offset) {
-                return false;
-            }
-        }
-    }
-    (void)f;
-    return bytes > (double)mc_cpu()->l3 / 2;
-}
-
 mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -253,7 +223,6 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
     mc_free(stride);
     l->flops = elements * k->flops;
     choose_split(f, st, l, elements);
-    l->stream = streams(f, p, st, l);
     l->scratch = k->mode == KERNEL_FOLD ? (size_t)l->units * 16 * (size_t)k->nreduce
                                         : mc_kernel_row_bytes(k) * (size_t)(l->n[0] * l->n[2]);
     l->scratch = (l->scratch + 127) / 128 * 128;
@@ -290,43 +259,12 @@ static void move(const struct mc_running *r, char **p, int loop, int64_t by)
     }
 }
 
-static void work_streaming(struct mc_running *r, char *const *base, int64_t from, int64_t to)
-{
-    _Alignas(64) char buffer[STREAM_RESULTS][STREAM_BLOCK * 8];
-    char *p[MOST_OPERANDS + 1], *q[MOST_OPERANDS + 1];
-    const struct mc_launch *l = r->l;
-    p[l->nop] = q[l->nop] = NULL;
-    for (int64_t at = from; at < to; at += STREAM_BLOCK) {
-        int64_t n[4] = { MC_MIN(STREAM_BLOCK, to - at), 1, 1, 0 };
-        int results = 0;
-        memcpy(p, base, (size_t)l->nop * sizeof *p);
-        move(r, p, 0, at);
-        memcpy(q, p, (size_t)l->nop * sizeof *p);
-        for (int k = 0; k < l->nop; k++) {
-            if (r->st->kernel->operand.at[k].dst) {
-                q[k] = buffer[results++];
-            }
-        }
-        l->fn(q, l->s, n, r->err);
-        for (int k = 0; k < l->nop; k++) {
-            if (r->st->kernel->operand.at[k].dst) {
-                mc_stream_copy(p[k], q[k], (size_t)n[0] * mc_dtypes[r->st->kernel->operand.at[k].dtype].size);
-            }
-        }
-    }
-    mc_stream_end();
-}
-
 static void work(void *arg, int64_t from, int64_t to, int thread)
 {
     struct mc_running *r = arg;
     const struct mc_launch *l = r->l;
     char *const *base = r->base, *p[MOST_OPERANDS + 1];
     int64_t n[4] = { l->n[0], l->n[1], l->n[2], 0 };
-    if (l->stream) {
-        work_streaming(r, base, from, to);
-        return;
-    }
     p[l->nop] = r->scratch + (size_t)thread * l->scratch;
     if (l->split == SPLIT_FOLD) {
         for (int64_t c = from; c < to; c++) {
@@ -355,11 +293,9 @@ static void work(void *arg, int64_t from, int64_t to, int thread)
     }
 }
 
-/* The odometer of a fold counts its outermost loop slowest, so that positions grow with chunks. */
-static mc_status failed_check(const struct mc_function *f, const struct mc_running *r, int step)
+static mc_status failed_check(const struct mc_running *r)
 {
-    return mc_fail(MC_EINDEX, "index %lld is out of range for size %lld in %s", (long long)r->err[1], (long long)r->err[2],
-                   mc_step_name(f, step));
+    return mc_fail(MC_EINDEX, "index %lld is out of range for size %lld", (long long)r->err[1], (long long)r->err[2]);
 }
 
 mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
@@ -383,7 +319,7 @@ mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, in
         base[l->nop] = r.scratch;
         l->join(base, l->s, n, r.err);
     }
-    return r.err[0] ? failed_check(f, &r, step) : MC_OK;
+    return r.err[0] ? failed_check(&r) : MC_OK;
 }
 
 /* A product's epilogue on the tile that was just made: the product operand is the tile itself. */

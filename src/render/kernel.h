@@ -60,7 +60,7 @@ struct mc_kernel {
  *   column  0 kept, 1 and 2 reduced        fold    0, 1 and 2 reduced; NAME_join(p, s, n, err) ends it, n[0] chunks
  * err: set to the number of an operand's failed check plus one. */
 typedef void mc_kernel_fn(char *const *p, const int64_t *s, const int64_t *n, int64_t *err);
-enum { KERNEL_COLUMNS = 128 }; /* columns a column kernel works on at a time */
+enum { KERNEL_COLUMNS = 512 }; /* columns a column kernel works on at a time */
 
 int  mc_kernel_add(struct mc_kernel *k, struct mc_kval v);       /* equal values are one; -1: no memory */
 void mc_kernel_analyse(struct mc_kernel *k);                     /* fills what is derived */

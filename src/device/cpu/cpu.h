@@ -22,11 +22,6 @@ int  mc_team_size(void);                           /* threads that would take pa
  * go into one range depends on n, grain and threads alone. */
 void mc_team_run(mc_team_work *work, void *arg, int64_t n, int64_t grain, int threads);
 
-/* ---- stream.c: copies that pass the caches by ---- */
-bool mc_stream_present(void);
-void mc_stream_copy(char *dst, const char *src, size_t n);
-void mc_stream_end(void);                          /* after the last: other threads may look now */
-
 /* ---- compile.c and cache.c: C text to a loaded library ---- */
 struct mc_code;                                     /* reference counted: one a text, shared by all who ask */
 struct mc_code *mc_code_load(const char *source, const char *flags, mc_status *status); /* cached on disk */

@@ -82,6 +82,11 @@ TEST(callbacks_with_several_results)
     for (size_t i = 0; i < NELEM(formulas); i++) {
         CHECK(!mc_is_error(agree_output(&a, formulas[i])), "%s: %s", formulas[i], mc_error(a.g));
     }
+    for (int i = 0; i < 70; i++) { /* of many tuples one item each */
+        char text[40];
+        snprintf(text, sizeof text, "pair(x + %d, b)[%d]", i, i % 2);
+        CHECK(!mc_is_error(agree_output(&a, text)), "%s", mc_error(a.g));
+    }
     double worst = 0;
     mc_node *cost = mc_formula(a.g, "p2, s2 = pair(x, b); sum(p2 ** 2) + sum(s2 ** 3)");
     CHECK(mc_verify_grad(cost, 2, a.in, a.value, &worst) == MC_OK, "%s", mc_last_error());

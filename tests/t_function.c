@@ -527,6 +527,49 @@ TEST(sizes_that_only_running_tells)
     mc_graph_free(g);
 }
 
+/* Sizes from inputs' values, from variables, from masks, from what was computed: by plan, or while running. */
+TEST(sizes_from_anywhere)
+{
+    static const char *const formulas[] = {
+        "x[i[1]:]", "x[i[0]:i[1]] * 2", "arange(i[1])", "x[sum(i):]", "x[W[1]:]", "arange(W[1])", "zeros([W[0], k])", "x[max(W):, k]",
+        "reshape(x, [W[1] * k, -1])", "x[i[1]]", "x[:, W[1] - 1]", "arange(sum(cast(v, 'int64')))", "x[x[:, 0] > 3]", "x[x > 3][k:]",
+        "sum(x[nonzero(x[:, 0])], axis=0)", "x[nonzero(v)[0]:]", "zeros(shape(x[x > 3])) + 1", "x[shape(x[x > 3])[0] - 5:]",
+        "tanh(x)[i[1]:][::-1] + 1", "eye(W[1])", "join([x[x > 3], v], axis=0)", "softmax(x[x[:, 0] > 3])", "dot(x[x[:, 0] > 3], x.T)",
+        "tanh(dot(x[x[:, 0] > 3], x.T) + 1)", "cumsum(v)[W[1]:]", "x[k:][k:]", "x[:k, k - 1]", "arange(k, k * 3, k)",
+        "inc_subtensor(x[i[1]:], 1)", "set_subtensor(x[W[1]], 5)", "grad(sum(x[i[1]:] ** 2), x)", "grad(sum(x[x > 3] ** 2), x)",
+        "grad(sum(x[W] ** 2), x)", "zeros_like(x[W[1]:])", "tile(x, [2, 2])[W[1]:]", "x[-k:]", "x[::-k]", "x[W][i]",
+    };
+    static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE" };
+    for (size_t r = 0; r < NELEM(formulas) * 2; r++) {
+        struct agree a = { .g = mc_graph_new() };
+        mc_array *w = mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ 1, 2 });
+        mc_shared_sized(a.g, "W", w, NULL);
+        agree_input(&a, "x", ramp(MC_FLOAT32, MC_SHAPE(5, 3)), 0);
+        agree_input(&a, "i", mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ 1, 3 }), 0);
+        agree_input(&a, "k", mc_array_scalar(MC_INT64, 2), 0);
+        agree_input(&a, "v", mc_array_from(MC_FLOAT32, MC_SHAPE(4), (float[]){ 0, 3, 0, 1 }), 0);
+        agree_output(&a, formulas[r / 2]);
+        const char *wrong = agree_in(&a, modes[r % 2], 2);
+        CHECK(!wrong, "%s: %s", formulas[r / 2], wrong);
+        mc_array_unref(&w);
+        agree_free(&a);
+    }
+}
+
+TEST(many_slices_of_many_kernels)
+{
+    struct agree a = { 0 };
+    agree_input(&a, "x", ramp(MC_FLOAT32, MC_SHAPE(6)), 0);
+    for (int i = 0; i < 80; i++) {
+        char text[80];
+        snprintf(text, sizeof text, "split(tanh(x + %d), [%d, %d, %d])[%d]", i, i % 3, 3 - i % 3, 3, i % 3);
+        CHECK(!mc_is_error(agree_output(&a, text)), "%s", mc_error(a.g));
+    }
+    const char *wrong = agree_in(&a, "FAST_COMPILE", 1);
+    CHECK(!wrong, "%s", wrong);
+    agree_free(&a);
+}
+
 TEST(slices_and_ranges_with_bounds_from_inputs)
 {
     mc_graph *g = mc_graph_new();

@@ -441,6 +441,9 @@ mc_status mc_call_args(mc_function *f, int nin, const mc_arg *in, int nout, cons
     for (int i = f->nshared; i-- > 0;) {
         pthread_mutex_unlock(&f->shared[i]->lock);
     }
+    if (pr->dynamic && f->plans) {
+        mc_shape_plan_let_go(f, f->plans);
+    }
     for (int i = 0; i < pr->ninput; i++) {
         mc_array_unref(&f->arg[i]);
     }

@@ -74,6 +74,7 @@ static void place_array(struct mc_spot *place, enum mc_base base, int index, con
     memcpy(place->strides, a->strides, (size_t)a->rank * sizeof *a->strides);
 }
 
+/* Where sizes come while running, every value is an array, so that ops may look into it. */
 static void place_leaves(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
@@ -90,6 +91,10 @@ static void place_leaves(struct mc_function *f, struct mc_shape_plan *p)
                     place_array(&p->place[v], BASE_SHARED, i, f->shared[i]->value);
                 }
             }
+        }
+        if (pr->dynamic && (x->kind == VALUE_INPUT || x->kind == VALUE_SHARED)) {
+            p->place[v].fixed = mc_array_ref(x->kind == VALUE_INPUT ? f->arg[x->input] : f->shared[p->place[v].index]->value);
+            p->place[v].base = BASE_FIXED;
         }
     }
 }
@@ -121,10 +126,8 @@ static mc_status input_type(struct infer *q, mc_node *x, struct mc_type *t, cons
         const struct mc_program *pr = &q->f->code->program;
         *t = at->type;
         *value = at->fixed;
-        if (at->base == BASE_INPUT && pr->value.at[v].kind == VALUE_INPUT && (pr->dynamic || pr->key_input[at->index])) {
+        if (at->base == BASE_INPUT && pr->value.at[v].kind == VALUE_INPUT && pr->key_input[at->index]) {
             *value = q->f->arg[at->index];
-        } else if (at->base == BASE_SHARED && pr->dynamic && pr->value.at[v].kind == VALUE_SHARED) {
-            *value = q->f->shared[at->index]->value;
         }
         return MC_OK;
     }
@@ -461,6 +464,13 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
     mc_free(p->step);
     mc_free(p->key);
     mc_free(p);
+}
+
+void mc_shape_plan_let_go(const struct mc_function *f, struct mc_shape_plan *p)
+{
+    for (size_t i = 0; i < f->code->program.value.n; i++) {
+        mc_array_unref(&p->place[i].fixed);
+    }
 }
 
 static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey)

@@ -50,4 +50,12 @@ void mc_find_required(struct make *m, mc_node *const *list, size_t count)
         }
     }
     memset(m->wanted, 0, m->p->graph->nodes.n);
+    for (size_t i = 0; i < count; i++) { /* what follows from a step's result is a step itself */
+        const mc_node *n = list[i];
+        for (int k = 0; m->early[n->id] == 2 && k < n->nin; k++) {
+            bool there = mc_reads_type_only(n) || n->in[k]->op->flags & OP_LEAF || m->early[n->in[k]->id];
+            m->early[n->id] = there ? 2 : 0;
+            m->p->dynamic |= !there;
+        }
+    }
 }

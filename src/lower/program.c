@@ -220,7 +220,10 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
     }
     st = st < 0 ? st : mc_lower_expand(g, nout + nup, all);
     st = st < 0 ? st : mc_group(g, nout + nup, all, fuse, &m.groups);
-    size_t n = g->nodes.n + 64; /* items of tuples may still be made */
+    size_t n = g->nodes.n + 1;
+    for (size_t i = 0; i < m.groups.count; i++) { /* items of tuples may still be made */
+        n += m.groups.list[i]->nout > 1 ? (size_t)m.groups.list[i]->nout : 0;
+    }
     p->value_of = mc_alloc(n * sizeof *p->value_of, "lower");
     p->input = mc_arena_alloc(&p->arena, (size_t)(nin + 1) * sizeof *in);
     p->key_input = mc_arena_alloc(&p->arena, (size_t)nin + 1);

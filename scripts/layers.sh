@@ -10,7 +10,7 @@ op        graph value base
 device    value base
 plan      device value base
 gemm      plan device value base
-conv      gemm plan device value base
+conv      gemm plan device op graph value base
 pool      plan device value base
 norm      plan device value base
 softmax   plan device value base

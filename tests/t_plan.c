@@ -112,7 +112,7 @@ static const struct mc_solver far_off = { "far",     false, positive_only, cost9
 static const struct mc_solver *const solvers[] = { &loose, &never, &quick, &falling, &slow, &far_off, NULL };
 
 static const char *algo = "auto";
-static const char *forced(void) { return algo; }
+static const char *forced(const struct mc_problem *p, int64_t *mode) { (void)p; (void)mode; return algo; }
 
 static void word(const struct mc_problem *p, struct mc_str *out)
 {

@@ -86,7 +86,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct direct *d = (const struct direct *)(const void *)plan;
     struct call x = { mc_gemm_bind(plan, operand, workspace, threads), d };
     const struct mc_gemm_problem *p = x.r.p;
-    mc_gemm_tasks(task, &x, p->batch * gemm_ceil(p->m, d->mb) * gemm_ceil(p->n, d->nb), d->slots, x.r.threads,
+    mc_team_tasks(task, &x, p->batch * gemm_ceil(p->m, d->mb) * gemm_ceil(p->n, d->nb), d->slots, x.r.threads,
                   mc_gemm_work(p));
     return MC_OK;
 }

@@ -67,7 +67,7 @@ static void start_row(void *arg, int64_t task, int slot)
 void mc_foreign_start(const struct mc_gemm_run *r)
 {
     if (r->c0) {
-        mc_gemm_tasks(start_row, (void *)r, r->p->batch * r->p->m, r->threads, r->threads,
+        mc_team_tasks(start_row, (void *)r, r->p->batch * r->p->m, r->threads, r->threads,
                       (double)(r->p->batch * r->p->m * r->p->n) * 1e-10);
     }
 }

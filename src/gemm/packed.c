@@ -218,8 +218,8 @@ static void step(struct step *s)
     const int64_t b_tasks = gemm_ceil(s->n, d->kernel->nr) * gemm_ceil(s->kn, PACK_K);
     const int64_t a_tasks = d->in_place ? 0 : gemm_ceil(s->m, PACK_A);
     const double work = 2 * (double)s->m * (double)s->n * (double)s->kn / mc_gemm_peak(s->r->p);
-    mc_gemm_tasks(pack_task, s, a_tasks + b_tasks, d->slots, s->threads, work);
-    mc_gemm_tasks(tile_task, s, gemm_ceil(s->m, d->mb) * gemm_ceil(s->n, d->nb), d->slots, s->threads, work);
+    mc_team_tasks(pack_task, s, a_tasks + b_tasks, d->slots, s->threads, work);
+    mc_team_tasks(tile_task, s, gemm_ceil(s->m, d->mb) * gemm_ceil(s->n, d->nb), d->slots, s->threads, work);
 }
 
 static void multiply(const struct packed *d, const struct mc_gemm_run *r, int64_t batch, char *set, int threads)
@@ -259,7 +259,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct packed *d = (const struct packed *)(const void *)plan;
     struct batch b = { d, mc_gemm_bind(plan, operand, workspace, threads) };
     if (d->by_matrix) {
-        mc_gemm_tasks(matrix_task, &b, b.r.p->batch, d->slots, b.r.threads, mc_gemm_work(b.r.p));
+        mc_team_tasks(matrix_task, &b, b.r.p->batch, d->slots, b.r.threads, mc_gemm_work(b.r.p));
     } else {
         for (int64_t i = 0; i < b.r.p->batch; i++) {
             multiply(d, &b.r, i, b.r.workspace, b.r.threads);

@@ -184,8 +184,10 @@ done:
     return s;
 }
 
-static const char *forced(void)
+static const char *forced(const struct mc_problem *p, int64_t *mode)
 {
+    (void)p;
+    (void)mode;
     return mc_flag_text(FLAG_gemm_algo);
 }
 

@@ -63,7 +63,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 {
     struct mc_gemm_run r = mc_gemm_bind(plan, operand, workspace, threads);
     if (r.p->n > 0) {
-        mc_gemm_tasks(row_block, &r, r.p->batch * gemm_ceil(r.p->m, ROWS), r.threads, r.threads, mc_gemm_work(r.p));
+        mc_team_tasks(row_block, &r, r.p->batch * gemm_ceil(r.p->m, ROWS), r.threads, r.threads, mc_gemm_work(r.p));
     }
     return MC_OK;
 }

@@ -1,4 +1,4 @@
-/* run.c: operands of one call, tasks over the thread team, and what estimates are made of.
+/* run.c: operands of one call, what ends it, and what estimates are made of.
  *
  * Invariant: a task may run on any thread and in any order; no two write the same element. */
 #include "gemm/solver.h"
@@ -20,55 +20,6 @@ struct mc_gemm_run mc_gemm_bind(const struct mc_plan *plan, void *const *operand
         memcpy(&r.epilogue, &operand[GEMM_EPILOGUE], sizeof r.epilogue); /* a function behind a void pointer */
     }
     return r;
-}
-
-/* ---- tasks ---- */
-
-static const double worth = 3e-6; /* seconds of work below which waking the team costs more than it saves */
-
-/* Each member has a range of the tasks: the same one on every call, so that what it touches may still
- * be in its caches.  A member that is done takes from the ranges of the others. */
-enum { RANGES = 64 };
-struct tasks {
-    mc_gemm_task *one;
-    void *arg;
-    int64_t n, ranges;
-    struct {
-        _Alignas(64) _Atomic int64_t next;
-    } at[RANGES];
-};
-
-static void take(void *arg, int64_t from, int64_t to, int thread)
-{
-    struct tasks *t = arg;
-    (void)to;
-    (void)thread;
-    for (int64_t i = 0; i < t->ranges; i++) {
-        const int64_t range = (from + i) % t->ranges, stop = t->n * (range + 1) / t->ranges;
-        for (;;) {
-            const int64_t task = atomic_fetch_add_explicit(&t->at[range].next, 1, memory_order_relaxed);
-            if (task >= stop) {
-                break;
-            }
-            t->one(t->arg, task, (int)from);
-        }
-    }
-}
-
-void mc_gemm_tasks(mc_gemm_task *one, void *arg, int64_t n, int slots, int threads, double seconds)
-{
-    const int64_t members = MC_MIN(n, MC_MIN((int64_t)slots, (int64_t)threads));
-    if (members <= 1 || seconds < worth) {
-        for (int64_t task = 0; task < n; task++) {
-            one(arg, task, 0);
-        }
-        return;
-    }
-    struct tasks t = { .one = one, .arg = arg, .n = n, .ranges = MC_MIN(members, (int64_t)RANGES) };
-    for (int64_t i = 0; i < t.ranges; i++) {
-        atomic_init(&t.at[i].next, n * i / t.ranges);
-    }
-    mc_team_run(take, &t, members, 1, (int)members);
 }
 
 /* ---- C0 and the epilogue ---- */
@@ -110,7 +61,7 @@ void mc_gemm_finish_all(const struct mc_gemm_run *r)
 {
     const struct mc_gemm_problem *p = r->p;
     if (r->epilogue && p->n > 0) {
-        mc_gemm_tasks(finish_rows, (void *)r, p->batch * gemm_ceil(p->m, FINISH_ROWS), r->threads, r->threads,
+        mc_team_tasks(finish_rows, (void *)r, p->batch * gemm_ceil(p->m, FINISH_ROWS), r->threads, r->threads,
                       (double)p->batch * (double)p->m * (double)p->n * 1e-10);
     }
 }
@@ -135,7 +86,7 @@ double mc_gemm_work(const struct mc_gemm_problem *p)
 
 double mc_gemm_threads(double seconds, double tasks)
 {
-    return seconds < worth ? 1 : MC_MIN((double)NOMINAL, MC_MAX(tasks, 1));
+    return seconds < MC_TEAM_WORTH ? 1 : MC_MIN((double)NOMINAL, MC_MAX(tasks, 1));
 }
 
 double mc_gemm_traffic(const struct mc_gemm_problem *p)

@@ -5,6 +5,7 @@
 #ifndef MC_GEMM_SOLVER_H
 #define MC_GEMM_SOLVER_H
 
+#include "device/cpu/cpu.h"
 #include "gemm/gemm.h"
 #include "gemm/kernel.h"
 #include "value/value.h"
@@ -26,10 +27,6 @@ struct mc_gemm_run {
     int threads;
 };
 struct mc_gemm_run mc_gemm_bind(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
-/* Calls one(arg, task, slot) for each task in [0, n), each on any thread; a slot in [0, slots) is one
- * thread's for the call.  Threads other than the caller take part when `seconds` of work are worth it. */
-typedef void mc_gemm_task(void *arg, int64_t task, int slot);
-void mc_gemm_tasks(mc_gemm_task *one, void *arg, int64_t n, int slots, int threads, double seconds);
 /* Gives a tile at (i, j) its c0 and beta; columns that are not adjacent are copied to spare (mr, nr). */
 void mc_gemm_tile_c0(const struct mc_gemm_run *r, int64_t batch, int64_t i, int64_t j, struct mc_gemm_tile *t,
                      void *spare);
@@ -89,7 +86,7 @@ static inline int64_t gemm_cut(int64_t n, int64_t unit, int64_t parts, int64_t i
 double mc_gemm_peak(const struct mc_gemm_problem *p); /* operations a second of one thread */
 double mc_gemm_threads(double seconds, double tasks); /* how many times faster a team would be */
 double mc_gemm_traffic(const struct mc_gemm_problem *p); /* seconds of one thread to touch all operands once */
-double mc_gemm_work(const struct mc_gemm_problem *p);    /* seconds of one thread at best, for mc_gemm_tasks */
+double mc_gemm_work(const struct mc_gemm_problem *p);    /* seconds of one thread at best, for mc_team_tasks */
 const char *mc_gemm_hollow(const struct mc_gemm_problem *p); /* refuses what only the reference takes */
 
 #endif

@@ -118,7 +118,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
         with[GEMM_C] = s.r.workspace + d->chunks * p->m * p->n * s.r.size;
         TRY(plan->child[1]->run(plan->child[1], with, work, threads));
     }
-    mc_gemm_tasks(add_row, &s, p->m, s.r.threads, s.r.threads, (double)(p->m * p->n * s.parts) * 0.3e-9);
+    mc_team_tasks(add_row, &s, p->m, s.r.threads, s.r.threads, (double)(p->m * p->n * s.parts) * 0.3e-9);
     return MC_OK;
 }
 

@@ -182,7 +182,7 @@ static void multiply(const struct call *x, int64_t batch, int slot, int threads)
     m.big = (d->tall ? x->r.a : x->r.b) + batch * d->xs[0] * d->size;
     m.s = buffers(x, slot < 0 ? 0 : slot);
     pack(&m);
-    mc_gemm_tasks(task, &m, gemm_ceil(d->p, d->chunk), d->slots, threads, mc_gemm_work(x->r.p) / (double)x->r.p->batch);
+    mc_team_tasks(task, &m, gemm_ceil(d->p, d->chunk), d->slots, threads, mc_gemm_work(x->r.p) / (double)x->r.p->batch);
 }
 
 static void matrix_task(void *arg, int64_t at, int slot)
@@ -195,7 +195,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct thin *d = (const struct thin *)(const void *)plan;
     struct call x = { mc_gemm_bind(plan, operand, workspace, threads), d };
     if (d->by_matrix) {
-        mc_gemm_tasks(matrix_task, &x, x.r.p->batch, d->slots, x.r.threads, mc_gemm_work(x.r.p));
+        mc_team_tasks(matrix_task, &x, x.r.p->batch, d->slots, x.r.threads, mc_gemm_work(x.r.p));
     } else {
         for (int64_t i = 0; i < x.r.p->batch; i++) {
             multiply(&x, i, -1, x.r.threads);

@@ -44,7 +44,8 @@ struct mc_family {
     void (*discard)(const struct mc_problem *p, void *operand[8]);
     /* check=plan: compare a plan's result with the reference solver's. */
     mc_status (*verify)(const struct mc_problem *p, const struct mc_plan *plan);
-    const char *(*forced)(void);                             /* the flag's solver name, or "auto" */
+    /* The solver that a flag names for p, or "auto"; may put another value of the flag plan into *mode.  NULL: error. */
+    const char *(*forced)(const struct mc_problem *p, int64_t *mode);
 };
 
 /* ---- planner.c ---- */

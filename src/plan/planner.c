@@ -29,7 +29,7 @@ struct choice {
     VEC(struct candidate) list; /* those that can do it, cheapest first, then those that decline */
     size_t able;
     struct mc_str why; /* reasons met while planning */
-    int mode;
+    int64_t mode;
 };
 
 /* ---- plans ---- */
@@ -371,7 +371,10 @@ static void log_plan(const struct choice *c, const struct mc_plan *plan)
 
 static struct mc_plan *choose(struct choice *c)
 {
-    const char *name = c->problem->family->forced ? c->problem->family->forced() : "auto";
+    const char *name = c->problem->family->forced ? c->problem->family->forced(c->problem, &c->mode) : "auto";
+    if (!name) {
+        return NULL;
+    }
     if (strcmp(name, "auto") != 0) {
         return forced(c, name);
     }
@@ -390,7 +393,7 @@ static struct mc_plan *choose(struct choice *c)
 
 struct mc_plan *mc_plan_make(const struct mc_problem *p)
 {
-    struct choice c = { .problem = p, .mode = (int)mc_flag_int(FLAG_plan) };
+    struct choice c = { .problem = p, .mode = mc_flag_int(FLAG_plan) };
     struct mc_plan *plan = NULL;
     mc_clear_error(); /* mc_last_status then tells of this planning alone */
     p->family->word(p, &c.word);

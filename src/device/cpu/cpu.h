@@ -22,6 +22,13 @@ int  mc_team_size(void);                           /* threads that would take pa
  * go into one range depends on n, grain and threads alone. */
 void mc_team_run(mc_team_work *work, void *arg, int64_t n, int64_t grain, int threads);
 
+/* ---- tasks.c ---- */
+/* Calls one(arg, task, slot) for each task in [0, n), each on any thread; a slot in [0, slots) is one
+ * thread's for the call.  Threads other than the caller take part when `seconds` of work are worth it. */
+typedef void mc_team_task(void *arg, int64_t task, int slot);
+void mc_team_tasks(mc_team_task *one, void *arg, int64_t n, int slots, int threads, double seconds);
+#define MC_TEAM_WORTH 3e-6 /* seconds of work below which waking the team costs more than it saves */
+
 /* ---- compile.c and cache.c: C text to a loaded library ---- */
 struct mc_code;                                     /* reference counted: one a text, shared by all who ask */
 struct mc_code *mc_code_load(const char *source, const char *flags, mc_status *status); /* cached on disk */

@@ -1,0 +1,82 @@
+/* forced.c: the flags conv.algo_*: a solver's own name, or a word of Theano's cuDNN flags.
+ *
+ * A solver's own name is an order: what it declines is an error with its reason.  Theano's words for
+ * algorithms fall back as they do there.  guess and time choose how to plan; plans are made for each shape
+ * and remembered, so once and on_shape_change differ only in who makes plans.  Every solver of ours gives the
+ * same bits on every run, so deterministic leaves the choice free.
+ *
+ * Invariant: problems inside of a solver that wraps another are never forced. */
+#include "conv/solver.h"
+
+enum { AS_FLAG = -1, ESTIMATE, MEASURE };
+static const struct word {
+    const char *word;
+    int mode;               /* in the order of the flag plan's words */
+    const char *solvers[4]; /* the first that does not decline; with none of them: auto */
+} words[] = {
+    { "auto",                  AS_FLAG,  { NULL } },
+    { "none",                  AS_FLAG,  { "one", "im2col", "relayout" } },
+    { "small",                 AS_FLAG,  { "one", "im2col", "relayout" } },
+    { "large",                 AS_FLAG,  { "im2col", "relayout" } },
+    { "fft",                   AS_FLAG,  { "fft", "im2col", "relayout" } },
+    { "fft_tiling",            AS_FLAG,  { "fft_tiling", "fft", "im2col", "relayout" } },
+    { "winograd_non_fused",    AS_FLAG,  { "winograd" } },
+    { "deterministic",         AS_FLAG,  { NULL } },
+    { "guess_once",            ESTIMATE, { NULL } },
+    { "guess_on_shape_change", ESTIMATE, { NULL } },
+    { "time_once",             MEASURE,  { NULL } },
+    { "time_on_shape_change",  MEASURE,  { NULL } },
+};
+static const enum mc_flag flag_of[] = {
+    [CONV_FORWARD] = FLAG_conv_algo_fwd, [CONV_INPUTS] = FLAG_conv_algo_bwd_data, [CONV_WEIGHTS] = FLAG_conv_algo_bwd_filter,
+};
+
+static const struct mc_solver *solver(const char *name)
+{
+    for (const struct mc_solver *const *s = mc_conv_solvers; *s; s++) {
+        if (strcmp((*s)->name, name) == 0) {
+            return *s;
+        }
+    }
+    return NULL;
+}
+
+static const char *first_able(const struct mc_problem *p, const struct word *w)
+{
+    for (size_t i = 0; i < NELEM(w->solvers) && w->solvers[i]; i++) {
+        const struct mc_solver *s = solver(w->solvers[i]);
+        const char *no = !s ? "is not among the solvers" : s->refuse ? s->refuse(p) : NULL;
+        if (!no) {
+            return s->name;
+        }
+        LOG(LOG_PLAN, "algorithm %s: %s %s", w->word, w->solvers[i], no);
+    }
+    return "auto";
+}
+
+/* NULL: what was asked for leaves p to the planner, or is no word. */
+static const struct word *find(const char *text)
+{
+    for (size_t i = 0; i < NELEM(words); i++) {
+        if (strcmp(words[i].word, text) == 0) {
+            return &words[i];
+        }
+    }
+    return NULL;
+}
+
+const char *mc_conv_asked(const struct mc_conv_problem *p)
+{
+    return p->inner ? "auto" : mc_flag_text(flag_of[p->s.pass]);
+}
+
+const char *mc_conv_forced(const struct mc_problem *p, int64_t *mode)
+{
+    const char *text = mc_conv_asked(conv(p));
+    const struct word *w = find(text);
+    if (!w) {
+        return text; /* the planner knows whether there is such a solver */
+    }
+    *mode = w->mode == AS_FLAG ? *mode : w->mode;
+    return first_able(p, w);
+}

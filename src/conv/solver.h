@@ -1,0 +1,101 @@
+/* solver.h: what the solvers of convolutions share.
+ *
+ * Invariant: a result depends on the problem and the solver alone, never on how many threads there were. */
+#ifndef MC_CONV_SOLVER_H
+#define MC_CONV_SOLVER_H
+
+#include "conv/conv.h"
+#include "device/cpu/cpu.h"
+#include "value/value.h"
+
+/* ---- table.c ---- */
+extern const struct mc_solver *const mc_conv_solvers[];
+extern const struct mc_solver mc_conv_reference;
+
+/* mc_conv_problem.inner: who must not wrap again, so that planning ends. */
+enum { INNER_EXCHANGE = 1, INNER_RELAYOUT = 2 };
+
+static inline const struct mc_conv_problem *conv(const struct mc_problem *p)
+{
+    return (const struct mc_conv_problem *)(const void *)p;
+}
+
+/* ---- forced.c ---- */
+const char *mc_conv_forced(const struct mc_problem *p, int64_t *mode);
+const char *mc_conv_asked(const struct mc_conv_problem *p); /* the flag's text for this pass; auto inside of others */
+
+/* ---- run.c: one call of a plan ---- */
+struct mc_conv_run {
+    const struct mc_conv_problem *p;
+    char *at[3];                /* x, w, y; the pass writes one of them alone */
+    const char *c0;             /* NULL when beta is 0 */
+    char *result;               /* at[mc_conv_result(p)] */
+    mc_conv_epilogue *epilogue; /* NULL: none */
+    void *arg;
+    int64_t size;               /* of an element */
+    char *workspace;
+    int threads;
+};
+struct mc_conv_run mc_conv_bind(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
+/* The block at[], size[] of the result is finished. */
+static inline void conv_finish(const struct mc_conv_run *r, const int64_t at[5], const int64_t size[5])
+{
+    if (r->epilogue) {
+        r->epilogue(r->arg, at, size);
+    }
+}
+/* For solvers that know no epilogue: runs it on all of the result, in blocks of one image and channel. */
+void mc_conv_finish_all(const struct mc_conv_run *r);
+void mc_conv_no_epilogue(void *arg, const int64_t at[5], const int64_t size[5]); /* to time with */
+/* For solvers that add to what is there: the block becomes beta * c0, or zero; float32 and float64 alone. */
+void mc_conv_start(const struct mc_conv_run *r, const int64_t at[5], const int64_t size[5]);
+struct mc_plan *mc_conv_plan_new(mc_status (*run)(const struct mc_plan *, void *const *, void *, int), size_t workspace);
+
+/* ---- geometry ---- */
+/* An operand as an array of up to eight axes: sizes and strides in the order of struct mc_conv_strides. */
+struct mc_conv_array {
+    int rank;
+    int64_t size[8];
+    const int64_t *stride;
+};
+struct mc_conv_array mc_conv_array(const struct mc_conv_problem *p, int role);
+static inline int mc_conv_result(enum mc_conv_pass pass)
+{
+    return pass == CONV_FORWARD ? CONV_Y : pass == CONV_INPUTS ? CONV_X : CONV_W;
+}
+/* C order, without gaps; axes of size 1 may have any stride.  bc01 for x and y, the plain order for w. */
+bool mc_conv_dense(const struct mc_conv_problem *p, int role);
+/* The last `inner` axes (of the first five) are dense in C order; those before may have any stride. */
+bool mc_conv_dense_inner(const struct mc_conv_problem *p, int role, int inner);
+int64_t mc_conv_count(const struct mc_conv_array *a);   /* elements */
+void mc_conv_dense_strides(const struct mc_conv_array *a, int64_t *stride);
+static inline int64_t conv_volume(const int64_t v[3])
+{
+    return v[0] * v[1] * v[2];
+}
+static inline int64_t conv_ceil(int64_t a, int64_t b)   /* a of any sign, b > 0 */
+{
+    return a > 0 ? (a + b - 1) / b : -(-a / b);
+}
+/* The u in [*lo, *hi) of [0, out) at which tap a of one axis reads inside of [0, in). */
+void mc_conv_range(const struct mc_conv_shape *s, int axis, int64_t a, int64_t *lo, int64_t *hi);
+static inline int64_t conv_tap(const struct mc_conv_shape *s, int axis, int64_t a) /* where w keeps tap a */
+{
+    return s->flip ? s->k[axis] - 1 - a : a;
+}
+static inline int64_t conv_at(const struct mc_conv_shape *s, int axis, int64_t u, int64_t a) /* in x; may lie outside */
+{
+    return u * s->stride[axis] - s->pad[axis] + a * s->dilation[axis];
+}
+
+/* ---- refusals and estimates that several share ---- */
+const char *mc_conv_hollow(const struct mc_conv_problem *p);  /* empty results and sums of nothing */
+const char *mc_conv_halves(const struct mc_conv_problem *p);  /* dtypes that only relayout and the reference take */
+double mc_conv_flops(const struct mc_conv_problem *p);        /* two a tap, borders counted in full */
+double mc_conv_bytes(const struct mc_conv_problem *p);        /* all operands once */
+double mc_conv_peak(const struct mc_conv_problem *p);         /* operations a second of one thread */
+double mc_conv_copy(double bytes);                            /* seconds of one thread to move so many */
+double mc_conv_threads(double seconds, double tasks);         /* how many times faster a team would be */
+double mc_conv_work(const struct mc_conv_problem *p);         /* seconds of one thread at best, for mc_team_tasks */
+
+#endif

@@ -1,0 +1,670 @@
+/* t_conv.c: every solver of convolutions in every pass against the definition, summed here in float64.
+ *
+ * One grid serves all: a solver is tested because it has a row in the table.  Operands end where a page ends that
+ * may not be touched; gaps hold NaN; the workspace has canaries behind it and is filled with NaN before.  Beside the
+ * elements, the adjoint identity is held:  <conv(x, w), y> = <x, inputs(w, y)> = <w, weights(x, y)>. */
+#include "check.h"
+#include "conv/solver.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- cases ---- */
+
+/* n, c, f, g: sizes; i, k: of x and w; s, d: stride, dilation; p, q: zeros in front and behind (q: as p) */
+static const char *const grid[] = {
+    /* tiny */
+    "n1c1f1 i1x1 k1x1", "n1c1f1 i2x3 k2x3", "n2c1f1 i5x4 k3x2", "n1c2f3 i4x4 k1x1", "n3c2f1 i1x7 k1x4",
+    /* ragged */
+    "n2c3f5 i7x9 k3x3", "n3c5f7 i11x13 k5x2", "n2c17f19 i6x7 k3x3 p1x1", "n5c4f33 i9x5 k2x2 p0x1",
+    "n1c31f3 i8x8 k3x3 p1x1", "n7c1f16 i12x12 k5x5", "n4c3f8 i15x14 k7x7 p3x3", "n2c16f16 i10x10 k3x3 p1x1",
+    "n9c2f2 i3x3 k3x3 p1x1", "n17c3f4 i5x5 k2x3 p1x1", "n2c8f8 i9x9 k1x1", "n3c20f12 i7x5 k1x1", "n16c6f10 i6x6 k3x3",
+    /* larger */
+    "n4c16f24 i20x21 k3x3 p1x1", "n2c48f32 i14x14 k3x3", "n3c4f20 i28x28 k5x5", "n1c64f64 i13x13 k1x1", "n2c3f16 i35x35 k11x11",
+    "n20c10f12 i10x9 k9x8", "n1c160f20 i9x9 k4x4",
+    /* strides, dilations, pads of every kind */
+    "n2c3f4 i9x11 k3x3 s2x2", "n2c3f4 i10x12 k3x2 s2x3 p1x1", "n2c3f4 i11x9 k3x3 d2x2", "n2c3f4 i12x9 k2x3 s2x1 d3x2 p2x1",
+    "n2c4f6 i9x9 k1x1 s2x2", "n2c4f6 i8x9 k1x1 s3x2 p1x1", "n3c2f3 i7x7 k2x2 s3x3", "n2c3f4 i6x6 k3x3 p2x2", "n2c3f4 i5x6 k3x3 p4x5",
+    "n2c3f4 i7x8 k3x4 p0x0 q1x2", "n2c3f4 i7x8 k3x4 p2x1 q0x0", "n2c3f4 i8x8 k3x3 s2x2 p0x0 q1x1", "n2c3f4 i8x9 k3x3 p-1x-2 q0x-1",
+    "n2c3f4 i8x8 k3x3 s3x3 p2x2 q5x4", "n2c8f16 i16x16 k4x4 s4x4", "n2c3f8 i23x23 k7x7 s2x2 p3x3",
+    /* kernels larger than the image, windows that see nothing */
+    "n2c2f3 i4x4 k6x7 p5x6", "n1c2f2 i3x3 k12x12 p11x11", "n1c2f2 i3x2 k1x1 p2x2", "n1c1f2 i2x2 k2x2 s5x5 p4x4 q6x6",
+    /* flipped */
+    "n2c3f4 i7x8 k3x4 flip", "n2c3f4 i9x8 k3x2 s2x2 d2x1 p1x1 flip", "n2c16f16 i10x11 k3x3 p2x2 flip",
+    /* groups */
+    "n2c4f6 i7x8 k3x3 p1x1 g2", "n3c6f6 i8x8 k3x3 p1x1 g6", "n2c8f4 i6x6 k2x2 g4 flip", "n2c6f12 i5x5 k1x1 g3", "n2c5f15 i9x9 k3x3 s2x2 g5",
+    "n2c32f32 i7x7 k3x3 p1x1 g2",
+    /* one and three axes */
+    "n3c4f5 i17 k4", "n2c3f6 i23 k5 s2 d2 p3 flip", "n1c2f3 i300 k7 p3", "n2c3f4 i5x6x7 k2x3x3", "n1c2f5 i6x7x5 k3x2x3 s2x1x2 d1x2x1 p1x2x1",
+    "n2c4f4 i4x4x4 k3x3x3 p1x1x1 g2 flip", "n2c3f4 i3x4x5 k1x1x1",
+    /* a filter for each place */
+    "n2c3f4 i6x7 k3x3 unshared", "n2c4f4 i7x6 k2x3 s2x1 p1x1 g2 flip unshared", "n3c2f3 i5x5x4 k2x2x2 unshared",
+    /* empty */
+    "n0c3f4 i5x5 k3x3", "n2c0f4 i5x5 k3x3", "n2c3f0 i5x5 k3x3", "n2c3f4 i5x5 k3x3 q-3x0", "n0c0f0 i3x3 k2x2",
+};
+
+enum { NO_C0, OTHER_C0, SAME_C0, NAN_C0 }; /* SAME: the result itself; NAN: beta is 0 */
+enum { BC01, B01C, C01B, GAPS, NLAYOUT };
+static const struct variant {
+    mc_dtype dtype;
+    double alpha, beta;
+    int c0, layout;
+    bool epilogue, wide;
+    bool adjoint;
+} variants[] = {
+    { MC_FLOAT32,  1,    0,    NO_C0,    BC01, .adjoint = true },
+    { MC_FLOAT64,  -2,   0.5,  OTHER_C0, BC01, .epilogue = true },
+    { MC_FLOAT32,  0.5,  1,    SAME_C0,  BC01 },
+    { MC_FLOAT32,  1,    0,    NAN_C0,   GAPS, .epilogue = true },
+    { MC_FLOAT32,  1,    0,    NO_C0,    B01C, .adjoint = true },
+    { MC_FLOAT32,  2,    -1,   OTHER_C0, B01C, .epilogue = true },
+    { MC_FLOAT32,  1,    0,    NO_C0,    C01B, .adjoint = true },
+    { MC_FLOAT64,  1,    2,    SAME_C0,  C01B, .epilogue = true },
+    { MC_FLOAT32,  1,    0,    NO_C0,    BC01, .wide = true },
+    { MC_FLOAT16,  1,    1,    OTHER_C0, BC01, .epilogue = true },
+    { MC_BFLOAT16, 0.5,  0,    NO_C0,    B01C },
+};
+
+/* Numbers joined by x, right-aligned among three. */
+static const char *triple(const char *s, int64_t v[3], int64_t missing, int *axes)
+{
+    int64_t got[3];
+    int n = 0;
+    do {
+        char *end;
+        got[n++] = strtoll(s, &end, 10);
+        s = end;
+    } while (*s == 'x' && s++);
+    for (int i = 0; i < 3; i++) {
+        v[i] = i < 3 - n ? missing : got[i - (3 - n)];
+    }
+    *axes = n;
+    return s;
+}
+
+static struct mc_conv_shape parse(const char *s)
+{
+    struct mc_conv_shape p = { .groups = 1, .stride = { 1, 1, 1 }, .dilation = { 1, 1, 1 } };
+    int64_t q[3], n[3];
+    bool behind = false;
+    int axes;
+    while (*s) {
+        const char *key = s;
+        if (strncmp(s, "flip", 4) == 0 || strncmp(s, "unshared", 8) == 0) {
+            *(*s == 'f' ? &p.flip : &p.unshared) = true;
+            s += *s == 'f' ? 4 : 8;
+            continue;
+        }
+        if (*s == ' ') {
+            s++;
+            continue;
+        }
+        const bool pad = *s == 'p' || *s == 'q';
+        s = triple(s + 1, n, pad ? 0 : 1, &axes);
+        int64_t *many = *key == 'i' ? p.in : *key == 'k' ? p.k : *key == 's' ? p.stride : *key == 'd' ? p.dilation
+                      : *key == 'p' ? p.pad : *key == 'q' ? q : NULL;
+        int64_t *one = *key == 'n' ? &p.n : *key == 'c' ? &p.c : *key == 'f' ? &p.f : &p.groups;
+        memcpy(many ? many : one, many ? n : n + 2, many ? sizeof n : sizeof *n);
+        behind |= *key == 'q';
+        p.nd = *key == 'i' ? axes : p.nd;
+    }
+    for (int i = 0; i < 3; i++) {
+        const int64_t room = p.in[i] + p.pad[i] + (behind ? q[i] : p.pad[i]) - (p.k[i] - 1) * p.dilation[i] - 1;
+        p.out[i] = room < 0 ? 0 : room / p.stride[i] + 1;
+    }
+    return p;
+}
+
+/* ---- memory whose end is guarded ---- */
+
+struct guarded {
+    char *base, *at;
+    size_t mapped;
+};
+
+static struct guarded guard(size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (bytes + page - 1) / page * page;
+    struct guarded g = { .mapped = whole + page };
+    g.base = mmap(NULL, g.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (g.base == MAP_FAILED) {
+        abort();
+    }
+    mprotect(g.base + whole, page, PROT_NONE);
+    g.at = g.base + whole - bytes;
+    memset(g.base, 0xff, whole); /* NaN in every float dtype */
+    return g;
+}
+
+/* ---- one problem with its operands and what must come out ---- */
+
+struct instance {
+    struct mc_conv_problem p;
+    struct variant v;
+    struct mc_conv_array array[3];
+    struct guarded op[3], c0;
+    int64_t reach[3];       /* elements, gaps included */
+    double *number[3];      /* each operand as a dense array in C order; the result's: what the adjoint meets */
+    double *sum;            /* of the definition */
+    double *start;          /* c0 */
+    double worst;           /* the largest sum of absolute products */
+    double inner, inner_size;
+    unsigned char *seen;    /* by the epilogue */
+    char *before;           /* what the result held */
+};
+
+static void lay_out(struct mc_conv_array *a, int64_t *stride, int layout, int role)
+{
+    static const int orders[NLAYOUT][8] = {
+        [BC01] = { 0, 1, 2, 3, 4 }, [B01C] = { 0, 2, 3, 4, 1 }, [C01B] = { 1, 2, 3, 4, 0 }, [GAPS] = { 0, 1, 2, 3, 4 },
+    };
+    int64_t step = 1;
+    mc_conv_dense_strides(a, stride);
+    a->stride = stride;
+    if (layout == BC01 || a->rank == 8) {
+        return;
+    }
+    for (int i = 4; i >= 0; i--) {
+        const int axis = orders[layout][i];
+        stride[axis] = step;
+        step *= MC_MAX(a->size[axis], (int64_t)1);
+        step += layout == GAPS && i >= 2 + (role == CONV_W) ? 1 : 0;
+    }
+}
+
+static int64_t offset(const struct mc_conv_array *a, int64_t e)
+{
+    int64_t at = 0;
+    for (int i = a->rank - 1; i >= 0; i--) {
+        at += e % a->size[i] * a->stride[i];
+        e /= a->size[i];
+    }
+    return at;
+}
+
+static int64_t reach(const struct mc_conv_array *a)
+{
+    int64_t n = 1;
+    for (int i = 0; i < a->rank; i++) {
+        n += (a->size[i] - 1) * a->stride[i];
+    }
+    return mc_conv_count(a) ? n : 0;
+}
+
+/* Rounds to the dtype, so that the definition starts from what the solver reads. */
+static double rounded(mc_dtype d, double v)
+{
+    char at[8];
+    mc_store_f64(d, at, v);
+    return mc_load_f64(d, at);
+}
+
+static double after(double v)
+{
+    return v < 0 ? 0.5 * v : v;
+}
+
+/* Calls f for every product of the definition with the flat numbers of its x, w and y. */
+static void products(const struct mc_conv_shape *s, void (*f)(struct instance *x, int64_t ix, int64_t iw, int64_t iy),
+                     struct instance *x)
+{
+    const int64_t cg = s->c / s->groups, fg = s->f / s->groups, taps = conv_volume(s->k), places = conv_volume(s->out);
+    for (int64_t a = 0; a < taps; a++) {
+        for (int64_t u = 0; u < places; u++) {
+            const int64_t at[3] = { a / (s->k[1] * s->k[2]), a / s->k[2] % s->k[1], a % s->k[2] };
+            const int64_t place[3] = { u / (s->out[1] * s->out[2]), u / s->out[2] % s->out[1], u % s->out[2] };
+            int64_t i = 0, tap = 0;
+            bool in = true;
+            for (int z = 0; z < 3; z++) {
+                const int64_t j = place[z] * s->stride[z] - s->pad[z] + at[z] * s->dilation[z];
+                in &= j >= 0 && j < s->in[z];
+                i = i * s->in[z] + j;
+                tap = tap * s->k[z] + (s->flip ? s->k[z] - 1 - at[z] : at[z]);
+            }
+            for (int64_t e = 0; in && e < s->n * s->f * cg; e++) {
+                const int64_t n = e / (s->f * cg), k = e / cg % s->f, c = e % cg;
+                const int64_t w = (k * cg + c) * taps + tap;
+                f(x, (n * s->c + k / fg * cg + c) * conv_volume(s->in) + i, s->unshared ? w * places + u : w,
+                  (n * s->f + k) * places + u);
+            }
+        }
+    }
+}
+
+static double *size_of_sum; /* of each element: the sum of absolute products */
+
+static void add(struct instance *x, int64_t ix, int64_t iw, int64_t iy)
+{
+    const double vx = x->number[CONV_X][ix], vw = x->number[CONV_W][iw], vy = x->number[CONV_Y][iy];
+    const enum mc_conv_pass pass = x->p.s.pass;
+    const int64_t at = pass == CONV_FORWARD ? iy : pass == CONV_INPUTS ? ix : iw;
+    const double v = pass == CONV_FORWARD ? vx * vw : pass == CONV_INPUTS ? vy * vw : vx * vy;
+    x->sum[at] += v;
+    size_of_sum[at] += fabs(v);
+    x->inner += vx * vw * vy;
+    x->inner_size += fabs(vx * vw * vy);
+}
+
+static void expect(struct instance *x)
+{
+    const int64_t n = mc_conv_count(&x->array[mc_conv_result(x->p.s.pass)]);
+    x->sum = calloc((size_t)n + 1, sizeof(double));
+    size_of_sum = calloc((size_t)n + 1, sizeof(double));
+    products(&x->p.s, add, x);
+    for (int64_t e = 0; e < n; e++) {
+        x->worst = fmax(x->worst, size_of_sum[e]);
+    }
+    free(size_of_sum);
+}
+
+static struct instance make(struct mc_conv_shape s, struct variant v)
+{
+    struct instance x = { .v = v };
+    const int64_t size = mc_dtypes[v.dtype].size;
+    x.p = (struct mc_conv_problem){ .base.family = &mc_conv_family, .dtype = v.dtype, .s = s, .alpha = v.alpha,
+                                    .beta = v.beta, .has_epilogue = v.epilogue, .wide = v.wide };
+    int64_t *const strides[] = { x.p.at.x, x.p.at.w, x.p.at.y };
+    for (int role = CONV_X; role <= CONV_Y; role++) {
+        x.array[role] = mc_conv_array(&x.p, role);
+        lay_out(&x.array[role], strides[role], v.layout, role);
+        const int64_t n = mc_conv_count(&x.array[role]);
+        x.reach[role] = reach(&x.array[role]);
+        x.op[role] = guard((size_t)(x.reach[role] * size));
+        x.number[role] = malloc((size_t)(n + 1) * sizeof(double));
+        for (int64_t e = 0; e < n; e++) {
+            x.number[role][e] = rounded(v.dtype, test_uniform(-1, 1));
+            mc_store_f64(v.dtype, x.op[role].at + offset(&x.array[role], e) * size, x.number[role][e]);
+        }
+    }
+    const int role = mc_conv_result(s.pass);
+    const int64_t n = mc_conv_count(&x.array[role]);
+    x.c0 = guard((size_t)(x.reach[role] * size));
+    x.start = calloc((size_t)n + 1, sizeof(double));
+    x.seen = calloc((size_t)n + 1, 1);
+    x.before = malloc((size_t)(x.reach[role] * size) + 1);
+    for (int64_t e = 0; e < n && v.beta != 0; e++) {
+        x.start[e] = v.c0 == SAME_C0 ? x.number[role][e] : rounded(v.dtype, test_uniform(-1, 1));
+        mc_store_f64(v.dtype, x.c0.at + offset(&x.array[role], e) * size, x.start[e]);
+    }
+    memcpy(x.before, x.op[role].at, (size_t)(x.reach[role] * size));
+    expect(&x);
+    return x;
+}
+
+static void unmake(struct instance *x)
+{
+    for (int role = CONV_X; role <= CONV_Y; role++) {
+        munmap(x->op[role].base, x->op[role].mapped);
+        free(x->number[role]);
+    }
+    munmap(x->c0.base, x->c0.mapped);
+    free(x->sum);
+    free(x->start);
+    free(x->seen);
+    free(x->before);
+}
+
+/* A copy of the problem that points at its own strides. */
+static struct mc_conv_array result_of(const struct instance *x)
+{
+    return mc_conv_array(&x->p, mc_conv_result(x->p.s.pass));
+}
+
+/* ---- running ---- */
+
+static void epilogue(void *arg, const int64_t at[5], const int64_t size[5])
+{
+    struct instance *x = arg;
+    const struct mc_conv_array a = result_of(x);
+    const mc_dtype d = x->p.dtype;
+    char *to = x->op[mc_conv_result(x->p.s.pass)].at;
+    for (int64_t e = 0, n = mc_conv_count(&a); e < n; e++) {
+        int64_t rest = e, i[8];
+        bool in = true;
+        for (int z = a.rank - 1; z >= 0; z--) {
+            i[z] = rest % a.size[z];
+            rest /= a.size[z];
+            in &= z > 4 || (i[z] >= at[z] && i[z] < at[z] + size[z]);
+        }
+        if (in) {
+            char *p = to + offset(&a, e) * mc_dtypes[d].size;
+            mc_store_f64(d, p, after(mc_load_f64(d, p)));
+            x->seen[e]++;
+        }
+    }
+}
+
+enum { CANARY = 256 };
+
+/* Runs the plan on the result as it was in the beginning. */
+static void run(struct instance *x, const struct mc_plan *plan, const char *name)
+{
+    const int role = mc_conv_result(x->p.s.pass);
+    const struct mc_conv_array a = result_of(x);
+    const size_t bytes = (size_t)x->reach[role] * mc_dtypes[x->p.dtype].size;
+    void *operand[8] = { x->op[0].at, x->op[1].at, x->op[2].at, x->v.c0 == SAME_C0 ? x->op[role].at : x->c0.at };
+    mc_conv_epilogue *f = epilogue;
+    memcpy(&operand[CONV_EPILOGUE], &f, sizeof f);
+    operand[CONV_EPILOGUE_ARG] = x;
+    memcpy(x->op[role].at, x->before, bytes);
+    memset(x->seen, 0, (size_t)mc_conv_count(&a) + 1);
+    unsigned char *work = aligned_alloc(64, (plan->workspace + CANARY + 63) / 64 * 64);
+    memset(work, 0xff, plan->workspace + CANARY);
+    const mc_status s = plan->run(plan, operand, work, 2);
+    bool whole = true;
+    for (size_t i = 0; i < CANARY; i++) {
+        whole &= work[plan->workspace + i] == 0xff;
+    }
+    free(work);
+    CHECK(s == MC_OK, "%s: %s", name, mc_last_error());
+    CHECK(whole, "%s writes beyond its workspace of %zu", name, plan->workspace);
+}
+
+static double bound(const struct instance *x, double want)
+{
+    const mc_dtype d = x->p.dtype;
+    const struct mc_conv_array a = result_of(x);
+    const double eps = mc_dtypes[d].cls == CLASS_F64 || x->p.wide ? 0x1p-52 : 0x1p-23;
+    const double taps = mc_conv_flops(&x->p) / 2 / (double)MC_MAX(mc_conv_count(&a), (int64_t)1);
+    return eps * ((sqrt(taps) + 8) * fabs(x->p.alpha) * x->worst + 4 * fabs(x->p.beta)) + mc_dtypes[d].eps * fabs(want) +
+           (mc_dtypes[d].size == 2 ? 0x1p-24 : 0);
+}
+
+/* Is every element right, every gap as before, and was every element finished once? */
+static void judge(struct instance *x, const char *name)
+{
+    const int role = mc_conv_result(x->p.s.pass);
+    const struct mc_conv_array a = result_of(x);
+    const mc_dtype d = x->p.dtype;
+    const int64_t size = mc_dtypes[d].size, n = mc_conv_count(&a);
+    const size_t bytes = (size_t)(x->reach[role] * size);
+    char *gaps = malloc(bytes + 1);
+    int64_t wrong = 0, missed = 0, first = -1;
+    double got = 0, wanted = 0, inner = 0;
+    memcpy(gaps, x->op[role].at, bytes);
+    for (int64_t e = 0; e < n; e++) {
+        const int64_t at = offset(&a, e) * size;
+        const double v = mc_load_f64(d, x->op[role].at + at);
+        double want = x->p.alpha * x->sum[e] + x->p.beta * x->start[e];
+        want = x->v.epilogue ? after(want) : want;
+        inner += v * x->number[role][e];
+        if (!(fabs(v - want) <= bound(x, want)) && wrong++ == 0) {
+            first = e;
+            got = v;
+            wanted = want;
+        }
+        missed += x->v.epilogue && x->seen[e] != 1;
+        memcpy(gaps + at, x->before + at, (size_t)size);
+    }
+    CHECK(wrong == 0, "%s: %lld of %lld wrong, the first at %lld: %.9g, not %.9g within %.3g", name, (long long)wrong,
+          (long long)n, (long long)first, got, wanted, bound(x, wanted));
+    CHECK(missed == 0, "%s: the epilogue met %lld elements not once", name, (long long)missed);
+    CHECK(memcmp(gaps, x->before, bytes) == 0, "%s: wrote into gaps of the result", name);
+    if (x->v.adjoint) {
+        const double most = (mc_dtypes[d].cls == CLASS_F64 ? 0x1p-48 : 0x1p-19) * x->inner_size + 1e-300;
+        CHECK(fabs(inner - x->inner) <= most, "%s: <result, the third> is %.9g, not %.9g", name, inner, x->inner);
+    }
+    free(gaps);
+}
+
+/* Libraries are tried when they are named, but not under a sanitizer, which misjudges their threads. */
+static void name_solver(const char *name)
+{
+    mc_flag_set("conv.algo_fwd", name);
+    mc_flag_set("conv.algo_bwd_data", name);
+    mc_flag_set("conv.algo_bwd_filter", name);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    mc_flags_parse("onednn=none,blas=none");
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+    mc_flags_parse("onednn=none,blas=none");
+#endif
+#endif
+}
+
+static bool try_solver(struct instance *x, const struct mc_solver *s, const char **no)
+{
+    const char *why = s->refuse ? s->refuse(&x->p.base) : NULL;
+    if (why) {
+        *no = *no && strstr(*no, "no library") ? *no : why;
+        return false;
+    }
+    struct mc_plan *plan = mc_plan_with(&x->p.base, s);
+    if (!CHECK(plan, "%s: %s", s->name, mc_last_error())) {
+        return false;
+    }
+    struct mc_str text = { 0 };
+    mc_plan_text(plan, &text);
+    const double seconds = s->estimate(&x->p.base);
+    CHECK(seconds > 0 && isfinite(seconds), "%s estimates %g seconds", text.s, seconds);
+    run(x, plan, text.s);
+    judge(x, text.s);
+    mc_str_free(&text);
+    mc_plan_free(plan);
+    return true;
+}
+
+/* Each solver on the whole grid in one pass; it must take something somewhere. */
+static void try_all(enum mc_conv_pass pass, int *served)
+{
+    for (size_t g = 0; g < NELEM(grid); g++) {
+        struct mc_conv_shape s = parse(grid[g]);
+        s.pass = pass;
+        for (size_t v = 0; v < NELEM(variants); v++) {
+            if (!test_is_full() && v > 1 && (g + v) % 3 != 0) {
+                continue; /* every third, another third for each shape */
+            }
+            struct instance x = make(s, variants[v]);
+            for (int row = 0; mc_conv_solvers[row]; row++) {
+                const char *no = NULL;
+                name_solver(mc_conv_solvers[row]->name);
+                if (try_solver(&x, mc_conv_solvers[row], &no)) {
+                    served[row]++;
+                } else if (no && strstr(no, "no library")) {
+                    served[row] = -1;
+                }
+            }
+            unmake(&x);
+        }
+    }
+    name_solver("auto");
+}
+
+enum { MOST = 64 };
+
+static void report(const char *pass, const int *served)
+{
+    struct mc_str text = { 0 };
+    for (int row = 0; mc_conv_solvers[row]; row++) {
+        mc_str_addf(&text, " %s %d", mc_conv_solvers[row]->name, served[row]);
+    }
+    if (getenv("MC_TEST_SHOW")) {
+        printf("conv %s:%s\n", pass, text.s);
+    }
+    mc_str_free(&text);
+}
+
+static void try_pass(enum mc_conv_pass pass, const char *name)
+{
+    int served[MOST] = { 0 };
+    try_all(pass, served);
+    report(name, served);
+    CHECK(served[0] != 0 || mc_conv_solvers[1], "nobody");
+    int last = 0;
+    while (mc_conv_solvers[last + 1]) {
+        last++;
+    }
+    const int all = served[last];
+    CHECK(all > 0 && mc_conv_solvers[last] == &mc_conv_reference, "the reference is last and took %d", all);
+}
+
+TEST(conv_forward_by_every_solver) { try_pass(CONV_FORWARD, "forward"); }
+TEST(conv_inputs_by_every_solver) { try_pass(CONV_INPUTS, "inputs"); }
+TEST(conv_weights_by_every_solver) { try_pass(CONV_WEIGHTS, "weights"); }
+
+/* A row of the table that takes nothing of the grid would pass the tests above untested. */
+TEST(conv_solvers_all_serve)
+{
+    int served[MOST] = { 0 };
+    for (int row = 0; mc_conv_solvers[row]; row++) {
+        const char *no = NULL;
+        name_solver(mc_conv_solvers[row]->name);
+        for (size_t g = 0; g < NELEM(grid) && served[row] == 0; g++) {
+            for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS && served[row] == 0; pass++) {
+                for (size_t v = 0; v < NELEM(variants) && served[row] == 0; v += 4) {
+                    struct mc_conv_shape s = parse(grid[g]);
+                    s.pass = (enum mc_conv_pass)pass;
+                    struct instance x = make(s, variants[v]);
+                    no = mc_conv_solvers[row]->refuse ? mc_conv_solvers[row]->refuse(&x.p.base) : NULL;
+                    served[row] += !no;
+                    unmake(&x);
+                    if (no && strstr(no, "no library")) {
+                        served[row] = -1;
+                    }
+                }
+            }
+        }
+        CHECK(served[row] != 0, "%s takes nothing of the grid: it %s", mc_conv_solvers[row]->name, no);
+    }
+    name_solver("auto");
+}
+
+/* ---- planning ---- */
+
+static struct mc_conv_problem problem(const char *shape, enum mc_conv_pass pass)
+{
+    struct mc_conv_problem p = { .dtype = MC_FLOAT32, .s = parse(shape), .alpha = 1 };
+    p.s.pass = pass;
+    int64_t *const strides[] = { p.at.x, p.at.w, p.at.y };
+    for (int role = CONV_X; role <= CONV_Y; role++) {
+        const struct mc_conv_array a = mc_conv_array(&p, role);
+        mc_conv_dense_strides(&a, strides[role]);
+    }
+    return p;
+}
+
+TEST(conv_words)
+{
+    static const struct {
+        const char *shape;
+        enum mc_conv_pass pass;
+        const char *word;
+    } rows[] = {
+        { "n128c64f128 i64x64 k9x9", CONV_FORWARD, "conv f32 fwd n128c64i64x64 f128k9x9o56x56" },
+        { "n2c4f6 i9 k3 s2 d2 p1 g2 flip", CONV_INPUTS, "conv f32 inputs n2c4i9 f6k3o4 s2 d2 p1 g2 flip" },
+        { "n2c3f4 i6x7 k3x3 unshared", CONV_WEIGHTS, "conv f32 weights n2c3i6x7 f4k3x3o4x5 unshared" },
+        { "n2c3f4 i9x9 k1x1 d2x2 flip", CONV_FORWARD, "conv f32 fwd n2c3i9x9 f4k1x1o9x9" },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        const struct mc_conv_problem p = problem(rows[i].shape, rows[i].pass);
+        struct mc_plan *plan = mc_conv_plan(&p);
+        struct mc_str text = { 0 };
+        REQUIRE(plan, "%s", mc_last_error());
+        mc_conv_family.word(plan->problem, &text);
+        CHECK(strcmp(text.s, rows[i].word) == 0, "%s, not %s", text.s, rows[i].word);
+        mc_str_free(&text);
+        mc_plan_free(plan);
+    }
+}
+
+TEST(conv_layout_words)
+{
+    struct mc_conv_problem p = problem("n2c3f4 i6x7 k3x3", CONV_FORWARD);
+    p.base.family = &mc_conv_family;
+    p.beta = 1;
+    p.alpha = 2;
+    p.has_epilogue = true;
+    memcpy(p.at.x, (int64_t[]){ 126, 1, 126, 21, 3 }, sizeof p.at.x);
+    memcpy(p.at.w, (int64_t[]){ 1, 36, 36, 12, 4 }, 5 * sizeof(int64_t));
+    p.at.y[0] = 90;
+    struct mc_str text = { 0 };
+    mc_conv_family.word(&p.base, &text);
+    CHECK(strcmp(text.s, "conv f32 fwd n2c3i6x7 f4k3x3o4x5 x:b01c w:c01f y:90,20,,5,1 a c0 e") == 0, "%s", text.s);
+    mc_str_free(&text);
+}
+
+TEST(conv_errors)
+{
+    static const struct {
+        const char *flags, *shape;
+        enum mc_conv_pass pass;
+        const char *says;
+    } rows[] = {
+        { "conv.algo_fwd=nonsense", "n2c3f4 i6x7 k3x3", CONV_FORWARD, "conv has no solver 'nonsense'; there are: auto" },
+        { "conv.algo_fwd=auto", "n2c3f4 i6x7 k3x3 g2", CONV_FORWARD, "these sizes cannot be" },
+        { "conv.algo_fwd=auto", "n2c3f4 i6x7 k3x3 s0x1", CONV_FORWARD, "these sizes cannot be" },
+        { "conv.algo_fwd=auto", "n-1c3f4 i6x7 k3x3", CONV_WEIGHTS, "these sizes cannot be" },
+        { "conv.algo_fwd=auto", "n4000000000c4000000000f4 i6x7 k3x3", CONV_FORWARD, "these sizes cannot be" },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        struct mc_conv_problem p = { .dtype = MC_FLOAT32, .alpha = 1 };
+        const bool zero = strstr(rows[i].shape, "s0") != NULL;
+        p.s = zero ? parse("n2c3f4 i6x7 k3x3") : parse(rows[i].shape);
+        p.s.stride[1] = zero ? 0 : p.s.stride[1];
+        p.s.pass = rows[i].pass;
+        mc_flags_parse(rows[i].flags);
+        struct mc_plan *plan = mc_conv_plan(&p);
+        CHECK(!plan && strstr(mc_last_error(), rows[i].says), "%s: %s", rows[i].shape, mc_last_error());
+        mc_plan_free(plan);
+    }
+    struct mc_conv_problem p = problem("n2c3f4 i6x7 k3x3", CONV_FORWARD);
+    p.dtype = MC_INT32;
+    CHECK(!mc_conv_plan(&p) && strstr(mc_last_error(), "must be a float"), "%s", mc_last_error());
+}
+
+/* Theano's words plan whatever the problem is. */
+TEST(conv_algo_words)
+{
+    static const char *const words[] = { "none", "small", "large", "fft", "fft_tiling", "winograd_non_fused", "deterministic",
+                                         "guess_once", "guess_on_shape_change", "time_once", "time_on_shape_change", "auto" };
+    for (size_t i = 0; i < NELEM(words); i++) {
+        name_solver(words[i]);
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            const struct mc_conv_problem p = problem("n2c3f4 i6x7 k3x3 s2x2 d1x2 flip", (enum mc_conv_pass)pass);
+            struct mc_plan *plan = mc_conv_plan(&p);
+            CHECK(plan, "%s: %s", words[i], mc_last_error());
+            CHECK(!plan || plan->measured == (strncmp(words[i], "time", 4) == 0), "%s: measured %d", words[i],
+                  plan ? plan->measured : -1);
+            mc_plan_free(plan);
+        }
+    }
+    name_solver("auto");
+}
+
+TEST(conv_verify)
+{
+    mc_flags_parse("check=3");
+    for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+        const struct mc_conv_problem p = problem("n2c3f4 i9x7 k3x3 p1x1", (enum mc_conv_pass)pass);
+        struct mc_plan *plan = mc_conv_plan(&p);
+        CHECK(plan, "%s", mc_last_error());
+        mc_plan_free(plan);
+    }
+    mc_flags_parse("check=0");
+}
+
+TEST(conv_plans_without_memory)
+{
+    for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+        const struct mc_conv_problem p = problem("n2c3f4 i9x7 k3x3 p1x1", (enum mc_conv_pass)pass);
+        for (const struct mc_solver *const *s = mc_conv_solvers; *s; s++) {
+            struct mc_conv_problem with = p;
+            with.base.family = &mc_conv_family;
+            if ((*s)->refuse && (*s)->refuse(&with.base)) {
+                continue;
+            }
+            ALLOC_FAIL_LOOP {
+                struct mc_plan *plan = mc_plan_with(&with.base, *s);
+                CHECK(plan || ALLOC_FAILED, "no plan, yet memory: %s", mc_last_error());
+                mc_plan_free(plan);
+            }
+        }
+        ALLOC_FAIL_LOOP {
+            struct mc_plan *plan = mc_conv_plan(&p);
+            CHECK(plan || ALLOC_FAILED, "no plan, yet memory: %s", mc_last_error());
+            mc_plan_free(plan);
+        }
+    }
+}

@@ -284,6 +284,27 @@ MC_API mc_node *mc_batched_dot(mc_node *a, mc_node *b);      /* dot(a[i], b[i]) 
  * axes paired with b's axes_b */
 MC_API mc_node *mc_tensordot(mc_node *a, mc_node *b, const char *how, ...) MC_FORMAT(3, 4);
 
+/* ------------------------------------------------------------------------- Convolution ---- */
+
+/* conv(x, w, border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int, flip=True:bool,
+ * unshared=False:bool, layout=None:text, ceil=False:bool, algo=None:text, precision=None:text): convolution
+ * along 1 to 3 axes of x (images, channels, axes) with w (filters, channels / groups, axes); the result has (i +
+ * p - (k - 1)*d - 1)//s + 1 places along an axis, one more with ceil where that does not divide. border: valid,
+ * full, half, same, causal, or zeros on both sides, on each axis, or in front and behind; flip: taps run
+ * backwards; unshared: w has a filter for each place, behind its first axis; layout: the order of x's axes,
+ * bc01, b01c, c01b, w's filters where x has b */
+MC_API mc_node *mc_conv(mc_node *x, mc_node *w, const char *how, ...) MC_FORMAT(3, 4);
+/* conv_inputs(w, y, shape=None, border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int,
+ * flip=True:bool, unshared=False:bool, layout=None:text, ceil=False:bool, algo=None:text, precision=None:text):
+ * the gradient of conv(x, w) with respect to x, given y's; shape: x's, or its spatial sizes, needed where the
+ * stride is not 1 */
+MC_API mc_node *mc_conv_inputs(mc_node *w, mc_node *y, mc_node *shape, const char *how, ...) MC_FORMAT(4, 5);
+/* conv_weights(x, y, shape=None, border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int,
+ * flip=True:bool, unshared=False:bool, layout=None:text, ceil=False:bool, algo=None:text, precision=None:text):
+ * the gradient of conv(x, w) with respect to w, given y's; shape: w's, or its spatial sizes, needed where the
+ * stride is not 1 or the border is half, same or causal */
+MC_API mc_node *mc_conv_weights(mc_node *x, mc_node *y, mc_node *shape, const char *how, ...) MC_FORMAT(4, 5);
+
 /* ---------------------------------------------------------------------------- In order ---- */
 
 /* sort(x, axis=-1:int): x in rising order along an axis, NaN last */
@@ -514,6 +535,9 @@ MC_API void mc_here(const char *file, int line);
 #define mc_dot(...) (mc_here(__FILE__, __LINE__), mc_dot(__VA_ARGS__))
 #define mc_batched_dot(...) (mc_here(__FILE__, __LINE__), mc_batched_dot(__VA_ARGS__))
 #define mc_tensordot(...) (mc_here(__FILE__, __LINE__), mc_tensordot(__VA_ARGS__))
+#define mc_conv(...) (mc_here(__FILE__, __LINE__), mc_conv(__VA_ARGS__))
+#define mc_conv_inputs(...) (mc_here(__FILE__, __LINE__), mc_conv_inputs(__VA_ARGS__))
+#define mc_conv_weights(...) (mc_here(__FILE__, __LINE__), mc_conv_weights(__VA_ARGS__))
 #define mc_sort(...) (mc_here(__FILE__, __LINE__), mc_sort(__VA_ARGS__))
 #define mc_argsort(...) (mc_here(__FILE__, __LINE__), mc_argsort(__VA_ARGS__))
 #define mc_permute_row_elements(...) (mc_here(__FILE__, __LINE__), mc_permute_row_elements(__VA_ARGS__))

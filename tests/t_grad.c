@@ -101,6 +101,7 @@ static const char *const formulas[] = {
     "alloc(s, [3, 4]) * m", "alloc(u, [3, 4]) * m", "fill(m, s) * m", "softmax(m)", "softmax(t, axis=1)", "logsoftmax(m)", "crossentropy_softmax_1hot(m, k)",
     "layer_norm(m, u, v)", "sort(u)", "sort(m, axis=0)", "u[argsort(u)]", "permute_row_elements(m, argsort(n)) * n",
     "grad_clip(m, -100, 100) ** 2", "grad_scale(m, 1) ** 2", "assert_(m, b | ~b) ** 2", "clip(m, 0.4, 0.6)", "triu(m)", "tril(n)",
+    "conv(t, t[:, :, :2])", "conv_inputs(t, swapaxes(t, 0, 1))", "conv_weights(t, t[:, :, 1:])",
 };
 
 /* A formula of the list may use an op that is not there; then it is named, unless no op has a gradient by it. */

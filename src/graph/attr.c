@@ -5,10 +5,12 @@
 static const struct { const char *name; enum mc_attr_kind kind; } kinds[] = {
     { "int", ATTR_INT }, { "bool", ATTR_BOOL }, { "real", ATTR_REAL }, { "dtype", ATTR_DTYPE },
     { "text", ATTR_TEXT }, { "ints", ATTR_INTS }, { "axes", ATTR_AXES },
+    { "border", ATTR_BORDER },
 };
 static const char *const kind_says[] = {
     [ATTR_INT] = "a whole number", [ATTR_BOOL] = "True or False", [ATTR_REAL] = "a number", [ATTR_DTYPE] = "a dtype",
     [ATTR_TEXT] = "a string", [ATTR_INTS] = "a list of whole numbers", [ATTR_AXES] = "None, an axis or a list of axes",
+    [ATTR_BORDER] = "a word, a number, a list of numbers or a list of pairs",
 };
 
 static const char *skip(const char *s)
@@ -47,7 +49,7 @@ static bool parse_default(const char **ps, struct mc_arena *a, struct mc_param *
         d->none = true;
     } else if (out->kind == ATTR_REAL) {
         d->real = atof(word);
-    } else if (out->kind == ATTR_TEXT) {
+    } else if (out->kind == ATTR_TEXT || out->kind == ATTR_BORDER) {
         d->text = mc_arena_str(a, word, strlen(word));
     } else if (out->kind == ATTR_DTYPE) {
         mc_dtype t;
@@ -136,7 +138,7 @@ static bool as_int(const struct val *v, int64_t *out)
 static bool as_ints(struct parser *p, const struct val *v, struct mc_attr *out)
 {
     int n = v->kind == V_LIST ? v->n : 1;
-    if (v->kind == V_ATTR && (v->attr->kind == ATTR_INTS || v->attr->kind == ATTR_AXES || v->attr->kind == ATTR_INT)) {
+    if (v->kind == V_ATTR && v->attr->kind != ATTR_DTYPE && v->attr->kind != ATTR_REAL && !v->attr->text) {
         enum mc_attr_kind kind = out->kind;
         *out = *v->attr;
         out->kind = kind;
@@ -147,6 +149,22 @@ static bool as_ints(struct parser *p, const struct val *v, struct mc_attr *out)
         if (!as_int(v->kind == V_LIST ? &v->item[i] : v, &out->ints[i])) {
             return false;
         }
+    }
+    out->n = n;
+    return out->ints != NULL;
+}
+
+/* [[1, 2], [0, 0]]: as if the inner brackets were not there. */
+static bool as_pairs(struct parser *p, const struct val *v, struct mc_attr *out)
+{
+    int n = 0;
+    out->ints = mc_arena_alloc(&p->g->arena, (size_t)(v->n + 1) * 2 * sizeof *out->ints);
+    for (int i = 0; out->ints && i < v->n; i++) {
+        const struct val *pair = &v->item[i];
+        if (pair->kind != V_LIST || pair->n != 2 || !as_int(&pair->item[0], &out->ints[n]) || !as_int(&pair->item[1], &out->ints[n + 1])) {
+            return false;
+        }
+        n += 2;
     }
     out->n = n;
     return out->ints != NULL;
@@ -176,7 +194,7 @@ bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param
         if (ok && v->kind != V_NODE) {
             out->real = v->kind == V_ATTR ? v->attr->real : v->kind == V_REAL ? v->real : (double)v->i;
         }
-    } else if (param->kind == ATTR_TEXT) {
+    } else if (param->kind == ATTR_TEXT || (param->kind == ATTR_BORDER && (v->kind == V_TEXT || (v->kind == V_ATTR && v->attr->text)))) {
         ok = v->kind == V_TEXT || (v->kind == V_ATTR && v->attr->text);
         out->text = ok ? (v->kind == V_TEXT ? v->text : v->attr->text) : NULL;
     } else if (param->kind == ATTR_DTYPE) {
@@ -188,6 +206,8 @@ bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param
             ok = mc_dtype_parse(v->text, &d) >= 0;
             i = d;
         }
+    } else if (param->kind == ATTR_BORDER && v->kind == V_LIST && v->n > 0 && v->item[0].kind == V_LIST) {
+        ok = as_pairs(p, v, out);
     } else {
         ok = as_ints(p, v, out);
     }
@@ -263,7 +283,7 @@ void mc_attr_text(struct mc_str *out, const struct mc_attr *a)
         mc_str_add(out, a->ints[0] ? "True" : "False");
     } else if (a->kind == ATTR_DTYPE) {
         mc_str_add(out, mc_dtype_name((mc_dtype)a->ints[0]));
-    } else if (a->kind == ATTR_TEXT) {
+    } else if (a->kind == ATTR_TEXT || a->text) {
         mc_str_json(out, a->text ? a->text : "");
     } else if (a->kind == ATTR_REAL) {
         char word[32];
@@ -274,7 +294,7 @@ void mc_attr_text(struct mc_str *out, const struct mc_attr *a)
             }
         }
         mc_str_add(out, word);
-    } else if (a->kind == ATTR_INT || (a->kind == ATTR_AXES && a->n == 1)) {
+    } else if (a->kind == ATTR_INT || ((a->kind == ATTR_AXES || a->kind == ATTR_BORDER) && a->n == 1)) {
         mc_str_addf(out, "%lld", (long long)a->ints[0]);
     } else {
         for (int i = 0; i < a->n; i++) {

@@ -26,7 +26,8 @@ enum mc_attr_kind {
     ATTR_TENSORS,  /* all further positional arguments are nodes */
     ATTR_INT, ATTR_BOOL, ATTR_REAL, ATTR_DTYPE, ATTR_TEXT,
     ATTR_INTS,     /* a list */
-    ATTR_AXES      /* None (all), one axis or a list; normalised to sorted non-negative by infer helpers */
+    ATTR_AXES,     /* None (all), one axis or a list; normalised to sorted non-negative by infer helpers */
+    ATTR_BORDER    /* a word, a number, a list, or a list of pairs, which is kept flat */
 };
 struct mc_attr {
     enum mc_attr_kind kind;

@@ -2,7 +2,7 @@
  *
  * Scalar ops are rows of ops.def, formulas are rows of formulas.def, structured ops are rows at the
  * end of their family's file (shape.c, reduce.c, running.c, index.c, gather.c, join.c, make.c,
- * product.c, sort.c, random.c, effect.c).  table.c lists the families.  The reference (op->eval) is the
+ * product.c, conv.c, sort.c, random.c, effect.c).  table.c lists the families.  The reference (op->eval) is the
  * truth every kernel and solver is tested against: plain loops over strided arrays. */
 #ifndef MC_OP_H
 #define MC_OP_H
@@ -11,9 +11,9 @@
 
 struct mc_op_family { const char *title; const struct mc_op *row; int n; const int *count; }; /* count: n, kept elsewhere */
 extern const struct mc_op mc_ops_shape[], mc_ops_reduce[], mc_ops_running[], mc_ops_index[], mc_ops_gather[], mc_ops_join[],
-    mc_ops_make[], mc_ops_product[], mc_ops_sort[], mc_ops_random[], mc_ops_effect[];
+    mc_ops_make[], mc_ops_product[], mc_ops_sort[], mc_ops_random[], mc_ops_effect[], mc_ops_conv[];
 extern const int mc_nops_shape, mc_nops_reduce, mc_nops_running, mc_nops_index, mc_nops_gather, mc_nops_join, mc_nops_make,
-    mc_nops_product, mc_nops_sort, mc_nops_random, mc_nops_effect;
+    mc_nops_product, mc_nops_sort, mc_nops_random, mc_nops_effect, mc_nops_conv;
 
 /* table.c */
 const struct mc_op *mc_op_scalar(const char *name);      /* a row of ops.def; NULL: none */

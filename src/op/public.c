@@ -1051,6 +1051,33 @@ mc_node *mc_tensordot(mc_node *a, mc_node *b, const char *how, ...)
     return made_;
 }
 
+mc_node *mc_conv(mc_node *x, mc_node *w, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("conv", NULL, 2, (mc_node *[]){ x, w }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_conv_inputs(mc_node *w, mc_node *y, mc_node *shape, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("conv_inputs", NULL, 3, (mc_node *[]){ w, y, shape }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_conv_weights(mc_node *x, mc_node *y, mc_node *shape, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("conv_weights", NULL, 3, (mc_node *[]){ x, y, shape }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
 mc_node *mc_sort(mc_node *x, const char *how, ...)
 {
     va_list ap_;

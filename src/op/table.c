@@ -59,6 +59,7 @@ static const struct mc_op_family families[] = {
     { "Side by side", mc_ops_join, .count = &mc_nops_join },
     { "Made from a shape", mc_ops_make, .count = &mc_nops_make },
     { "Products", mc_ops_product, .count = &mc_nops_product },
+    { "Convolution", mc_ops_conv, .count = &mc_nops_conv },
     { "In order", mc_ops_sort, .count = &mc_nops_sort },
     { "Random", mc_ops_random, .count = &mc_nops_random },
     { "Effects", mc_ops_effect, .count = &mc_nops_effect },

@@ -1,0 +1,225 @@
+/* conv.c: the three nodes that every convolution lowers to.
+ *
+ * Invariant: each is the derivative of the others.  With three arrays x, w and y that take part in one sum, a node
+ * computes one of them from the two others; the gradient with respect to an operand is the node that computes that
+ * operand, with the incoming gradient in the place of the result.  So gradients of every order stay within the three. */
+#include "op/conv_node.h"
+
+/* ---- types ---- */
+
+static mc_status result_type(struct mc_infer *q)
+{
+    struct mc_conv_form f;
+    struct mc_conv_shape s;
+    int64_t dims[MC_MAX_RANK], known = 1;
+    enum mc_conv_pass pass = (enum mc_conv_pass)mc_conv_pass_of(q->op);
+    int role = pass == CONV_FORWARD ? CONV_Y : pass == CONV_INPUTS ? CONV_X : CONV_W, nd = q->in[pass == CONV_INPUTS].rank - 2;
+    if (nd < 1 || nd > 3) {
+        return mc_fail(MC_ESHAPE, "%s has rank %d; 3 to 5 are needed, for 1 to 3 spatial axes", pass == CONV_INPUTS ? "y" : "x", nd + 2);
+    }
+    TRY(mc_conv_form_read(pass, nd, q->attr, &f));
+    for (int r = 0; r < 3; r++) {
+        int i = mc_conv_operand[pass][r];
+        if (i >= 0 && q->in[i].rank != mc_conv_rank(&f, r)) {
+            return mc_fail(MC_ESHAPE, "%c has rank %d; %d are needed", "xwy"[r], q->in[i].rank, mc_conv_rank(&f, r));
+        }
+    }
+    if (!mc_is_float(q->in[0].dtype) || q->in[0].dtype != q->in[1].dtype) {
+        return mc_fail(MC_ETYPE, "the operands must be floats of one dtype, not %s and %s", mc_dtype_name(q->in[0].dtype),
+                       mc_dtype_name(q->in[1].dtype));
+    }
+    TRY(mc_conv_solve(q, &f, NULL, &s));
+    mc_conv_dims(&f, &s, role, dims);
+    q->out[0] = mc_type_make(q->in[0].dtype, mc_conv_rank(&f, role), dims);
+    for (int i = 0; i < q->out[0].rank; i++) {
+        if (dims[i] > 0 && !mc_mul_i64(known, dims[i], &known)) {
+            return mc_fail(MC_ESHAPE, "the result's sizes overflow");
+        }
+    }
+    return MC_OK;
+}
+
+static mc_status conv_infer(struct mc_infer *q)
+{
+    mc_status s = result_type(q);
+    return s == MC_OK ? MC_OK : mc_fail_again("%s: ", q->op->name);
+}
+
+/* ---- gradients ---- */
+
+static mc_node *conv_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    static const enum mc_conv_pass makes[3] = { [CONV_X] = CONV_INPUTS, [CONV_W] = CONV_WEIGHTS, [CONV_Y] = CONV_FORWARD };
+    const signed char *from = mc_conv_operand[mc_conv_pass_of(n->op)];
+    int role = 0, nin = 2;
+    while (role < 3 && from[role] != wrt) {
+        role++;
+    }
+    if (role == 3 || !g[0]) {
+        return NULL;
+    }
+    mc_node *in[3];
+    struct mc_attr attr[CONV_NATTR];
+    for (int r = 0; r < 3; r++) {
+        int to = mc_conv_operand[makes[role]][r];
+        if (to >= 0) {
+            in[to] = from[r] < 0 ? g[0] : n->in[(int)from[r]];
+        }
+    }
+    if (role != CONV_Y) {
+        in[nin++] = mc_shape_of(n->in[wrt]);
+    }
+    memcpy(attr, n->attr, sizeof attr);
+    attr[CONV_ALGO] = (struct mc_attr){ .kind = ATTR_TEXT, .none = true }; /* an algorithm is asked for one pass */
+    return mc_apply(n->graph, mc_op_find(mc_conv_name(makes[role])), nin, in, attr);
+}
+
+/* ---- building: attributes in one form, so that equal convolutions are equal nodes ---- */
+
+/* Numbers that are all the same are one number. */
+static void shorten(struct mc_attr *a, int n, int64_t *v)
+{
+    bool same = true;
+    for (int i = 1; i < n; i++) {
+        same &= v[i] == v[0];
+    }
+    a->n = same ? 1 : n;
+    a->ints = v;
+    a->text = NULL;
+}
+
+struct canon {
+    struct mc_attr attr[CONV_NATTR];
+    int64_t border[6], stride[3], dilation[3];
+};
+
+/* A border by name becomes numbers once the filter's size is known, pairs that are equal one number each, zeros 'valid'. */
+static void canon_border(struct canon *c, const struct mc_conv_form *f, const struct mc_conv_shape *s)
+{
+    struct mc_attr *a = &c->attr[CONV_BORDER];
+    bool even = true, zero = true;
+    int64_t side[3][2];
+    for (int j = 3 - f->nd; j < 3; j++) {
+        int64_t e = s->k[j] < 0 ? -1 : (s->k[j] - 1) * f->dilation[j] + 1;
+        if (f->border && e < 0) {
+            return;
+        }
+        side[j][0] = f->border ? f->border->before(e) : f->before[j];
+        side[j][1] = f->border ? f->border->behind(e) : f->behind[j];
+        even &= side[j][0] == side[j][1];
+        zero &= side[j][0] == 0 && side[j][1] == 0;
+    }
+    for (int j = 3 - f->nd; j < 3; j++) {
+        int at = j - (3 - f->nd);
+        c->border[even ? at : 2 * at] = side[j][0];
+        c->border[even ? at : 2 * at + 1] = side[j][1];
+    }
+    if (zero) {
+        *a = (struct mc_attr){ .kind = ATTR_BORDER, .text = "valid" };
+    } else if (even) {
+        shorten(a, f->nd, c->border);
+    } else {
+        a->n = 2 * f->nd; /* pairs are never one number: that would be one for both sides */
+        a->ints = c->border;
+        a->text = NULL;
+    }
+}
+
+/* The attributes in their one form; a mistake is left for infer to find and to say. */
+static void canon(struct canon *c, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    const mc_array *value[3] = { NULL };
+    struct mc_type type[3];
+    struct mc_conv_form f;
+    struct mc_conv_shape s;
+    enum mc_conv_pass pass = (enum mc_conv_pass)mc_conv_pass_of(op);
+    memcpy(c->attr, attr, sizeof c->attr);
+    for (int i = 0; i < nin; i++) {
+        type[i] = in[i]->type;
+        value[i] = in[i]->value;
+    }
+    struct mc_infer q = { .op = op, .graph = in[0]->graph, .nin = nin, .in = type, .value = value, .node = in, .attr = c->attr, .nout = 1 };
+    int nd = type[pass == CONV_INPUTS].rank - 2;
+    if (conv_infer(&q) < 0 || mc_conv_form_read(pass, nd, attr, &f) < 0 || mc_conv_solve(&q, &f, NULL, &s) < 0) {
+        mc_clear_error();
+        return;
+    }
+    memcpy(c->stride, f.stride + 3 - nd, (size_t)nd * sizeof *c->stride);
+    memcpy(c->dilation, f.dilation + 3 - nd, (size_t)nd * sizeof *c->dilation);
+    shorten(&c->attr[CONV_STRIDE], nd, c->stride);
+    shorten(&c->attr[CONV_DILATION], nd, c->dilation);
+    canon_border(c, &f, &s);
+    bool plain = !attr[CONV_LAYOUT].none && strncmp(attr[CONV_LAYOUT].text, "bc012", (size_t)nd + 2) == 0;
+    if (plain) {
+        c->attr[CONV_LAYOUT] = (struct mc_attr){ .kind = ATTR_TEXT, .none = true };
+    }
+    if (c->attr[CONV_STRIDE].n == 1 && c->stride[0] == 1) {
+        c->attr[CONV_CEIL] = op->sig->param[op->sig->ntensor + CONV_CEIL].dflt; /* nothing to round */
+    }
+    if (s.k[0] == 1 && s.k[1] == 1 && s.k[2] == 1) {
+        c->attr[CONV_FLIP] = op->sig->param[op->sig->ntensor + CONV_FLIP].dflt; /* nothing to turn round */
+    }
+}
+
+static mc_node *build(mc_graph *g, const char *name, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    const struct mc_op *op = mc_op_find(name);
+    mc_node *arg[3] = { NULL, NULL, nin > 2 ? in[2] : NULL };
+    mc_dtype d = mc_meet(2, in, 0);
+    struct canon c;
+    for (int i = 0; i < 2; i++) {
+        arg[i] = mc_cast_to(in[i], d);
+        if (mc_is_error(arg[i])) {
+            return g->error;
+        }
+    }
+    nin = arg[2] ? 3 : 2;
+    canon(&c, op, nin, arg, attr);
+    return mc_node_make(g, op, nin, arg, c.attr);
+}
+
+static mc_node *build_conv(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    return build(g, "conv", nin, in, attr);
+}
+
+static mc_node *build_inputs(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    return build(g, "conv_inputs", nin, in, attr);
+}
+
+static mc_node *build_weights(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    return build(g, "conv_weights", nin, in, attr);
+}
+
+mc_node *mc_conv_make(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const *in, const struct mc_attr *const *given)
+{
+    const struct mc_op *op = mc_op_find(mc_conv_name(pass));
+    struct mc_attr attr[CONV_NATTR];
+    for (int i = 0, k = 0; op && i < op->sig->nparam; i++) {
+        if (op->sig->param[i].kind > ATTR_TENSORS) {
+            attr[k] = given[k] ? *given[k] : op->sig->param[i].dflt;
+            attr[k++].kind = op->sig->param[i].kind;
+        }
+    }
+    return mc_apply(g, op, nin, in, attr);
+}
+
+#define CONV_ATTRS                                                                                 \
+    "border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int, flip=True:bool, unshared=False:bool, "         \
+    "layout=None:text, ceil=False:bool, algo=None:text, precision=None:text"
+#define CONV .nout = 1, .infer = conv_infer, .size = mc_conv_size, .eval = mc_conv_eval, .grad = conv_grad
+const struct mc_op mc_ops_conv[] = {
+    { .name = "conv", .params = "x, w, " CONV_ATTRS, CONV, .build = build_conv,
+      .doc = "convolution along 1 to 3 axes of x (images, channels, axes) with w (filters, channels / groups, axes); the result has "
+             "(i + p - (k - 1)*d - 1)//s + 1 places along an axis, one more with ceil where that does not divide. border: valid, full, "
+             "half, same, causal, or zeros on both sides, on each axis, or in front and behind; flip: taps run backwards; unshared: w has a "
+             "filter for each place, behind its first axis; layout: the order of x's axes, bc01, b01c, c01b, w's filters where x has b" },
+    { .name = "conv_inputs", .params = "w, y, shape=None, " CONV_ATTRS, CONV, .shape_args = 4, .disconnected = 4, .build = build_inputs,
+      .doc = "the gradient of conv(x, w) with respect to x, given y's; shape: x's, or its spatial sizes, needed where the stride is not 1" },
+    { .name = "conv_weights", .params = "x, y, shape=None, " CONV_ATTRS, CONV, .shape_args = 4, .disconnected = 4, .build = build_weights,
+      .doc = "the gradient of conv(x, w) with respect to w, given y's; shape: w's, or its spatial sizes, needed where the stride is "
+             "not 1 or the border is half, same or causal" },
+};
+const int mc_nops_conv = (int)NELEM(mc_ops_conv);

@@ -1,0 +1,98 @@
+/* conv_size.c: the sizes of a convolution's result as formulas over those of its inputs, so that they are known
+ * without computing anything.  The formulas are those of conv_shape.c. */
+#include "op/conv_node.h"
+
+static mc_node *number(mc_graph *g, int64_t v)
+{
+    return mc_node_int(g, v);
+}
+
+mc_node *mc_conv_margin(const struct mc_conv_form *f, int slot, mc_node *k)
+{
+    mc_graph *g = k->graph;
+    int64_t d = f->dilation[slot], taps, p = f->border ? 0 : f->before[slot] + f->behind[slot];
+    int count;
+    if (mc_const_ints(k, &taps, 1, &count)) { /* one number */
+        int64_t e = (taps - 1) * d + 1;
+        p = f->border ? f->border->before(e) + f->border->behind(e) : p;
+        return number(g, p - e);
+    }
+    mc_node *e = d == 1 ? k : mc_expr(g, "(k - 1) * d + 1", (struct mc_bind[]){ { "k", k, NULL }, { "d", number(g, d), NULL } }, 2);
+    return mc_expr(g, f->border ? f->border->margin : p ? "p - e" : "-e",
+                   (struct mc_bind[]){ { "e", e, NULL }, { "p", number(g, p), NULL } }, 2);
+}
+
+/* The node's array of a role; NULL: it is the result. */
+static mc_node *operand(mc_node *n, enum mc_conv_pass pass, int role)
+{
+    int from = mc_conv_operand[pass][role];
+    return from < 0 ? NULL : n->in[from];
+}
+
+/* (i + p - e) // s + 1, or rounded up */
+static mc_node *size_of_y(const struct mc_conv_form *f, int slot, mc_node *x, mc_node *w)
+{
+    mc_node *k = mc_size_of(w, f->w[2 + slot]);
+    struct mc_bind b[3] = { { "i", mc_size_of(x, f->x[2 + slot]), NULL }, { "m", mc_conv_margin(f, slot, k), NULL },
+                            { "s", number(x->graph, f->stride[slot]), NULL } };
+    return mc_expr(x->graph, f->stride[slot] == 1 ? "i + m + 1" : f->ceil ? "1 - (-(i + m)) // s" : "(i + m) // s + 1", b, 3);
+}
+
+/* o + e - p - 1, with stride 1 */
+static mc_node *size_of_x(const struct mc_conv_form *f, int slot, mc_node *w, mc_node *y)
+{
+    mc_node *k = mc_size_of(w, f->w[2 + slot]);
+    struct mc_bind b[2] = { { "o", mc_size_of(y, f->y[2 + slot]), NULL }, { "m", mc_conv_margin(f, slot, k), NULL } };
+    return mc_expr(w->graph, "o - m - 1", b, 2);
+}
+
+/* (i + p - o) // d + 1, or (o - i) // d + 1 where the border is full, with stride 1 */
+static mc_node *size_of_w(const struct mc_conv_form *f, int slot, mc_node *x, mc_node *y)
+{
+    bool full = f->border && f->border->before(2) > 0;
+    struct mc_bind b[4] = { { "i", mc_size_of(x, f->x[2 + slot]), NULL }, { "o", mc_size_of(y, f->y[2 + slot]), NULL },
+                            { "p", number(x->graph, f->border ? 0 : f->before[slot] + f->behind[slot]), NULL },
+                            { "d", number(x->graph, f->dilation[slot]), NULL } };
+    return mc_expr(x->graph, full ? "(o - i) // d + 1" : "(i + p - o) // d + 1", b, 4);
+}
+
+/* What the input `shape` says of an axis; NULL: nothing. */
+static mc_node *asked(mc_node *n, const struct mc_conv_form *f, int rank, int axis, int slot)
+{
+    mc_node *shape = n->nin > 2 ? n->in[2] : NULL;
+    int64_t count = !shape ? 0 : shape->type.rank ? shape->type.dims[0] : 1;
+    return !shape ? NULL : count == rank ? mc_shape_entry_node(shape, axis) : slot >= 0 ? mc_shape_entry_node(shape, slot - (3 - f->nd)) : NULL;
+}
+
+mc_node *mc_conv_size(mc_node *n, int item, int axis)
+{
+    struct mc_conv_form f;
+    (void)item;
+    mc_conv_form_of(n, &f);
+    mc_node *x = operand(n, f.pass, CONV_X), *w = operand(n, f.pass, CONV_W), *y = operand(n, f.pass, CONV_Y);
+    int role = !x ? CONV_X : !w ? CONV_W : CONV_Y, means = 0;
+    while (mc_conv_axes(&f, role)[means] != axis) {
+        means++;
+    }
+    int slot = means >= 2 && means < 5 ? means - 2 : -1;
+    mc_node *said = asked(n, &f, mc_conv_rank(&f, role), axis, slot), *groups = number(n->graph, f.groups);
+    if (said || (slot >= 0 && n->nin > 2)) {
+        return said;
+    }
+    if (role == CONV_Y) {
+        return means == 0 ? mc_size_of(x, f.x[0]) : means == 1 ? mc_size_of(w, f.w[0]) : size_of_y(&f, slot, x, w);
+    }
+    if (role == CONV_X) {
+        mc_node *c = means == 1 ? mc_size_of(w, f.w[1]) : NULL;
+        return means == 0 ? mc_size_of(y, f.y[0])
+               : !c       ? size_of_x(&f, slot, w, y)
+                          : f.groups == 1 ? c : mc_call_op(n->graph, "mul", 2, (mc_node *[]){ c, groups }, NULL);
+    }
+    if (means >= 5) {
+        return mc_size_of(y, f.y[means - 3]);
+    }
+    mc_node *c = means == 1 ? mc_size_of(x, f.x[1]) : NULL;
+    return means == 0 ? mc_size_of(y, f.y[1])
+           : !c       ? size_of_w(&f, slot, x, y)
+                      : f.groups == 1 ? c : mc_call_op(n->graph, "int_div", 2, (mc_node *[]){ c, groups }, NULL);
+}

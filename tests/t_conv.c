@@ -531,6 +531,34 @@ TEST(conv_solvers_all_serve)
     name_solver("auto");
 }
 
+/* Under a low cap solvers work in smaller pieces, or the planner does without them; what is left is right. */
+TEST(conv_keeps_the_workspace_cap)
+{
+    static const char *const shapes[] = { "n3c40f12 i20x21 k3x3 p1x1", "n2c64f24 i40 k9 s2", "n5c33f8 i12x12 k5x5 g1 flip" };
+    for (size_t i = 0; i < NELEM(shapes); i++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            struct mc_conv_shape s = parse(shapes[i]);
+            s.pass = (enum mc_conv_pass)pass;
+            struct instance x = make(s, variants[i % 3]);
+            for (const struct mc_solver *const *row = mc_conv_solvers; *row; row++) {
+                const char *no = NULL;
+                name_solver((*row)->name);
+                mc_flags_parse("workspace=100k");
+                try_solver(&x, *row, &no);
+                mc_flags_parse("workspace=1M");
+                try_solver(&x, *row, &no);
+            }
+            name_solver("auto");
+            mc_flags_parse("workspace=100k");
+            struct mc_plan *plan = mc_conv_plan(&x.p);
+            CHECK(plan && plan->workspace <= 100 * 1024, "%s", plan ? "too much workspace" : mc_last_error());
+            mc_plan_free(plan);
+            mc_flags_parse("workspace=1G");
+            unmake(&x);
+        }
+    }
+}
+
 /* ---- planning ---- */
 
 static struct mc_conv_problem problem(const char *shape, enum mc_conv_pass pass)

@@ -10,7 +10,7 @@
 
 /* ---- table.c ---- */
 extern const struct mc_solver *const mc_conv_solvers[];
-extern const struct mc_solver mc_conv_reference;
+extern const struct mc_solver mc_conv_im2col, mc_conv_reference;
 
 /* mc_conv_problem.inner: who must not wrap again, so that planning ends. */
 enum { INNER_EXCHANGE = 1, INNER_RELAYOUT = 2 };
@@ -44,6 +44,8 @@ static inline void conv_finish(const struct mc_conv_run *r, const int64_t at[5],
         r->epilogue(r->arg, at, size);
     }
 }
+/* Places [u, u + count) in C order, of filters [f, f + nf) of image n: in as few boxes as they make. */
+void mc_conv_finish_places(const struct mc_conv_run *r, int64_t n, int64_t f, int64_t nf, int64_t u, int64_t count);
 /* For solvers that know no epilogue: runs it on all of the result, in blocks of one image and channel. */
 void mc_conv_finish_all(const struct mc_conv_run *r);
 void mc_conv_no_epilogue(void *arg, const int64_t at[5], const int64_t size[5]); /* to time with */
@@ -87,6 +89,11 @@ static inline int64_t conv_at(const struct mc_conv_shape *s, int axis, int64_t u
 {
     return u * s->stride[axis] - s->pad[axis] + a * s->dilation[axis];
 }
+
+/* ---- columns.c: windows of x as a matrix (channels * taps, n) of the places [u, u + n); float32 and float64 alone.
+ * x is where the image has the first of the channels ---- */
+void mc_conv_gather(const struct mc_conv_problem *p, const char *x, int64_t channels, int64_t u, int64_t n, void *columns);
+void mc_conv_scatter(const struct mc_conv_problem *p, char *x, int64_t channels, int64_t u, int64_t n, const void *columns);
 
 /* ---- refusals and estimates that several share ---- */
 const char *mc_conv_hollow(const struct mc_conv_problem *p);  /* empty results and sums of nothing */

@@ -10,7 +10,7 @@
 
 /* ---- table.c ---- */
 extern const struct mc_solver *const mc_conv_solvers[];
-extern const struct mc_solver mc_conv_im2col, mc_conv_reference;
+extern const struct mc_solver mc_conv_im2col, mc_conv_relayout, mc_conv_reference;
 
 /* mc_conv_problem.inner: who must not wrap again, so that planning ends. */
 enum { INNER_EXCHANGE = 1, INNER_RELAYOUT = 2 };
@@ -95,9 +95,23 @@ static inline int64_t conv_at(const struct mc_conv_shape *s, int axis, int64_t u
 void mc_conv_gather(const struct mc_conv_problem *p, const char *x, int64_t channels, int64_t u, int64_t n, void *columns);
 void mc_conv_scatter(const struct mc_conv_problem *p, char *x, int64_t channels, int64_t u, int64_t n, const void *columns);
 
+/* ---- copy.c: an array into another layout or dtype ---- */
+struct mc_conv_copy {
+    void *to;
+    const void *from;
+    mc_dtype to_type, from_type;
+    int rank;
+    int64_t size[8];
+    const int64_t *to_stride, *from_stride;
+    const struct mc_conv_run *finish;   /* whose epilogue runs on each box that is copied; NULL: none */
+    int64_t finish_at;                  /* first index of the array among the result's first axis */
+};
+void mc_conv_copy_array(const struct mc_conv_copy *c, int threads);
+
 /* ---- refusals and estimates that several share ---- */
 const char *mc_conv_hollow(const struct mc_conv_problem *p);  /* empty results and sums of nothing */
 const char *mc_conv_halves(const struct mc_conv_problem *p);  /* dtypes that only relayout and the reference take */
+double mc_conv_best(const struct mc_conv_problem *p);         /* the least estimate of those that do not decline */
 double mc_conv_flops(const struct mc_conv_problem *p);        /* two a tap, borders counted in full */
 double mc_conv_bytes(const struct mc_conv_problem *p);        /* all operands once */
 double mc_conv_peak(const struct mc_conv_problem *p);         /* operations a second of one thread */

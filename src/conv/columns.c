@@ -42,29 +42,31 @@ static bool next_piece(struct walk *w, struct piece *t)
     return true;
 }
 
-static struct walk begin(const struct mc_conv_problem *p, int64_t row, int64_t u, int64_t n)
+/* The first tap of w, at place u. */
+static struct walk begin(const struct mc_conv_shape *s, int64_t u)
 {
-    const struct mc_conv_shape *s = &p->s;
-    const int64_t k[3] = { row / (s->k[1] * s->k[2]), row / s->k[2] % s->k[1], row % s->k[2] };
-    struct walk w = { .p = p, .left = n };
+    return (struct walk){ .u = { u / (s->out[1] * s->out[2]), u / s->out[2] % s->out[1], u % s->out[2] } };
+}
+
+/* The same at tap k of w, for n places. */
+static struct walk at_tap(const struct mc_conv_problem *p, const struct walk *first, const int64_t k[3], int64_t n)
+{
+    struct walk w = *first;
+    w.p = p;
+    w.left = n;
     for (int i = 0; i < 3; i++) {
-        w.a[i] = conv_tap(s, i, k[i]); /* its own inverse */
+        w.a[i] = conv_tap(&p->s, i, k[i]); /* its own inverse */
     }
-    mc_conv_range(s, 2, w.a[2], &w.lo, &w.hi);
-    w.u[0] = u / (s->out[1] * s->out[2]);
-    w.u[1] = u / s->out[2] % s->out[1];
-    w.u[2] = u % s->out[2];
+    mc_conv_range(&p->s, 2, w.a[2], &w.lo, &w.hi);
     return w;
 }
 
 #define COLUMNS(type)                                                                                                   \
-    static void gather_##type(const struct mc_conv_problem *p, const type *x, int64_t row, int64_t u, int64_t n,        \
-                              type *restrict to)                                                                        \
+    static void gather_##type(struct walk *w, const type *x, type *restrict to)                                     \
     {                                                                                                                   \
-        const int64_t step = p->s.stride[2] * p->at.x[4];                                                               \
-        struct walk w = begin(p, row, u, n);                                                                            \
+        const int64_t step = w->p->s.stride[2] * w->p->at.x[4];                                                         \
         struct piece t;                                                                                                 \
-        while (next_piece(&w, &t)) {                                                                                    \
+        while (next_piece(w, &t)) {                                                                                    \
             const type *from = x + t.at - t.lo * step;                                                                  \
             for (int64_t i = 0; i < t.lo; i++) {                                                                        \
                 to[i] = 0;                                                                                              \
@@ -84,13 +86,11 @@ static struct walk begin(const struct mc_conv_problem *p, int64_t row, int64_t u
             to += t.n;                                                                                                  \
         }                                                                                                               \
     }                                                                                                                   \
-    static void add_##type(const struct mc_conv_problem *p, type *x, int64_t row, int64_t u, int64_t n,                 \
-                           const type *restrict from)                                                                   \
+    static void add_##type(struct walk *w, type *x, const type *restrict from)                                      \
     {                                                                                                                   \
-        const int64_t step = p->s.stride[2] * p->at.x[4];                                                               \
-        struct walk w = begin(p, row, u, n);                                                                            \
+        const int64_t step = w->p->s.stride[2] * w->p->at.x[4];                                                         \
         struct piece t;                                                                                                 \
-        while (next_piece(&w, &t)) {                                                                                    \
+        while (next_piece(w, &t)) {                                                                                    \
             type *to = x + t.at - t.lo * step;                                                                          \
             if (step == 1) {                                                                                            \
                 for (int64_t i = t.lo; i < t.hi; i++) {                                                                 \
@@ -108,26 +108,39 @@ static struct walk begin(const struct mc_conv_problem *p, int64_t row, int64_t u
 COLUMNS(float)
 COLUMNS(double)
 
+static void next_tap(const struct mc_conv_shape *s, int64_t k[3])
+{
+    for (int i = 2; i >= 0 && ++k[i] == s->k[i]; i--) {
+        k[i] = 0;
+    }
+}
+
+/* One row of the matrix a tap of a channel: brought here, or added there. */
+static void rows(const struct mc_conv_problem *p, char *x, int64_t channels, int64_t u, int64_t n, char *columns, bool back)
+{
+    const int64_t taps = conv_volume(p->s.k), size = mc_dtypes[p->dtype].size;
+    const struct walk first = begin(&p->s, u);
+    int64_t k[3] = { 0 };
+    for (int64_t row = 0; row < channels * taps; row++) {
+        struct walk w = at_tap(p, &first, k, n);
+        char *from = x + row / taps * p->at.x[1] * size, *to = columns + row * n * size;
+        if (p->dtype == MC_FLOAT64) {
+            back ? add_double(&w, (double *)(void *)from, (double *)(void *)to)
+                 : gather_double(&w, (double *)(void *)from, (double *)(void *)to);
+        } else {
+            back ? add_float(&w, (float *)(void *)from, (float *)(void *)to)
+                 : gather_float(&w, (float *)(void *)from, (float *)(void *)to);
+        }
+        next_tap(&p->s, k);
+    }
+}
+
 void mc_conv_gather(const struct mc_conv_problem *p, const char *x, int64_t channels, int64_t u, int64_t n, void *columns)
 {
-    const int64_t taps = conv_volume(p->s.k), step = p->at.x[1];
-    for (int64_t k = 0; k < channels * taps; k++) {
-        if (p->dtype == MC_FLOAT64) {
-            gather_double(p, (const double *)(const void *)x + k / taps * step, k % taps, u, n, (double *)columns + k * n);
-        } else {
-            gather_float(p, (const float *)(const void *)x + k / taps * step, k % taps, u, n, (float *)columns + k * n);
-        }
-    }
+    rows(p, (char *)x, channels, u, n, columns, false);
 }
 
 void mc_conv_scatter(const struct mc_conv_problem *p, char *x, int64_t channels, int64_t u, int64_t n, const void *columns)
 {
-    const int64_t taps = conv_volume(p->s.k), step = p->at.x[1];
-    for (int64_t k = 0; k < channels * taps; k++) {
-        if (p->dtype == MC_FLOAT64) {
-            add_double(p, (double *)(void *)x + k / taps * step, k % taps, u, n, (const double *)columns + k * n);
-        } else {
-            add_float(p, (float *)(void *)x + k / taps * step, k % taps, u, n, (const float *)columns + k * n);
-        }
-    }
+    rows(p, x, channels, u, n, (char *)columns, true);
 }

@@ -70,6 +70,8 @@ bool mc_conv_dense_inner(const struct mc_conv_problem *p, int role, int inner)
 void mc_conv_range(const struct mc_conv_shape *s, int axis, int64_t a, int64_t *lo, int64_t *hi)
 {
     const int64_t first = a * s->dilation[axis] - s->pad[axis], step = s->stride[axis], out = s->out[axis];
-    *lo = MC_MIN(MC_MAX(conv_ceil(-first, step), (int64_t)0), out);
-    *hi = MC_MAX(MC_MIN(conv_ceil(s->in[axis] - first, step), out), *lo);
+    const int64_t from = step == 1 ? -first : conv_ceil(-first, step);
+    const int64_t to = step == 1 ? s->in[axis] - first : conv_ceil(s->in[axis] - first, step);
+    *lo = MC_MIN(MC_MAX(from, (int64_t)0), out);
+    *hi = MC_MAX(MC_MIN(to, out), *lo);
 }

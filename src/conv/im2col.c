@@ -5,7 +5,7 @@
  *     weights   w(f, k)       = y(f, places) * columns(k, places)^T   summed over tiles and images
  *     inputs    columns(k, places) = w(f, k)^T * y(f, places)         then added into x
  *
- * k is (channels of the block, taps).  Each thread has its own columns; products run on one thread.  Where the
+ * k is (channels of the block, taps); a block is one channel where channels of w are apart.  Each thread has its own columns; products run on one thread.  Where the
  * weights have few blocks, images are divided in parts with sums of their own, added in order at the end.
  *
  * Invariant: tiles, blocks and parts depend on the problem and the workspace cap, never on the threads. */
@@ -67,7 +67,7 @@ static int64_t x_at(const struct call *x, const struct cell *c)
 static int64_t w_at(const struct call *x, const struct cell *c)
 {
     const int64_t *s = x->r.p->at.w;
-    return c->g * filters(x) * s[0] + c->block * x->d->block * conv_volume(x->r.p->s.k);
+    return c->g * filters(x) * s[0] + c->block * x->d->block * s[1];
 }
 
 static int64_t y_at(const struct call *x, const struct cell *c)
@@ -326,7 +326,7 @@ static int64_t usual_tile(const struct mc_conv_problem *p)
 static bool fit(struct im2col *d, const struct mc_conv_problem *p)
 {
     const size_t cap = (size_t)mc_flag_int(FLAG_workspace);
-    int64_t tile = usual_tile(p), block = p->s.c;
+    int64_t tile = usual_tile(p), block = p->at.w[1] == conv_volume(p->s.k) ? p->s.c : 1;
     for (;;) {
         d->slots = 1;
         cut(d, p, tile, block);
@@ -376,22 +376,23 @@ static const char *refuse(const struct mc_problem *p_)
     if (p->s.unshared) {
         return "has one filter for all places";
     }
-    if (!mc_conv_dense_inner(p, CONV_Y, 3) || !mc_conv_dense_inner(p, CONV_W, 4)) {
-        return "takes y with dense places and w with dense channels and taps alone";
+    if (!mc_conv_dense_inner(p, CONV_Y, 3) || !mc_conv_dense_inner(p, CONV_W, 3)) {
+        return "takes y with dense places and w with dense taps alone";
     }
     return mc_conv_halves(p);
 }
 
-/* Beside the products: every column is written, copied by the product and, for inputs, added. */
+/* Beside the products: every column is written piece by piece, a row of y each, copied by the product and, for
+ * inputs, added; products with few rows are as slow as reading their columns. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
     const double size = mc_dtypes[p->dtype].size, f = (double)s->f / (double)s->groups;
     const double columns = mc_conv_flops(p) / 2 / f;
-    const double thin = s->pass == CONV_INPUTS ? 1 : (f < 8 ? 8 / f : 1); /* products with few rows waste lanes */
-    const double math = thin * mc_conv_flops(p) / (0.85 * mc_conv_peak(p));
-    const double seconds = math + columns * size * 0.05e-9 + mc_conv_copy(mc_conv_bytes(p));
+    const double pieces = columns * (10e-9 / (double)s->out[2] + size * (f < 8 ? 0.15e-9 : 0.05e-9));
+    const double math = mc_conv_flops(p) / (0.85 * mc_conv_peak(p)) * (f < 8 ? 8 / f : 1);
+    const double seconds = math + pieces + mc_conv_copy(mc_conv_bytes(p));
     return 2e-6 + seconds / mc_conv_threads(seconds, TASKS) + (seconds > 4e-6 ? 3e-6 : 0);
 }
 

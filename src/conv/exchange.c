@@ -1,0 +1,199 @@
+/* exchange.c: a convolution answered by the routine of another pass.
+ *
+ * The three passes are one sum over pairs (place u, tap a) that meet at i = u * stride - pad + a * dilation of x.
+ * The pair may be read the other way round:
+ *
+ *     forward -> weights   images and channels of x change places, filters are the gradient, places are taps:
+ *                          stride and dilation change places
+ *     weights -> forward   the same, back
+ *     inputs  -> forward   stride 1: u = i - ((k - 1) * dilation - pad) + (k - 1 - a) * dilation: a full
+ *     forward -> inputs    convolution with taps in the other order, filters and channels changing places
+ *
+ * Nothing is copied: operands keep their memory, strides change their meaning.
+ *
+ * Invariant: the child has the sums of the problem, element for element; alpha, beta and c0 pass through. */
+#include "conv/solver.h"
+
+static void swap(int64_t *a, int64_t *b)
+{
+    const int64_t t = *a;
+    *a = *b;
+    *b = t;
+}
+
+static void copy3(int64_t to[3], const int64_t from[3])
+{
+    memcpy(to, from, 3 * sizeof *to);
+}
+
+/* ---- the child's problem ---- */
+
+/* n with c; y with w, whose taps are places; the pass that makes one is the pass that makes the other. */
+static struct mc_conv_problem to_and_from_weights(const struct mc_conv_problem *p)
+{
+    struct mc_conv_problem c = *p;
+    c.s.pass = p->s.pass == CONV_FORWARD ? CONV_WEIGHTS : CONV_FORWARD;
+    swap(&c.s.n, &c.s.c);
+    copy3(c.s.k, p->s.out);
+    copy3(c.s.out, p->s.k);
+    copy3(c.s.stride, p->s.dilation);
+    copy3(c.s.dilation, p->s.stride);
+    swap(&c.at.x[0], &c.at.x[1]);
+    /* y(n, f, u) is w(f, c = n, tap u); w(f, c, a) is y(n = c, f, place a) */
+    memcpy(c.at.w, (int64_t[]){ p->at.y[1], p->at.y[0], p->at.y[2], p->at.y[3], p->at.y[4] }, 5 * sizeof(int64_t));
+    memcpy(c.at.y, (int64_t[]){ p->at.w[1], p->at.w[0], p->at.w[2], p->at.w[3], p->at.w[4] }, 5 * sizeof(int64_t));
+    if (p->s.flip) { /* places have no flip: the array is read from its end */
+        for (int i = 0; i < 3; i++) {
+            c.at.y[2 + i] = -c.at.y[2 + i];
+        }
+    }
+    c.s.flip = false;
+    return c;
+}
+
+/* x with y, f with c, the other order of taps; what was padded is cropped and the other way round. */
+static struct mc_conv_problem to_and_from_inputs(const struct mc_conv_problem *p)
+{
+    struct mc_conv_problem c = *p;
+    c.s.pass = p->s.pass == CONV_FORWARD ? CONV_INPUTS : CONV_FORWARD;
+    swap(&c.s.c, &c.s.f);
+    copy3(c.s.in, p->s.out);
+    copy3(c.s.out, p->s.in);
+    for (int i = 0; i < 3; i++) {
+        c.s.pad[i] = (p->s.k[i] - 1) * p->s.dilation[i] - p->s.pad[i];
+    }
+    c.s.flip = !p->s.flip;
+    memcpy(c.at.x, p->at.y, sizeof c.at.x);
+    memcpy(c.at.y, p->at.x, sizeof c.at.y);
+    swap(&c.at.w[0], &c.at.w[1]);
+    return c;
+}
+
+enum { WEIGHTS_ROLES, INPUTS_ROLES };
+static const int role_of[][3] = { /* where the child takes its x, w, y */
+    [WEIGHTS_ROLES] = { CONV_X, CONV_Y, CONV_W },
+    [INPUTS_ROLES]  = { CONV_Y, CONV_W, CONV_X },
+};
+
+struct exchange {
+    struct mc_plan base;
+    int roles;
+    int64_t shift[3];   /* of the child's x, w, y: bytes to their first element */
+};
+
+static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct exchange *d = (const struct exchange *)(const void *)plan;
+    const struct mc_conv_run r = mc_conv_bind(plan, operand, workspace, threads);
+    const int result = mc_conv_result(conv(plan->child[0]->problem)->s.pass);
+    void *with[8] = { 0 };
+    for (int i = 0; i < 3; i++) {
+        with[i] = r.at[role_of[d->roles][i]] + d->shift[i];
+    }
+    with[CONV_C0] = r.c0 ? (char *)r.c0 + d->shift[result] : NULL;
+    TRY(plan->child[0]->run(plan->child[0], with, workspace, r.threads));
+    mc_conv_finish_all(&r); /* it knows the problem's axes, not the child's */
+    return MC_OK;
+}
+
+static struct mc_plan *make(const struct mc_conv_problem *p, struct mc_conv_problem c, int roles)
+{
+    struct exchange *d = mc_calloc(1, sizeof *d, "plans");
+    if (!d) {
+        return NULL;
+    }
+    c.inner |= INNER_EXCHANGE;
+    c.has_epilogue = false;
+    d->base.run = run;
+    d->roles = roles;
+    d->base.child[0] = mc_conv_plan(&c);
+    if (!d->base.child[0]) {
+        mc_free(d);
+        return NULL;
+    }
+    d->base.workspace = d->base.child[0]->workspace;
+    for (int i = 0; i < 3 && roles == WEIGHTS_ROLES && p->s.flip; i++) {
+        d->shift[CONV_Y] += (p->s.k[i] - 1) * p->at.w[2 + i] * mc_dtypes[p->dtype].size;
+    }
+    return &d->base;
+}
+
+static const char *refuse_any(const struct mc_conv_problem *p)
+{
+    return p->inner & INNER_EXCHANGE ? "wraps a solver once"
+           : mc_conv_hollow(p)       ? mc_conv_hollow(p)
+           : p->s.groups != 1        ? "takes one group"
+           : p->s.unshared           ? "has one filter for all places"
+                                     : mc_conv_halves(p);
+}
+
+static double finish_cost(const struct mc_conv_problem *p)
+{
+    const struct mc_conv_array a = mc_conv_array(p, mc_conv_result(p->s.pass));
+    return p->has_epilogue ? mc_conv_copy(2 * (double)mc_conv_count(&a) * mc_dtypes[p->dtype].size) : 0;
+}
+
+/* The cost of the child's best, and of the epilogue by itself. */
+static double cost(const struct mc_conv_problem *p, struct mc_conv_problem c)
+{
+    c.inner |= INNER_EXCHANGE;
+    c.has_epilogue = false;
+    return 2e-7 + mc_conv_best(&c) + finish_cost(p);
+}
+
+/* ---- forward and weights ---- */
+
+static const char *refuse_weights(const struct mc_problem *p)
+{
+    return conv(p)->s.pass == CONV_INPUTS ? "serves forward and weights" : refuse_any(conv(p));
+}
+
+/* For forward, by the rule of Theano's convolution as a matrix product: that routine is the better one
+ * whose product is the larger, forward's c * taps summed for each of n images, or n * places for each of c. */
+static double estimate_weights(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    const struct mc_conv_shape *s = &p->s;
+    const double seconds = cost(p, to_and_from_weights(p));
+    const bool forward = (double)s->n * (double)conv_volume(s->k) < (double)s->c * (double)conv_volume(s->out);
+    return s->pass == CONV_FORWARD && forward ? 1.1 * seconds : seconds;
+}
+
+static struct mc_plan *plan_weights(const struct mc_problem *p)
+{
+    return make(conv(p), to_and_from_weights(conv(p)), WEIGHTS_ROLES);
+}
+
+const struct mc_solver mc_conv_exchange = {
+    .name = "exchange", .refuse = refuse_weights, .estimate = estimate_weights, .plan = plan_weights,
+};
+
+/* ---- forward and inputs ---- */
+
+static const char *refuse_inputs(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    if (p->s.pass == CONV_WEIGHTS) {
+        return "serves forward and inputs";
+    }
+    for (int i = 0; i < 3; i++) {
+        if (p->s.stride[i] != 1) {
+            return "takes stride 1";
+        }
+    }
+    return refuse_any(p);
+}
+
+static double estimate_inputs(const struct mc_problem *p)
+{
+    return cost(conv(p), to_and_from_inputs(conv(p)));
+}
+
+static struct mc_plan *plan_inputs(const struct mc_problem *p)
+{
+    return make(conv(p), to_and_from_inputs(conv(p)), INPUTS_ROLES);
+}
+
+const struct mc_solver mc_conv_exchange_full = {
+    .name = "exchange_full", .refuse = refuse_inputs, .estimate = estimate_inputs, .plan = plan_inputs,
+};

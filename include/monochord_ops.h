@@ -305,6 +305,155 @@ MC_API mc_node *mc_conv_inputs(mc_node *w, mc_node *y, mc_node *shape, const cha
  * stride is not 1 or the border is half, same or causal */
 MC_API mc_node *mc_conv_weights(mc_node *x, mc_node *y, mc_node *shape, const char *how, ...) MC_FORMAT(4, 5);
 
+/* ------------------------------------------------------ Convolution by its other names ---- */
+
+/* conv1d(x, w, input_shape=None:ints, filter_shape=None:ints, border_mode=valid:border, subsample=1:ints,
+ * filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool): conv along 1 axes, by
+ * the names of Theano's conv1d; shapes are promises, -1 promises nothing */
+MC_API mc_node *mc_conv1d(mc_node *x, mc_node *w, const char *how, ...) MC_FORMAT(3, 4);
+/* conv2d(x, w, input_shape=None:ints, filter_shape=None:ints, border_mode=valid:border, subsample=1:ints,
+ * filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool): conv along 2 axes, by
+ * the names of Theano's conv2d; shapes are promises, -1 promises nothing */
+MC_API mc_node *mc_conv2d(mc_node *x, mc_node *w, const char *how, ...) MC_FORMAT(3, 4);
+/* conv3d(x, w, input_shape=None:ints, filter_shape=None:ints, border_mode=valid:border, subsample=1:ints,
+ * filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool): conv along 3 axes, by
+ * the names of Theano's conv3d; shapes are promises, -1 promises nothing */
+MC_API mc_node *mc_conv3d(mc_node *x, mc_node *w, const char *how, ...) MC_FORMAT(3, 4);
+/* conv2d_grad_wrt_inputs(output_grad, filters, input_shape=None, filter_shape=None:ints,
+ * border_mode=valid:border, subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int,
+ * unshared=False:bool): the gradient of conv2d with respect to its images, which have input_shape */
+MC_API mc_node *mc_conv2d_grad_wrt_inputs(mc_node *output_grad, mc_node *filters, mc_node *input_shape, const char
+    *how, ...) MC_FORMAT(4, 5);
+/* conv2d_grad_wrt_weights(input_, output_grad, filter_shape=None, input_shape=None:ints,
+ * border_mode=valid:border, subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int,
+ * unshared=False:bool): the gradient of conv2d with respect to its filters, which have filter_shape */
+MC_API mc_node *mc_conv2d_grad_wrt_weights(mc_node *input_, mc_node *output_grad, mc_node *filter_shape, const char
+    *how, ...) MC_FORMAT(4, 5);
+/* conv2d_transpose(x, filters, output_shape=None, filter_shape=None:ints, border_mode=valid:border,
+ * input_dilation=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool):
+ * conv2d_grad_wrt_inputs by its other name: filters as the forward convolution has them */
+MC_API mc_node *mc_conv2d_transpose(mc_node *x, mc_node *filters, mc_node *output_shape, const char *how, ...)
+    MC_FORMAT(4, 5);
+/* separable_conv2d(x, depthwise_filters, pointwise_filters, num_channels:int, border_mode=valid:border,
+ * subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, input_shape=None:ints,
+ * depthwise_filter_shape=None:ints, pointwise_filter_shape=None:ints): each of num_channels channels with
+ * filters of its own, then a convolution across channels, of one tap as a rule */
+MC_API mc_node *mc_separable_conv2d(mc_node *x, mc_node *depthwise_filters, mc_node *pointwise_filters, const char
+    *how, ...) MC_FORMAT(4, 5);
+/* conv3d_grad_wrt_inputs(output_grad, filters, input_shape=None, filter_shape=None:ints,
+ * border_mode=valid:border, subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int,
+ * unshared=False:bool): the gradient of conv3d with respect to its images, which have input_shape */
+MC_API mc_node *mc_conv3d_grad_wrt_inputs(mc_node *output_grad, mc_node *filters, mc_node *input_shape, const char
+    *how, ...) MC_FORMAT(4, 5);
+/* conv3d_grad_wrt_weights(input_, output_grad, filter_shape=None, input_shape=None:ints,
+ * border_mode=valid:border, subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int,
+ * unshared=False:bool): the gradient of conv3d with respect to its filters, which have filter_shape */
+MC_API mc_node *mc_conv3d_grad_wrt_weights(mc_node *input_, mc_node *output_grad, mc_node *filter_shape, const char
+    *how, ...) MC_FORMAT(4, 5);
+/* conv3d_transpose(x, filters, output_shape=None, filter_shape=None:ints, border_mode=valid:border,
+ * input_dilation=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool):
+ * conv3d_grad_wrt_inputs by its other name: filters as the forward convolution has them */
+MC_API mc_node *mc_conv3d_transpose(mc_node *x, mc_node *filters, mc_node *output_shape, const char *how, ...)
+    MC_FORMAT(4, 5);
+/* separable_conv3d(x, depthwise_filters, pointwise_filters, num_channels:int, border_mode=valid:border,
+ * subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, input_shape=None:ints,
+ * depthwise_filter_shape=None:ints, pointwise_filter_shape=None:ints): each of num_channels channels with
+ * filters of its own, then a convolution across channels, of one tap as a rule */
+MC_API mc_node *mc_separable_conv3d(mc_node *x, mc_node *depthwise_filters, mc_node *pointwise_filters, const char
+    *how, ...) MC_FORMAT(4, 5);
+/* conv_transpose(x, w, shape=None, border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int,
+ * flip=True:bool, layout=None:text, output_padding=0:ints): what conv does to the sizes of an image, undone: the
+ * result has (o - 1)*s + (k - 1)*d + 1 - p places along an axis and output_padding more, or the shape given; w
+ * as conv has it: x's channels are w's filters */
+MC_API mc_node *mc_conv_transpose(mc_node *x, mc_node *w, mc_node *shape, const char *how, ...) MC_FORMAT(4, 5);
+/* causal_conv1d(x, w, filter_shape=None:ints, input_shape=None:ints, subsample=1:ints, filter_flip=True:bool,
+ * filter_dilation=1:ints, num_groups=1:int, unshared=False:bool): conv1d whose result at t follows from x up to
+ * t: dilation*(k - 1) zeros in front */
+MC_API mc_node *mc_causal_conv1d(mc_node *x, mc_node *w, const char *how, ...) MC_FORMAT(3, 4);
+/* corrmm(x, w, border_mode=valid:border, subsample=1:ints, filter_dilation=1:ints, num_groups=1:int,
+ * unshared=False:bool): correlation, by the names of Theano's CorrMM: conv with flip=False */
+MC_API mc_node *mc_corrmm(mc_node *x, mc_node *w, const char *how, ...) MC_FORMAT(3, 4);
+/* corrmm_grad_weights(x, topgrad, shape=None, border_mode=valid:border, subsample=1:ints,
+ * filter_dilation=1:ints, num_groups=1:int, unshared=False:bool): the gradient of corrmm with respect to its
+ * filters */
+MC_API mc_node *mc_corrmm_grad_weights(mc_node *x, mc_node *topgrad, mc_node *shape, const char *how, ...)
+    MC_FORMAT(4, 5);
+/* corrmm_grad_inputs(w, topgrad, shape=None, border_mode=valid:border, subsample=1:ints, filter_dilation=1:ints,
+ * num_groups=1:int, unshared=False:bool): the gradient of corrmm with respect to its images */
+MC_API mc_node *mc_corrmm_grad_inputs(mc_node *w, mc_node *topgrad, mc_node *shape, const char *how, ...)
+    MC_FORMAT(4, 5);
+/* dnn_conv(img, kerns, border_mode=valid:border, subsample=1:ints, dilation=1:ints, conv_mode=conv:text,
+ * direction_hint=None:text, workmem=None:text, algo=None:text, precision=None:text, num_groups=1:int): conv by
+ * the names of Theano's cuDNN module; conv_mode: conv turns the filter round, cross does not; algo: the solver
+ * that is asked for; direction_hint is read, and the planner decides */
+MC_API mc_node *mc_dnn_conv(mc_node *img, mc_node *kerns, const char *how, ...) MC_FORMAT(3, 4);
+/* dnn_gradinput(kerns, topgrad, img_shp, border_mode=valid:border, subsample=1:ints, dilation=1:ints,
+ * conv_mode=conv:text, direction_hint=None:text, workmem=None:text, algo=None:text, precision=None:text,
+ * num_groups=1:int): the gradient of dnn_conv with respect to images of shape img_shp */
+MC_API mc_node *mc_dnn_gradinput(mc_node *kerns, mc_node *topgrad, mc_node *img_shp, const char *how, ...)
+    MC_FORMAT(4, 5);
+/* dnn_gradweight(img, topgrad, kerns_shp, border_mode=valid:border, subsample=1:ints, dilation=1:ints,
+ * conv_mode=conv:text, direction_hint=None:text, workmem=None:text, algo=None:text, precision=None:text,
+ * num_groups=1:int): the gradient of dnn_conv with respect to filters of shape kerns_shp */
+MC_API mc_node *mc_dnn_gradweight(mc_node *img, mc_node *topgrad, mc_node *kerns_shp, const char *how, ...)
+    MC_FORMAT(4, 5);
+/* dnn_conv3d(img, kerns, border_mode=valid:border, subsample=1:ints, dilation=1:ints, conv_mode=conv:text,
+ * direction_hint=None:text, workmem=None:text, algo=None:text, precision=None:text, num_groups=1:int): dnn_conv
+ * along 3 axes */
+MC_API mc_node *mc_dnn_conv3d(mc_node *img, mc_node *kerns, const char *how, ...) MC_FORMAT(3, 4);
+/* dnn_gradinput3d(kerns, topgrad, img_shp, border_mode=valid:border, subsample=1:ints, dilation=1:ints,
+ * conv_mode=conv:text, direction_hint=None:text, workmem=None:text, algo=None:text, precision=None:text,
+ * num_groups=1:int): dnn_gradinput along 3 axes */
+MC_API mc_node *mc_dnn_gradinput3d(mc_node *kerns, mc_node *topgrad, mc_node *img_shp, const char *how, ...)
+    MC_FORMAT(4, 5);
+/* dnn_gradweight3d(img, topgrad, kerns_shp, border_mode=valid:border, subsample=1:ints, dilation=1:ints,
+ * conv_mode=conv:text, direction_hint=None:text, workmem=None:text, algo=None:text, precision=None:text,
+ * num_groups=1:int): dnn_gradweight along 3 axes */
+MC_API mc_node *mc_dnn_gradweight3d(mc_node *img, mc_node *topgrad, mc_node *kerns_shp, const char *how, ...)
+    MC_FORMAT(4, 5);
+
+/* ------------------------------------------------------------ cuda-convnet and Nervana ---- */
+
+/* filter_acts(images, filters, pad=0:int, partial_sum=None:int, stride=1:int, strict=False:bool): cuda-convnet's
+ * FilterActs: correlation of images (channels, rows, columns, batch) with filters (channels, rows, columns,
+ * filters), ceil((i + 2*pad - k)/stride) + 1 places along an axis; strict: its kernels' limits are errors */
+MC_API mc_node *mc_filter_acts(mc_node *images, mc_node *filters, const char *how, ...) MC_FORMAT(3, 4);
+/* image_acts(hid_acts, filters, output_shape=None, pad=0:int, partial_sum=None:int, stride=1:int,
+ * strict=False:bool): cuda-convnet's ImageActs: the gradient of filter_acts with respect to its images, whose
+ * rows and columns are output_shape */
+MC_API mc_node *mc_image_acts(mc_node *hid_acts, mc_node *filters, mc_node *output_shape, const char *how, ...)
+    MC_FORMAT(4, 5);
+/* weight_acts(images, hid_grads, output_shape=None, pad=0:int, partial_sum=None:int, stride=1:int,
+ * strict=False:bool): cuda-convnet's WeightActs: the gradient of filter_acts with respect to its filters, whose
+ * rows and columns are output_shape; partial_sum only orders a sum, and its scratch is not handed out */
+MC_API mc_node *mc_weight_acts(mc_node *images, mc_node *hid_grads, mc_node *output_shape, const char *how, ...)
+    MC_FORMAT(4, 5);
+/* nervana_conv(input_, filters, padding=None:border, strides=1:ints, dimshuffle=True:bool, relu=False:bool):
+ * correlation along 1 to 3 axes; padding: valid, full, half or same (both k // 2), numbers; dimshuffle=False:
+ * axes in the order channels, places, batch, and filters last; relu: of the result */
+MC_API mc_node *mc_nervana_conv(mc_node *input_, mc_node *filters, const char *how, ...) MC_FORMAT(3, 4);
+/* nervana_dot(x, y, relu=False:bool): the product of two matrices; relu: of the result */
+MC_API mc_node *mc_nervana_dot(mc_node *x, mc_node *y, const char *how, ...) MC_FORMAT(3, 4);
+
+/* ------------------------------------------------------------------------------ Images ---- */
+
+/* images2neibs(x, neib_shape:ints, neib_step=None:ints, mode=valid:text): patches of the last two axes of x,
+ * each a row of the result; neib_step: from one to the next, neib_shape if it is None; mode: valid,
+ * ignore_borders (what is left over is), half, full (zeros around), wrap_centered (round the edge) */
+MC_API mc_node *mc_images2neibs(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* neibs2images(neibs, neib_shape, original_shape, mode=valid:text): images2neibs undone, of patches side by
+ * side; mode: valid, or ignore_borders (zeros where no patch was) */
+MC_API mc_node *mc_neibs2images(mc_node *neibs, mc_node *neib_shape, mc_node *original_shape, const char *how, ...)
+    MC_FORMAT(4, 5);
+/* bilinear_kernel_1D(ratio:int, normalize=True:bool): 1, 2, ... ratio, ... 2, 1, divided by ratio if normalize */
+MC_API mc_node *mc_bilinear_kernel_1D(mc_graph *g, const char *how, ...) MC_FORMAT(2, 3);
+/* bilinear_kernel_2D(ratio:int, normalize=True:bool): bilinear_kernel_1D along both axes */
+MC_API mc_node *mc_bilinear_kernel_2D(mc_graph *g, const char *how, ...) MC_FORMAT(2, 3);
+/* bilinear_upsampling(x, ratio=None:int, frac_ratio=None:border, batch_size=None:int,
+ * num_input_channels=None:int, use_1D_kernel=True:bool): the last two axes of x, ratio times longer, linear in
+ * between; frac_ratio: [a, b] for a/b, or such pairs for rows and columns */
+MC_API mc_node *mc_bilinear_upsampling(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+
 /* ---------------------------------------------------------------------------- In order ---- */
 
 /* sort(x, axis=-1:int): x in rising order along an axis, NaN last */
@@ -538,6 +687,38 @@ MC_API void mc_here(const char *file, int line);
 #define mc_conv(...) (mc_here(__FILE__, __LINE__), mc_conv(__VA_ARGS__))
 #define mc_conv_inputs(...) (mc_here(__FILE__, __LINE__), mc_conv_inputs(__VA_ARGS__))
 #define mc_conv_weights(...) (mc_here(__FILE__, __LINE__), mc_conv_weights(__VA_ARGS__))
+#define mc_conv1d(...) (mc_here(__FILE__, __LINE__), mc_conv1d(__VA_ARGS__))
+#define mc_conv2d(...) (mc_here(__FILE__, __LINE__), mc_conv2d(__VA_ARGS__))
+#define mc_conv3d(...) (mc_here(__FILE__, __LINE__), mc_conv3d(__VA_ARGS__))
+#define mc_conv2d_grad_wrt_inputs(...) (mc_here(__FILE__, __LINE__), mc_conv2d_grad_wrt_inputs(__VA_ARGS__))
+#define mc_conv2d_grad_wrt_weights(...) (mc_here(__FILE__, __LINE__), mc_conv2d_grad_wrt_weights(__VA_ARGS__))
+#define mc_conv2d_transpose(...) (mc_here(__FILE__, __LINE__), mc_conv2d_transpose(__VA_ARGS__))
+#define mc_separable_conv2d(...) (mc_here(__FILE__, __LINE__), mc_separable_conv2d(__VA_ARGS__))
+#define mc_conv3d_grad_wrt_inputs(...) (mc_here(__FILE__, __LINE__), mc_conv3d_grad_wrt_inputs(__VA_ARGS__))
+#define mc_conv3d_grad_wrt_weights(...) (mc_here(__FILE__, __LINE__), mc_conv3d_grad_wrt_weights(__VA_ARGS__))
+#define mc_conv3d_transpose(...) (mc_here(__FILE__, __LINE__), mc_conv3d_transpose(__VA_ARGS__))
+#define mc_separable_conv3d(...) (mc_here(__FILE__, __LINE__), mc_separable_conv3d(__VA_ARGS__))
+#define mc_conv_transpose(...) (mc_here(__FILE__, __LINE__), mc_conv_transpose(__VA_ARGS__))
+#define mc_causal_conv1d(...) (mc_here(__FILE__, __LINE__), mc_causal_conv1d(__VA_ARGS__))
+#define mc_corrmm(...) (mc_here(__FILE__, __LINE__), mc_corrmm(__VA_ARGS__))
+#define mc_corrmm_grad_weights(...) (mc_here(__FILE__, __LINE__), mc_corrmm_grad_weights(__VA_ARGS__))
+#define mc_corrmm_grad_inputs(...) (mc_here(__FILE__, __LINE__), mc_corrmm_grad_inputs(__VA_ARGS__))
+#define mc_dnn_conv(...) (mc_here(__FILE__, __LINE__), mc_dnn_conv(__VA_ARGS__))
+#define mc_dnn_gradinput(...) (mc_here(__FILE__, __LINE__), mc_dnn_gradinput(__VA_ARGS__))
+#define mc_dnn_gradweight(...) (mc_here(__FILE__, __LINE__), mc_dnn_gradweight(__VA_ARGS__))
+#define mc_dnn_conv3d(...) (mc_here(__FILE__, __LINE__), mc_dnn_conv3d(__VA_ARGS__))
+#define mc_dnn_gradinput3d(...) (mc_here(__FILE__, __LINE__), mc_dnn_gradinput3d(__VA_ARGS__))
+#define mc_dnn_gradweight3d(...) (mc_here(__FILE__, __LINE__), mc_dnn_gradweight3d(__VA_ARGS__))
+#define mc_filter_acts(...) (mc_here(__FILE__, __LINE__), mc_filter_acts(__VA_ARGS__))
+#define mc_image_acts(...) (mc_here(__FILE__, __LINE__), mc_image_acts(__VA_ARGS__))
+#define mc_weight_acts(...) (mc_here(__FILE__, __LINE__), mc_weight_acts(__VA_ARGS__))
+#define mc_nervana_conv(...) (mc_here(__FILE__, __LINE__), mc_nervana_conv(__VA_ARGS__))
+#define mc_nervana_dot(...) (mc_here(__FILE__, __LINE__), mc_nervana_dot(__VA_ARGS__))
+#define mc_images2neibs(...) (mc_here(__FILE__, __LINE__), mc_images2neibs(__VA_ARGS__))
+#define mc_neibs2images(...) (mc_here(__FILE__, __LINE__), mc_neibs2images(__VA_ARGS__))
+#define mc_bilinear_kernel_1D(...) (mc_here(__FILE__, __LINE__), mc_bilinear_kernel_1D(__VA_ARGS__))
+#define mc_bilinear_kernel_2D(...) (mc_here(__FILE__, __LINE__), mc_bilinear_kernel_2D(__VA_ARGS__))
+#define mc_bilinear_upsampling(...) (mc_here(__FILE__, __LINE__), mc_bilinear_upsampling(__VA_ARGS__))
 #define mc_sort(...) (mc_here(__FILE__, __LINE__), mc_sort(__VA_ARGS__))
 #define mc_argsort(...) (mc_here(__FILE__, __LINE__), mc_argsort(__VA_ARGS__))
 #define mc_permute_row_elements(...) (mc_here(__FILE__, __LINE__), mc_permute_row_elements(__VA_ARGS__))

@@ -154,20 +154,29 @@ static bool as_ints(struct parser *p, const struct val *v, struct mc_attr *out)
     return out->ints != NULL;
 }
 
-/* [[1, 2], [0, 0]]: as if the inner brackets were not there. */
+/* [[1, 2], 3]: as if the inner brackets were not there; a number alone is a pair of it. */
 static bool as_pairs(struct parser *p, const struct val *v, struct mc_attr *out)
 {
     int n = 0;
     out->ints = mc_arena_alloc(&p->g->arena, (size_t)(v->n + 1) * 2 * sizeof *out->ints);
     for (int i = 0; out->ints && i < v->n; i++) {
-        const struct val *pair = &v->item[i];
-        if (pair->kind != V_LIST || pair->n != 2 || !as_int(&pair->item[0], &out->ints[n]) || !as_int(&pair->item[1], &out->ints[n + 1])) {
+        const struct val *it = &v->item[i], *last = it->kind == V_LIST && it->n == 2 ? &it->item[1] : it;
+        if (!as_int(last == it ? it : &it->item[0], &out->ints[n]) || !as_int(last, &out->ints[n + 1])) {
             return false;
         }
         n += 2;
     }
     out->n = n;
     return out->ints != NULL;
+}
+
+static bool has_pairs(const struct val *v)
+{
+    bool any = false;
+    for (int i = 0; v->kind == V_LIST && i < v->n; i++) {
+        any |= v->item[i].kind == V_LIST;
+    }
+    return any;
 }
 
 bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param *param, const struct val *v,
@@ -206,7 +215,7 @@ bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param
             ok = mc_dtype_parse(v->text, &d) >= 0;
             i = d;
         }
-    } else if (param->kind == ATTR_BORDER && v->kind == V_LIST && v->n > 0 && v->item[0].kind == V_LIST) {
+    } else if (param->kind == ATTR_BORDER && has_pairs(v)) {
         ok = as_pairs(p, v, out);
     } else {
         ok = as_ints(p, v, out);

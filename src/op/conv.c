@@ -7,6 +7,17 @@
 
 /* ---- types ---- */
 
+/* What sums are held in at least; None: as the flag conv.precision says. */
+static mc_status check_precision(const struct mc_attr *a)
+{
+    static const char *const words[] = { "as_input_f32", "as_input", "float16", "float32", "float64" };
+    bool known = a->none;
+    for (size_t i = 0; i < NELEM(words) && !known; i++) {
+        known = strcmp(a->text, words[i]) == 0;
+    }
+    return known ? MC_OK : mc_fail(MC_EARG, "there is no precision '%s'; there are as_input_f32, as_input, float16, float32, float64", a->text);
+}
+
 static mc_status result_type(struct mc_infer *q)
 {
     struct mc_conv_form f;
@@ -28,6 +39,7 @@ static mc_status result_type(struct mc_infer *q)
         return mc_fail(MC_ETYPE, "the operands must be floats of one dtype, not %s and %s", mc_dtype_name(q->in[0].dtype),
                        mc_dtype_name(q->in[1].dtype));
     }
+    TRY(check_precision(&q->attr[CONV_PRECISION]));
     TRY(mc_conv_solve(q, &f, NULL, &s));
     mc_conv_dims(&f, &s, role, dims);
     q->out[0] = mc_type_make(q->in[0].dtype, mc_conv_rank(&f, role), dims);
@@ -193,17 +205,21 @@ static mc_node *build_weights(mc_graph *g, int nin, mc_node *const *in, const st
     return build(g, "conv_weights", nin, in, attr);
 }
 
+void mc_conv_attrs(const struct mc_op *op, const struct mc_attr *const *given, struct mc_attr *attr)
+{
+    for (int k = 0; k < CONV_NATTR; k++) {
+        const struct mc_param *p = &op->sig->param[op->sig->ntensor + k];
+        attr[k] = given[k] ? *given[k] : p->dflt;
+        attr[k].kind = p->kind;
+    }
+}
+
 mc_node *mc_conv_make(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const *in, const struct mc_attr *const *given)
 {
     const struct mc_op *op = mc_op_find(mc_conv_name(pass));
     struct mc_attr attr[CONV_NATTR];
-    for (int i = 0, k = 0; op && i < op->sig->nparam; i++) {
-        if (op->sig->param[i].kind > ATTR_TENSORS) {
-            attr[k] = given[k] ? *given[k] : op->sig->param[i].dflt;
-            attr[k++].kind = op->sig->param[i].kind;
-        }
-    }
-    return mc_apply(g, op, nin, in, attr);
+    mc_conv_attrs(op, given, attr);
+    return mc_apply(g, op, nin > 2 && in[2] ? 3 : 2, in, attr);
 }
 
 #define CONV_ATTRS                                                                                 \

@@ -46,7 +46,8 @@ mc_node *mc_conv_size(mc_node *n, int item, int axis);
 /* conv_eval.c */
 mc_status mc_conv_eval(const mc_node *n, mc_array *const *in, mc_array *const *out);
 
-/* conv.c: one of the three nodes from attributes by meaning; given[i] NULL: the default. */
+/* conv.c: one of the three nodes from attributes by meaning; given[i] NULL: the default; in[2] may be NULL. */
+void mc_conv_attrs(const struct mc_op *op, const struct mc_attr *const *given, struct mc_attr *attr);
 mc_node *mc_conv_make(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const *in, const struct mc_attr *const *given);
 
 #endif

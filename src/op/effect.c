@@ -96,6 +96,34 @@ static mc_status print_eval(const mc_node *n, mc_array *const *in, mc_array *con
     return s;
 }
 
+/* ---- what must hold of sizes ---- */
+
+mc_node *mc_hold(mc_node *x, mc_node *condition, const char *says)
+{
+    if (mc_is_error(x) || mc_is_error(condition)) {
+        return mc_is_error(x) ? x : condition;
+    }
+    size_t count = 0;
+    mc_array *value = NULL;
+    mc_node **list = mc_graph_reach(1, &condition, &count);
+    bool known = list != NULL;
+    for (size_t i = 0; known && i < count; i++) {
+        known = !(list[i]->op->flags & OP_LEAF) || mc_is_const(list[i]);
+    }
+    mc_free(list);
+    if (!known) {
+        struct mc_attr msg = { .kind = ATTR_TEXT, .text = says };
+        return list ? mc_apply(x->graph, mc_op_find("assert_"), 2, (mc_node *[]){ x, condition }, &msg)
+                    : mc_node_fail(x->graph, MC_EMEMORY, "%s", mc_last_error());
+    }
+    if (mc_eval(0, NULL, NULL, 1, &condition, &value) < 0) {
+        return mc_node_fail(x->graph, mc_last_status(), "%s", mc_last_error());
+    }
+    bool holds = is_true(value);
+    mc_array_unref(&value);
+    return holds ? x : mc_node_fail(x->graph, MC_ESHAPE, "%s", says);
+}
+
 #define PASSES .nout = 1, .infer = same_infer, .size = same_size
 const struct mc_op mc_ops_effect[] = {
     { .name = "consider_constant", .params = "x", .flags = OP_VIEW, PASSES, .eval = same_eval, .disconnected = 1,

@@ -2,8 +2,8 @@
  *
  * Scalar ops are rows of ops.def, formulas are rows of formulas.def, structured ops are rows at the
  * end of their family's file (shape.c, reduce.c, running.c, index.c, gather.c, join.c, make.c,
- * product.c, conv.c, sort.c, random.c, effect.c).  table.c lists the families.  The reference (op->eval) is the
- * truth every kernel and solver is tested against: plain loops over strided arrays. */
+ * product.c, conv.c, pool.c, pool_names.c, norm.c, sort.c, random.c, effect.c).  table.c lists the families.  The
+ * reference (op->eval) is the truth every kernel and solver is tested against: plain loops over strided arrays. */
 #ifndef MC_OP_H
 #define MC_OP_H
 
@@ -11,9 +11,11 @@
 
 struct mc_op_family { const char *title; const struct mc_op *row; int n; const int *count; }; /* count: n, kept elsewhere */
 extern const struct mc_op mc_ops_shape[], mc_ops_reduce[], mc_ops_running[], mc_ops_index[], mc_ops_gather[], mc_ops_join[],
-    mc_ops_make[], mc_ops_product[], mc_ops_sort[], mc_ops_random[], mc_ops_effect[], mc_ops_conv[];
+    mc_ops_make[], mc_ops_product[], mc_ops_sort[], mc_ops_random[], mc_ops_effect[], mc_ops_conv[], mc_ops_conv_names[],
+    mc_ops_conv_kin[], mc_ops_image[];
 extern const int mc_nops_shape, mc_nops_reduce, mc_nops_running, mc_nops_index, mc_nops_gather, mc_nops_join, mc_nops_make,
-    mc_nops_product, mc_nops_sort, mc_nops_random, mc_nops_effect, mc_nops_conv;
+    mc_nops_product, mc_nops_sort, mc_nops_random, mc_nops_effect, mc_nops_conv, mc_nops_conv_names,
+    mc_nops_conv_kin, mc_nops_image;
 
 /* table.c */
 const struct mc_op *mc_op_scalar(const char *name);      /* a row of ops.def; NULL: none */
@@ -57,6 +59,9 @@ bool mc_shape_entry(const struct mc_infer *q, int i, int k, int64_t *size); /* e
 mc_node *mc_shape_entry_node(mc_node *shape, int k);           /* the same as an int64 scalar; NULL: not to be had */
 mc_status mc_shape_wanted(const struct mc_infer *q, int i, mc_dtype d, struct mc_type *out); /* no size may be negative */
 mc_node *mc_shape_stack(mc_graph *g, int n, mc_node *const *size);  /* int64 scalars as a shape */
+
+/* effect.c: x, if the condition holds.  What follows from constants is checked now, the rest when it runs. */
+mc_node *mc_hold(mc_node *x, mc_node *condition, const char *says);
 
 /* reduce.c: sums and products of x have this dtype, and a sum of dtype d accumulates in that one, unless the user says */
 mc_dtype mc_sum_dtype(mc_dtype x); /* small integers and bool add up in 64 bits */

@@ -1078,6 +1078,294 @@ mc_node *mc_conv_weights(mc_node *x, mc_node *y, mc_node *shape, const char *how
     return made_;
 }
 
+mc_node *mc_conv1d(mc_node *x, mc_node *w, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("conv1d", NULL, 2, (mc_node *[]){ x, w }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_conv2d(mc_node *x, mc_node *w, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("conv2d", NULL, 2, (mc_node *[]){ x, w }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_conv3d(mc_node *x, mc_node *w, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("conv3d", NULL, 2, (mc_node *[]){ x, w }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_conv2d_grad_wrt_inputs(mc_node *output_grad, mc_node *filters, mc_node *input_shape, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("conv2d_grad_wrt_inputs", NULL, 3, (mc_node *[]){ output_grad, filters, input_shape }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_conv2d_grad_wrt_weights(mc_node *input_, mc_node *output_grad, mc_node *filter_shape, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("conv2d_grad_wrt_weights", NULL, 3, (mc_node *[]){ input_, output_grad, filter_shape }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_conv2d_transpose(mc_node *x, mc_node *filters, mc_node *output_shape, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("conv2d_transpose", NULL, 3, (mc_node *[]){ x, filters, output_shape }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_separable_conv2d(mc_node *x, mc_node *depthwise_filters, mc_node *pointwise_filters, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("separable_conv2d", NULL, 3, (mc_node *[]){ x, depthwise_filters, pointwise_filters }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_conv3d_grad_wrt_inputs(mc_node *output_grad, mc_node *filters, mc_node *input_shape, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("conv3d_grad_wrt_inputs", NULL, 3, (mc_node *[]){ output_grad, filters, input_shape }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_conv3d_grad_wrt_weights(mc_node *input_, mc_node *output_grad, mc_node *filter_shape, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("conv3d_grad_wrt_weights", NULL, 3, (mc_node *[]){ input_, output_grad, filter_shape }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_conv3d_transpose(mc_node *x, mc_node *filters, mc_node *output_shape, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("conv3d_transpose", NULL, 3, (mc_node *[]){ x, filters, output_shape }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_separable_conv3d(mc_node *x, mc_node *depthwise_filters, mc_node *pointwise_filters, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("separable_conv3d", NULL, 3, (mc_node *[]){ x, depthwise_filters, pointwise_filters }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_conv_transpose(mc_node *x, mc_node *w, mc_node *shape, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("conv_transpose", NULL, 3, (mc_node *[]){ x, w, shape }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_causal_conv1d(mc_node *x, mc_node *w, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("causal_conv1d", NULL, 2, (mc_node *[]){ x, w }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_corrmm(mc_node *x, mc_node *w, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("corrmm", NULL, 2, (mc_node *[]){ x, w }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_corrmm_grad_weights(mc_node *x, mc_node *topgrad, mc_node *shape, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("corrmm_grad_weights", NULL, 3, (mc_node *[]){ x, topgrad, shape }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_corrmm_grad_inputs(mc_node *w, mc_node *topgrad, mc_node *shape, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("corrmm_grad_inputs", NULL, 3, (mc_node *[]){ w, topgrad, shape }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_dnn_conv(mc_node *img, mc_node *kerns, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("dnn_conv", NULL, 2, (mc_node *[]){ img, kerns }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_dnn_gradinput(mc_node *kerns, mc_node *topgrad, mc_node *img_shp, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("dnn_gradinput", NULL, 3, (mc_node *[]){ kerns, topgrad, img_shp }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_dnn_gradweight(mc_node *img, mc_node *topgrad, mc_node *kerns_shp, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("dnn_gradweight", NULL, 3, (mc_node *[]){ img, topgrad, kerns_shp }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_dnn_conv3d(mc_node *img, mc_node *kerns, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("dnn_conv3d", NULL, 2, (mc_node *[]){ img, kerns }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_dnn_gradinput3d(mc_node *kerns, mc_node *topgrad, mc_node *img_shp, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("dnn_gradinput3d", NULL, 3, (mc_node *[]){ kerns, topgrad, img_shp }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_dnn_gradweight3d(mc_node *img, mc_node *topgrad, mc_node *kerns_shp, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("dnn_gradweight3d", NULL, 3, (mc_node *[]){ img, topgrad, kerns_shp }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_filter_acts(mc_node *images, mc_node *filters, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("filter_acts", NULL, 2, (mc_node *[]){ images, filters }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_image_acts(mc_node *hid_acts, mc_node *filters, mc_node *output_shape, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("image_acts", NULL, 3, (mc_node *[]){ hid_acts, filters, output_shape }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_weight_acts(mc_node *images, mc_node *hid_grads, mc_node *output_shape, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("weight_acts", NULL, 3, (mc_node *[]){ images, hid_grads, output_shape }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_nervana_conv(mc_node *input_, mc_node *filters, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("nervana_conv", NULL, 2, (mc_node *[]){ input_, filters }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_nervana_dot(mc_node *x, mc_node *y, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("nervana_dot", NULL, 2, (mc_node *[]){ x, y }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_images2neibs(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("images2neibs", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_neibs2images(mc_node *neibs, mc_node *neib_shape, mc_node *original_shape, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("neibs2images", NULL, 3, (mc_node *[]){ neibs, neib_shape, original_shape }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_bilinear_kernel_1D(mc_graph *g, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("bilinear_kernel_1D", g, 0, NULL, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_bilinear_kernel_2D(mc_graph *g, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("bilinear_kernel_2D", g, 0, NULL, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_bilinear_upsampling(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("bilinear_upsampling", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
 mc_node *mc_sort(mc_node *x, const char *how, ...)
 {
     va_list ap_;

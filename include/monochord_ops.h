@@ -371,15 +371,16 @@ MC_API mc_node *mc_conv_transpose(mc_node *x, mc_node *w, mc_node *shape, const 
  * t: dilation*(k - 1) zeros in front */
 MC_API mc_node *mc_causal_conv1d(mc_node *x, mc_node *w, const char *how, ...) MC_FORMAT(3, 4);
 /* corrmm(x, w, border_mode=valid:border, subsample=1:ints, filter_dilation=1:ints, num_groups=1:int,
- * unshared=False:bool): correlation, by the names of Theano's CorrMM: conv with flip=False */
+ * unshared=False:bool, pad=None:border): correlation, by the names of Theano's CorrMM: conv with flip=False;
+ * pad: border_mode by its first name */
 MC_API mc_node *mc_corrmm(mc_node *x, mc_node *w, const char *how, ...) MC_FORMAT(3, 4);
 /* corrmm_grad_weights(x, topgrad, shape=None, border_mode=valid:border, subsample=1:ints,
- * filter_dilation=1:ints, num_groups=1:int, unshared=False:bool): the gradient of corrmm with respect to its
- * filters */
+ * filter_dilation=1:ints, num_groups=1:int, unshared=False:bool, pad=None:border): the gradient of corrmm with
+ * respect to its filters */
 MC_API mc_node *mc_corrmm_grad_weights(mc_node *x, mc_node *topgrad, mc_node *shape, const char *how, ...)
     MC_FORMAT(4, 5);
 /* corrmm_grad_inputs(w, topgrad, shape=None, border_mode=valid:border, subsample=1:ints, filter_dilation=1:ints,
- * num_groups=1:int, unshared=False:bool): the gradient of corrmm with respect to its images */
+ * num_groups=1:int, unshared=False:bool, pad=None:border): the gradient of corrmm with respect to its images */
 MC_API mc_node *mc_corrmm_grad_inputs(mc_node *w, mc_node *topgrad, mc_node *shape, const char *how, ...)
     MC_FORMAT(4, 5);
 /* dnn_conv(img, kerns, border_mode=valid:border, subsample=1:ints, dilation=1:ints, conv_mode=conv:text,

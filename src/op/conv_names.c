@@ -73,6 +73,42 @@ static mc_node *build_transpose(mc_graph *g, int nin, mc_node *const *in, const 
     return mc_is_error(arg[2]) ? arg[2] : mc_conv_make(g, CONV_INPUTS, 3, arg, given);
 }
 
+/* ---- Theano's GEMM ops ---- */
+
+enum { G_BORDER, G_STRIDE, G_DILATION, G_GROUPS, G_UNSHARED, G_PAD };
+
+/* pad is the old way to say a border in numbers; 'auto', its old default, leaves it to border_mode. */
+static mc_node *gemm(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    int64_t flips = 0;
+    struct mc_attr flip = { .kind = ATTR_BOOL, .n = 1, .ints = &flips };
+    const struct mc_attr *border = &attr[G_BORDER], *pad = &attr[G_PAD];
+    if (!pad->none && !(pad->text && strcmp(pad->text, "auto") == 0)) {
+        if (!border->text || strcmp(border->text, "valid") != 0) {
+            return mc_node_fail(g, MC_EARG, "pad is the old name of border_mode; give one of them");
+        }
+        border = pad;
+    }
+    const struct mc_attr *given[CONV_NATTR] = { [CONV_BORDER] = border, [CONV_STRIDE] = &attr[G_STRIDE], [CONV_DILATION] = &attr[G_DILATION],
+        [CONV_GROUPS] = &attr[G_GROUPS], [CONV_FLIP] = &flip, [CONV_UNSHARED] = &attr[G_UNSHARED] };
+    return mc_conv_make(g, pass, nin, in, given);
+}
+
+static mc_node *build_corrmm(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    return gemm(g, CONV_FORWARD, nin, in, attr);
+}
+
+static mc_node *build_corrmm_weights(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    return gemm(g, CONV_WEIGHTS, nin, in, attr);
+}
+
+static mc_node *build_corrmm_inputs(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    return gemm(g, CONV_INPUTS, nin, in, attr);
+}
+
 /* ---- cuDNN's ---- */
 
 enum { D_BORDER, D_STRIDE, D_DILATION, D_MODE, D_HINT, D_WORKMEM, D_ALGO, D_PRECISION, D_GROUPS };
@@ -164,8 +200,7 @@ static mc_node *build_dnn_gradweight(mc_graph *g, int nin, mc_node *const *in, c
                  "), with_rank(pointwise_filters, " rank ", pointwise_filter_shape), flip=filter_flip)",               \
       .doc = "each of num_channels channels with filters of its own, then a convolution across channels, of one tap as a rule" }
 
-#define GEMM "border_mode=valid:border, subsample=1:ints, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool"
-#define PASS_GEMM PASS_FLIP("border_mode", "subsample", "False", "num_groups") ", unshared=unshared)"
+#define GEMM "border_mode=valid:border, subsample=1:ints, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool, pad=None:border"
 #define PASS_DNN                                                                                   \
     ", border_mode=border_mode, subsample=subsample, dilation=dilation, conv_mode=conv_mode, direction_hint=direction_hint, " \
     "workmem=workmem, algo=algo, precision=precision, num_groups=num_groups)"
@@ -187,12 +222,12 @@ const struct mc_op mc_ops_conv_names[] = {
       .formula = "conv(with_rank(x, 3, input_shape), with_rank(w, sizes=filter_shape)"
                  PASS_FLIP("'causal'", "subsample", "filter_flip", "num_groups") ", unshared=unshared)",
       .doc = "conv1d whose result at t follows from x up to t: dilation*(k - 1) zeros in front" },
-    { .name = "corrmm", .params = "x, w, " GEMM, .nout = 1, .formula = "conv(x, w" PASS_GEMM,
-      .doc = "correlation, by the names of Theano's CorrMM: conv with flip=False" },
-    { .name = "corrmm_grad_weights", .params = "x, topgrad, shape=None, " GEMM, .nout = 1,
-      .formula = "conv_weights(x, topgrad, shape" PASS_GEMM, .doc = "the gradient of corrmm with respect to its filters" },
-    { .name = "corrmm_grad_inputs", .params = "w, topgrad, shape=None, " GEMM, .nout = 1,
-      .formula = "conv_inputs(w, topgrad, shape" PASS_GEMM, .doc = "the gradient of corrmm with respect to its images" },
+    { .name = "corrmm", .params = "x, w, " GEMM, .nout = 1, .build = build_corrmm,
+      .doc = "correlation, by the names of Theano's CorrMM: conv with flip=False; pad: border_mode by its first name" },
+    { .name = "corrmm_grad_weights", .params = "x, topgrad, shape=None, " GEMM, .nout = 1, .build = build_corrmm_weights,
+      .doc = "the gradient of corrmm with respect to its filters" },
+    { .name = "corrmm_grad_inputs", .params = "w, topgrad, shape=None, " GEMM, .nout = 1, .build = build_corrmm_inputs,
+      .doc = "the gradient of corrmm with respect to its images" },
     { .name = "dnn_conv", .params = "img, kerns, " DNN_ATTRS, .nout = 1, .build = build_dnn_conv,
       .doc = "conv by the names of Theano's cuDNN module; conv_mode: conv turns the filter round, cross does not; algo: the solver "
              "that is asked for; direction_hint is read, and the planner decides" },

@@ -157,14 +157,6 @@ MC_API mc_node *mc_zero_grad(mc_node *x);                    /* x, a constant to
 MC_API mc_node *mc_disconnected_grad(mc_node *x);            /* x, cut off from gradients */
 /* x normalised by given mean and standard deviation */
 MC_API mc_node *mc_batch_normalization(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *mean, mc_node *std);
-/* batch_normalization_train(x, gamma, beta, running_mean=None, running_var=None, axes=0:axes,
- * epsilon=0.0001:real, running_average_factor=0.1:real): normalised x, mean, 1/std, new running mean, new
- * running variance; gamma and beta have x's rank */
-MC_API mc_node *mc_batch_normalization_train(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *running_mean,
-    mc_node *running_var, const char *how, ...) MC_FORMAT(6, 7);
-/* batch_normalization_test(x, gamma, beta, mean, var, epsilon=0.0001:real): x normalised by running statistics */
-MC_API mc_node *mc_batch_normalization_test(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *mean, mc_node *var,
-    const char *how, ...) MC_FORMAT(6, 7);
 /* layer_norm(x, gamma=None, beta=None, epsilon=1e-05:real): rows with mean 0 and variance 1, times gamma, plus
  * beta */
 MC_API mc_node *mc_layer_norm(mc_node *x, mc_node *gamma, mc_node *beta, const char *how, ...) MC_FORMAT(4, 5);
@@ -455,6 +447,123 @@ MC_API mc_node *mc_bilinear_kernel_2D(mc_graph *g, const char *how, ...) MC_FORM
  * between; frac_ratio: [a, b] for a/b, or such pairs for rows and columns */
 MC_API mc_node *mc_bilinear_upsampling(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
+/* ----------------------------------------------------------------------------- Pooling ---- */
+
+/* pool(x, ws, stride=None, pad=None, mode=max:text, ignore_border=True:bool, start=None:ints, ties=first:text,
+ * axis=None:ints, strict=False:bool, layout=None:text): windows of x as one number each: mode max, sum,
+ * average_inc_pad or average_exc_pad, over the last axes, or those of axis, or the digits of layout ('c01b');
+ * stride is ws unless given; ignore_border=False keeps windows that the border cuts; start gives cuda-convnet's
+ * windows; of equal maxima the first gets the gradient, with ties='all' each does */
+MC_API mc_node *mc_pool(mc_node *x, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...) MC_FORMAT(5,
+    6);
+/* pool_grad(x, g, ws, stride=None, pad=None, mode=max:text, ignore_border=True:bool, start=None:ints,
+ * ties=first:text, axis=None:ints, strict=False:bool, layout=None:text): the gradient of pool(x, ...) by x,
+ * given that by its result */
+MC_API mc_node *mc_pool_grad(mc_node *x, mc_node *g, mc_node *ws, mc_node *stride, mc_node *pad, const char *how,
+    ...) MC_FORMAT(6, 7);
+/* pool_pick(x, v, ws, stride=None, pad=None, mode=max:text, ignore_border=True:bool, start=None:ints,
+ * ties=first:text, axis=None:ints, strict=False:bool, layout=None:text): v where the windows of x have their
+ * maxima: how pool(x, ...) changes when x changes by v */
+MC_API mc_node *mc_pool_pick(mc_node *x, mc_node *v, mc_node *ws, mc_node *stride, mc_node *pad, const char *how,
+    ...) MC_FORMAT(6, 7);
+
+/* ---------------------------------------------------------- Pooling by its other names ---- */
+
+/* pool_2d(x, ws, stride=None, pad=None, ignore_border=False:bool, mode=max:text, ties=first:text): pool over the
+ * last two axes; windows that the border cuts are kept unless ignore_border */
+MC_API mc_node *mc_pool_2d(mc_node *x, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...)
+    MC_FORMAT(5, 6);
+/* pool_3d(x, ws, stride=None, pad=None, ignore_border=False:bool, mode=max:text, ties=first:text): pool over the
+ * last three axes; windows that the border cuts are kept unless ignore_border */
+MC_API mc_node *mc_pool_3d(mc_node *x, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...)
+    MC_FORMAT(5, 6);
+/* max_pool_2d(x, ds, st=None, padding=None, ignore_border=False:bool, ties=first:text): pool_2d by its old names */
+MC_API mc_node *mc_max_pool_2d(mc_node *x, mc_node *ds, mc_node *st, mc_node *padding, const char *how, ...)
+    MC_FORMAT(5, 6);
+/* max_pool_2d_same_size(x, ws, ties=all:text): x where it is the maximum of its window, else 0: of equal maxima
+ * all stay, with ties='first' the first */
+MC_API mc_node *mc_max_pool_2d_same_size(mc_node *x, mc_node *ws, const char *how, ...) MC_FORMAT(3, 4);
+/* dnn_pool(x, ws, stride=None, pad=None, mode=max:text, ties=first:text): pool over the two or three axes behind
+ * batch and channels, as cuDNN does: stride is 1 unless given, cut windows are left out */
+MC_API mc_node *mc_dnn_pool(mc_node *x, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...)
+    MC_FORMAT(5, 6);
+/* max_pool(x, ds:int, stride=None:int, start=0:int, outputs=0:int, ties=first:text, strict=False:bool):
+ * cuda-convnet's pooling of c01b images: windows of ds begin at start and hang over the end; stride is ds unless
+ * given, outputs is not used, strict brings its limits back */
+MC_API mc_node *mc_max_pool(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* max_pool_grad(x, g, ds:int, stride=None:int, start=0:int, outputs=0:int, ties=first:text, strict=False:bool):
+ * the gradient of max_pool(x) by x, given that by its result */
+MC_API mc_node *mc_max_pool_grad(mc_node *x, mc_node *g, const char *how, ...) MC_FORMAT(3, 4);
+/* max_pool_rop(x, v, ds:int, stride=None:int, start=0:int, outputs=0:int, ties=first:text, strict=False:bool):
+ * how max_pool(x) changes when x changes by v */
+MC_API mc_node *mc_max_pool_rop(mc_node *x, mc_node *v, const char *how, ...) MC_FORMAT(3, 4);
+/* max_pool_c01b(x, pool_shape:ints, pool_stride=None:ints, ties=first:text): max_pool with windows and strides
+ * for each axis */
+MC_API mc_node *mc_max_pool_c01b(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* prob_max_pool(z, t=None, ds:int): probabilistic max pooling of c01b images z with top-down input t: of each
+ * window of ds by ds at most one cell is on; the probability that one is, and that each is */
+MC_API mc_node *mc_prob_max_pool(mc_node *z, mc_node *t, const char *how, ...) MC_FORMAT(3, 4);
+/* weighted_max_pool(x, ds:int, stride=None:int, start=0:int, outputs=0:int, ties=first:text, strict=False:bool):
+ * the mean of each window's elements weighted by themselves, 0 where their sum is: what stochastic_max_pool
+ * draws on average */
+MC_API mc_node *mc_weighted_max_pool(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* stochastic_max_pool(rng, x, ds:int, stride=None:int, start=0:int, outputs=0:int, ties=first:text,
+ * strict=False:bool, stream=-1:int): an element of each window of x, not negative, drawn in proportion to the
+ * elements; 0 where all are 0; the gradient goes to the cell that was drawn */
+MC_API mc_node *mc_stochastic_max_pool(mc_node *rng, mc_node *x, const char *how, ...) MC_FORMAT(3, 4);
+/* global_pool(x, mode=average_inc_pad:text): each channel of x as one number: all axes behind batch and channels
+ * in one window */
+MC_API mc_node *mc_global_pool(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* spatial_pyramid_pool(x, pool_dims=None:ints, mode=max:text): (batch, channels, all windows) of levels of 4 by
+ * 4, 2 by 2 and 1 window, or those of pool_dims, whatever the size of the image */
+MC_API mc_node *mc_spatial_pyramid_pool(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* upscale(x, factor:int, mode=repeat:text, nd=2:int): the last nd axes factor times as long: elements repeated,
+ * or with mode='dilate' zeros between them */
+MC_API mc_node *mc_upscale(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* images with the batch in front as cuda-convnet has them */
+MC_API mc_node *mc_bc01_to_c01b(mc_node *x);
+MC_API mc_node *mc_c01b_to_bc01(mc_node *x);                 /* cuda-convnet's images with the batch in front */
+
+/* ----------------------------------------------------------------------- Normalisation ---- */
+
+/* lrn(x, n=5:int, alpha=0.0001:real, beta=0.75:real, k=2:real, axis=1:int, blocked=False:bool,
+ * strict=False:bool): local response normalisation: x / (k + alpha * s) ** beta, s the sum of squares of the n
+ * channels around; alpha is not divided by n */
+MC_API mc_node *mc_lrn(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* lrn_grad(x, g, n=5:int, alpha=0.0001:real, beta=0.75:real, k=2:real, axis=1:int, blocked=False:bool,
+ * strict=False:bool): the gradient of lrn(x) by x, given that by its result */
+MC_API mc_node *mc_lrn_grad(mc_node *x, mc_node *g, const char *how, ...) MC_FORMAT(3, 4);
+/* cross_map_norm(x, size_f:int, add_scale:real, pow_scale:real, blocked=False:bool, strict=False:bool,
+ * axis=0:int): cuda-convnet's normalisation of c01b images: x / d ** pow_scale and d = 1 + add_scale * s, s the
+ * sum of squares of the size_f channels around, or of the aligned block of as many; strict brings its limits
+ * back */
+MC_API mc_node *mc_cross_map_norm(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* cross_map_norm_undo(x, y, d, g, size_f:int, add_scale:real, pow_scale:real, blocked=False:bool,
+ * strict=False:bool, axis=0:int): the gradient of cross_map_norm by its images x, from its results y and d and
+ * the gradient g by y */
+MC_API mc_node *mc_cross_map_norm_undo(mc_node *x, mc_node *y, mc_node *d, mc_node *g, const char *how, ...)
+    MC_FORMAT(5, 6);
+/* channel_sum(x, n:int, axis=1:int, blocked=False:bool, back=False:bool): sums of the n channels around each,
+ * from c - n // 2 on, or of its aligned block of n; back: of those whose window it is in */
+MC_API mc_node *mc_channel_sum(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* batch_normalization_train(x, gamma, beta, running_mean=None, running_var=None, axes=per-activation:border,
+ * epsilon=0.0001:real, running_average_factor=0.1:real): normalised x, mean, 1/std, new running mean, new
+ * running variance; averaged over the batch ('per-activation'), all but the channels ('spatial') or a list of
+ * axes; parameters have x's rank, or the axes only that stay */
+MC_API mc_node *mc_batch_normalization_train(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *running_mean,
+    mc_node *running_var, const char *how, ...) MC_FORMAT(6, 7);
+/* batch_normalization_test(x, gamma, beta, mean, var, axes=None:border, epsilon=0.0001:real): x normalised by
+ * running statistics; with axes, parameters may have the axes only that stay */
+MC_API mc_node *mc_batch_normalization_test(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *mean, mc_node *var,
+    const char *how, ...) MC_FORMAT(6, 7);
+/* dnn_softmax(x, mode=channel:text, algo=accurate:text, layout=bc01:text): softmax over the channels of each
+ * place (mode='channel') or over all of an image (mode='instance'); algo is accurate, log, or fast, which
+ * overflows */
+MC_API mc_node *mc_dnn_softmax(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* dnn_softmax_grad(dy, sm, mode=channel:text, algo=accurate:text, layout=bc01:text): the gradient of
+ * dnn_softmax, from that by its result and the result itself */
+MC_API mc_node *mc_dnn_softmax_grad(mc_node *dy, mc_node *sm, const char *how, ...) MC_FORMAT(3, 4);
+
 /* ---------------------------------------------------------------------------- In order ---- */
 
 /* sort(x, axis=-1:int): x in rising order along an axis, NaN last */
@@ -635,8 +744,6 @@ MC_API void mc_here(const char *file, int line);
 #define mc_zero_grad(...) (mc_here(__FILE__, __LINE__), mc_zero_grad(__VA_ARGS__))
 #define mc_disconnected_grad(...) (mc_here(__FILE__, __LINE__), mc_disconnected_grad(__VA_ARGS__))
 #define mc_batch_normalization(...) (mc_here(__FILE__, __LINE__), mc_batch_normalization(__VA_ARGS__))
-#define mc_batch_normalization_train(...) (mc_here(__FILE__, __LINE__), mc_batch_normalization_train(__VA_ARGS__))
-#define mc_batch_normalization_test(...) (mc_here(__FILE__, __LINE__), mc_batch_normalization_test(__VA_ARGS__))
 #define mc_layer_norm(...) (mc_here(__FILE__, __LINE__), mc_layer_norm(__VA_ARGS__))
 #define mc_cast(...) (mc_here(__FILE__, __LINE__), mc_cast(__VA_ARGS__))
 #define mc_dimshuffle(...) (mc_here(__FILE__, __LINE__), mc_dimshuffle(__VA_ARGS__))
@@ -720,6 +827,35 @@ MC_API void mc_here(const char *file, int line);
 #define mc_bilinear_kernel_1D(...) (mc_here(__FILE__, __LINE__), mc_bilinear_kernel_1D(__VA_ARGS__))
 #define mc_bilinear_kernel_2D(...) (mc_here(__FILE__, __LINE__), mc_bilinear_kernel_2D(__VA_ARGS__))
 #define mc_bilinear_upsampling(...) (mc_here(__FILE__, __LINE__), mc_bilinear_upsampling(__VA_ARGS__))
+#define mc_pool(...) (mc_here(__FILE__, __LINE__), mc_pool(__VA_ARGS__))
+#define mc_pool_grad(...) (mc_here(__FILE__, __LINE__), mc_pool_grad(__VA_ARGS__))
+#define mc_pool_pick(...) (mc_here(__FILE__, __LINE__), mc_pool_pick(__VA_ARGS__))
+#define mc_pool_2d(...) (mc_here(__FILE__, __LINE__), mc_pool_2d(__VA_ARGS__))
+#define mc_pool_3d(...) (mc_here(__FILE__, __LINE__), mc_pool_3d(__VA_ARGS__))
+#define mc_max_pool_2d(...) (mc_here(__FILE__, __LINE__), mc_max_pool_2d(__VA_ARGS__))
+#define mc_max_pool_2d_same_size(...) (mc_here(__FILE__, __LINE__), mc_max_pool_2d_same_size(__VA_ARGS__))
+#define mc_dnn_pool(...) (mc_here(__FILE__, __LINE__), mc_dnn_pool(__VA_ARGS__))
+#define mc_max_pool(...) (mc_here(__FILE__, __LINE__), mc_max_pool(__VA_ARGS__))
+#define mc_max_pool_grad(...) (mc_here(__FILE__, __LINE__), mc_max_pool_grad(__VA_ARGS__))
+#define mc_max_pool_rop(...) (mc_here(__FILE__, __LINE__), mc_max_pool_rop(__VA_ARGS__))
+#define mc_max_pool_c01b(...) (mc_here(__FILE__, __LINE__), mc_max_pool_c01b(__VA_ARGS__))
+#define mc_prob_max_pool(...) (mc_here(__FILE__, __LINE__), mc_prob_max_pool(__VA_ARGS__))
+#define mc_weighted_max_pool(...) (mc_here(__FILE__, __LINE__), mc_weighted_max_pool(__VA_ARGS__))
+#define mc_stochastic_max_pool(...) (mc_here(__FILE__, __LINE__), mc_stochastic_max_pool(__VA_ARGS__))
+#define mc_global_pool(...) (mc_here(__FILE__, __LINE__), mc_global_pool(__VA_ARGS__))
+#define mc_spatial_pyramid_pool(...) (mc_here(__FILE__, __LINE__), mc_spatial_pyramid_pool(__VA_ARGS__))
+#define mc_upscale(...) (mc_here(__FILE__, __LINE__), mc_upscale(__VA_ARGS__))
+#define mc_bc01_to_c01b(...) (mc_here(__FILE__, __LINE__), mc_bc01_to_c01b(__VA_ARGS__))
+#define mc_c01b_to_bc01(...) (mc_here(__FILE__, __LINE__), mc_c01b_to_bc01(__VA_ARGS__))
+#define mc_lrn(...) (mc_here(__FILE__, __LINE__), mc_lrn(__VA_ARGS__))
+#define mc_lrn_grad(...) (mc_here(__FILE__, __LINE__), mc_lrn_grad(__VA_ARGS__))
+#define mc_cross_map_norm(...) (mc_here(__FILE__, __LINE__), mc_cross_map_norm(__VA_ARGS__))
+#define mc_cross_map_norm_undo(...) (mc_here(__FILE__, __LINE__), mc_cross_map_norm_undo(__VA_ARGS__))
+#define mc_channel_sum(...) (mc_here(__FILE__, __LINE__), mc_channel_sum(__VA_ARGS__))
+#define mc_batch_normalization_train(...) (mc_here(__FILE__, __LINE__), mc_batch_normalization_train(__VA_ARGS__))
+#define mc_batch_normalization_test(...) (mc_here(__FILE__, __LINE__), mc_batch_normalization_test(__VA_ARGS__))
+#define mc_dnn_softmax(...) (mc_here(__FILE__, __LINE__), mc_dnn_softmax(__VA_ARGS__))
+#define mc_dnn_softmax_grad(...) (mc_here(__FILE__, __LINE__), mc_dnn_softmax_grad(__VA_ARGS__))
 #define mc_sort(...) (mc_here(__FILE__, __LINE__), mc_sort(__VA_ARGS__))
 #define mc_argsort(...) (mc_here(__FILE__, __LINE__), mc_argsort(__VA_ARGS__))
 #define mc_permute_row_elements(...) (mc_here(__FILE__, __LINE__), mc_permute_row_elements(__VA_ARGS__))

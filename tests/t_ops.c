@@ -646,6 +646,24 @@ static const struct { const char *call, *same; bool rough; } calls[] = {
     { "fill_diagonal(m, 2.0)", "where(eq(reshape(arange(3), [3, 1]), reshape(arange(4), [1, 4])), 2.0, m)" },
     { "layer_norm(m)", "(m - mean(m, axis=1, keepdims=True)) / sqrt(var(m, axis=1, keepdims=True) + 1e-05)" },
     { "layer_norm(m, u, v)", "layer_norm(m) * u + v" },
+    { "pool_2d(m, 2, ignore_border=True)", "max(stack([m[:2, ::2], m[:2, 1::2]]), axis=[0, 1], keepdims=True)[0]" },
+    { "pool_3d(reshape(m, [1, 3, 4]), [1, 3, 2], mode='sum')", "reshape(sum(m[:, ::2] + m[:, 1::2], axis=0), [1, 1, 2])" },
+    { "max_pool_2d(m, [3, 2])", "max(stack([m[:, ::2], m[:, 1::2]]), axis=[0, 1], keepdims=True)[0]" },
+    { "max_pool_2d_same_size(m, [3, 4])", "where(eq(m, max(m)), m, 0)" },
+    { "max_pool(reshape(m, [3, 4, 1, 1]), ds=4)[:, 0, 0, 0]", "max(m, axis=1)" },
+    { "max_pool_grad(reshape(m, [3, 4, 1, 1]), reshape(u[:3], [3, 1, 1, 1]), ds=4)[:, :, 0, 0]",
+      "where(eq(m, max(m, axis=1, keepdims=True)), expand_dims(u[:3], 1), 0)" },
+    { "max_pool_rop(reshape(m, [3, 4, 1, 1]), reshape(n, [3, 4, 1, 1]), ds=4)[:, 0, 0, 0]", "n[arange(3), argmax(m, axis=1)]" },
+    { "max_pool_c01b(reshape(m, [1, 3, 4, 1]), [3, 4])[0, 0, 0, 0]", "max(m)" },
+    { "item(prob_max_pool(reshape(m, [3, 4, 1, 1]), ds=4), 0)[:, 0, 0, 0]", "s = sum(exp(m), axis=1); s / (s + 1)" },
+    { "weighted_max_pool(reshape(m, [3, 4, 1, 1]), ds=4)[:, 0, 0, 0]", "sum(m * m, axis=1) / sum(m, axis=1)" },
+    { "stochastic_max_pool(cast([1, 2], uint64), reshape(m, [12, 1, 1, 1]), ds=1, stream=3)[:, 0, 0, 0]", "ravel(m)" },
+    { "global_pool(reshape(m, [1, 3, 2, 2]))", "reshape(mean(m, axis=1), [1, 3])" },
+    { "bc01_to_c01b(reshape(m, [3, 2, 2, 1]))", "reshape(m.T, [2, 2, 1, 3])" },
+    { "c01b_to_bc01(reshape(m, [2, 2, 1, 3]))", "dimshuffle(reshape(m, [2, 2, 1, 3]), [3, 0, 1, 2])" },
+    { "r = cross_map_norm(reshape(m, [3, 1, 1, 4]), size_f=3, add_scale=0.2, pow_scale=0.75); "
+      "cross_map_norm_undo(reshape(m, [3, 1, 1, 4]), r[0], r[1], reshape(n, [3, 1, 1, 4]), size_f=3, add_scale=0.2, pow_scale=0.75)",
+      "grad(sum(cross_map_norm(reshape(m, [3, 1, 1, 4]), size_f=3, add_scale=0.2, pow_scale=0.75)[0] * reshape(n, [3, 1, 1, 4])), m).reshape([3, 1, 1, 4])" },
 };
 
 struct world { mc_graph *g; mc_node *leaf[5]; mc_array *value[5]; };

@@ -641,24 +641,6 @@ mc_node *mc_batch_normalization(mc_node *x, mc_node *gamma, mc_node *beta, mc_no
     return mc_call_plain("batch_normalization", NULL, 5, (mc_node *[]){ x, gamma, beta, mean, std }, 0, NULL);
 }
 
-mc_node *mc_batch_normalization_train(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *running_mean, mc_node *running_var, const char *how, ...)
-{
-    va_list ap_;
-    va_start(ap_, how);
-    mc_node *made_ = mc_call_how("batch_normalization_train", NULL, 5, (mc_node *[]){ x, gamma, beta, running_mean, running_var }, 0, NULL, how, ap_);
-    va_end(ap_);
-    return made_;
-}
-
-mc_node *mc_batch_normalization_test(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *mean, mc_node *var, const char *how, ...)
-{
-    va_list ap_;
-    va_start(ap_, how);
-    mc_node *made_ = mc_call_how("batch_normalization_test", NULL, 5, (mc_node *[]){ x, gamma, beta, mean, var }, 0, NULL, how, ap_);
-    va_end(ap_);
-    return made_;
-}
-
 mc_node *mc_layer_norm(mc_node *x, mc_node *gamma, mc_node *beta, const char *how, ...)
 {
     va_list ap_;
@@ -1362,6 +1344,259 @@ mc_node *mc_bilinear_upsampling(mc_node *x, const char *how, ...)
     va_list ap_;
     va_start(ap_, how);
     mc_node *made_ = mc_call_how("bilinear_upsampling", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_pool(mc_node *x, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("pool", NULL, 4, (mc_node *[]){ x, ws, stride, pad }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_pool_grad(mc_node *x, mc_node *g, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("pool_grad", NULL, 5, (mc_node *[]){ x, g, ws, stride, pad }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_pool_pick(mc_node *x, mc_node *v, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("pool_pick", NULL, 5, (mc_node *[]){ x, v, ws, stride, pad }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_pool_2d(mc_node *x, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("pool_2d", NULL, 4, (mc_node *[]){ x, ws, stride, pad }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_pool_3d(mc_node *x, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("pool_3d", NULL, 4, (mc_node *[]){ x, ws, stride, pad }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_max_pool_2d(mc_node *x, mc_node *ds, mc_node *st, mc_node *padding, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("max_pool_2d", NULL, 4, (mc_node *[]){ x, ds, st, padding }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_max_pool_2d_same_size(mc_node *x, mc_node *ws, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("max_pool_2d_same_size", NULL, 2, (mc_node *[]){ x, ws }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_dnn_pool(mc_node *x, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("dnn_pool", NULL, 4, (mc_node *[]){ x, ws, stride, pad }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_max_pool(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("max_pool", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_max_pool_grad(mc_node *x, mc_node *g, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("max_pool_grad", NULL, 2, (mc_node *[]){ x, g }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_max_pool_rop(mc_node *x, mc_node *v, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("max_pool_rop", NULL, 2, (mc_node *[]){ x, v }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_max_pool_c01b(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("max_pool_c01b", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_prob_max_pool(mc_node *z, mc_node *t, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("prob_max_pool", NULL, 2, (mc_node *[]){ z, t }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_weighted_max_pool(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("weighted_max_pool", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_stochastic_max_pool(mc_node *rng, mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("stochastic_max_pool", NULL, 2, (mc_node *[]){ rng, x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_global_pool(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("global_pool", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_spatial_pyramid_pool(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("spatial_pyramid_pool", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_upscale(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("upscale", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_bc01_to_c01b(mc_node *x)
+{
+    return mc_call_plain("bc01_to_c01b", NULL, 1, (mc_node *[]){ x }, 0, NULL);
+}
+
+mc_node *mc_c01b_to_bc01(mc_node *x)
+{
+    return mc_call_plain("c01b_to_bc01", NULL, 1, (mc_node *[]){ x }, 0, NULL);
+}
+
+mc_node *mc_lrn(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("lrn", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_lrn_grad(mc_node *x, mc_node *g, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("lrn_grad", NULL, 2, (mc_node *[]){ x, g }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_cross_map_norm(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("cross_map_norm", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_cross_map_norm_undo(mc_node *x, mc_node *y, mc_node *d, mc_node *g, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("cross_map_norm_undo", NULL, 4, (mc_node *[]){ x, y, d, g }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_channel_sum(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("channel_sum", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_batch_normalization_train(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *running_mean, mc_node *running_var, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("batch_normalization_train", NULL, 5, (mc_node *[]){ x, gamma, beta, running_mean, running_var }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_batch_normalization_test(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *mean, mc_node *var, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("batch_normalization_test", NULL, 5, (mc_node *[]){ x, gamma, beta, mean, var }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_dnn_softmax(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("dnn_softmax", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_dnn_softmax_grad(mc_node *dy, mc_node *sm, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("dnn_softmax_grad", NULL, 2, (mc_node *[]){ dy, sm }, 0, NULL, how, ap_);
     va_end(ap_);
     return made_;
 }

@@ -1,0 +1,171 @@
+/* pool_names.c: pooling as other libraries call it: formulas over pool, which has the one rule for ties.
+ *
+ * Invariant: what is called here has the shape rules and defaults of the library the name is from; images of
+ * cuda-convnet are c01b: channels, rows, columns, batch. */
+#include "op/pool_node.h"
+
+/* ---- dnn_pool: two or three spatial axes behind batch and channels ---- */
+
+static mc_node *build_dnn_pool(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    const int rank = in[0]->type.rank;
+    struct mc_pool_how how = { .mode = attr[0].text, .ties = attr[1].text, .nd = rank - 2 };
+    mc_node *one = mc_node_int(g, 1);
+    if (rank != 4 && rank != 5) {
+        return mc_node_fail(g, MC_ESHAPE, "dnn_pool: images have rank 4 or 5, not %d", rank);
+    }
+    return mc_pool_make(in[0], (mc_node *[]){ in[1], nin > 2 && in[2] ? in[2] : one, nin > 3 ? in[3] : NULL }, &how);
+}
+
+/* ---- levels of a pyramid: n by n windows that cover the image ---- */
+
+/* Windows of i - (n - 1) (i // n) every i // n cells: n of them, and they cover all of i. */
+static mc_node *level(mc_node *x, int64_t n, const char *mode)
+{
+    mc_graph *g = x->graph;
+    mc_node *ws[2], *stride[2];
+    for (int i = 0; i < 2; i++) {
+        struct mc_bind b[2] = { { "i", mc_size_of(x, 2 + i), NULL }, { "n", mc_node_int(g, n), NULL } };
+        ws[i] = mc_expr(g, "i - (n - 1) * (i // n)", b, 2);
+        stride[i] = mc_expr(g, "i // n", b, 2);
+        int64_t w;
+        int count;
+        if (!mc_is_error(ws[i]) && x->type.dims[2 + i] >= 0) { /* numbers, so that the result's sizes are known */
+            w = x->type.dims[2 + i];
+            ws[i] = mc_node_int(g, w - (n - 1) * (w / n));
+            stride[i] = mc_node_int(g, w / n);
+        }
+        if (mc_const_ints(stride[i], &w, 1, &count) && w < 1) {
+            return mc_node_fail(g, MC_ESHAPE, "spatial_pyramid_pool: size %lld of axis %d is less than %lld windows",
+                                (long long)x->type.dims[2 + i], 2 + i, (long long)n);
+        }
+    }
+    struct mc_pool_how how = { .mode = mode };
+    mc_node *y = mc_pool_make(x, (mc_node *[]){ mc_shape_stack(g, 2, ws), mc_shape_stack(g, 2, stride), NULL }, &how);
+    struct mc_bind b[2] = { { "y", y, NULL }, { "k", mc_node_int(g, n * n), NULL } };
+    return mc_is_error(y) ? y : mc_expr(g, "reshape(y, [size(y, 0), size(y, 1), k])", b, 2);
+}
+
+static mc_node *build_pyramid(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    static const int64_t usual[] = { 4, 2, 1 };
+    const int64_t *n = attr[0].none ? usual : attr[0].ints;
+    const int count = attr[0].none ? (int)NELEM(usual) : attr[0].n;
+    mc_node *part[MC_MAX_RANK];
+    (void)nin;
+    if (in[0]->type.rank != 4 || count < 1 || count > (int)NELEM(part)) {
+        return mc_node_fail(g, MC_ESHAPE, "spatial_pyramid_pool: images have rank 4, and 1 to %d levels", (int)NELEM(part));
+    }
+    for (int i = 0; i < count; i++) {
+        if (n[i] < 1 || n[i] > INT16_MAX) {
+            return mc_node_fail(g, MC_EARG, "spatial_pyramid_pool: a level of %lld windows", (long long)n[i]);
+        }
+        part[i] = level(in[0], n[i], attr[1].text);
+        if (mc_is_error(part[i])) {
+            return part[i];
+        }
+    }
+    return mc_call_op(g, "join", count, part, "axis=2");
+}
+
+/* ---- upscale: every element a block of as many ---- */
+
+static mc_node *build_upscale(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    const char *mode = attr[1].text;
+    bool repeats = strcmp(mode, "repeat") == 0;
+    const int64_t k = mc_attr_int(&attr[0]), nd = mc_attr_int(&attr[2]);
+    mc_node *x = in[0], *size[MC_MAX_RANK];
+    const int rank = x->type.rank;
+    (void)nin;
+    if (!repeats && strcmp(mode, "dilate") != 0) {
+        return mc_node_fail(g, MC_EARG, "upscale: there is no mode '%s'; repeat or dilate", mode);
+    }
+    if (k < 1 || k > INT16_MAX || nd < 1 || nd > 3 || nd > rank) {
+        return mc_node_fail(g, MC_ESHAPE, "upscale: factor %lld over %lld axes of rank %d", (long long)k, (long long)nd, rank);
+    }
+    x = mc_cast_to(x, mc_dtype_to_float(x->type.dtype));
+    for (int i = 0; i < rank; i++) {
+        struct mc_bind b[2] = { { "i", mc_size_of(x, i), NULL }, { "k", mc_node_int(g, k), NULL } };
+        size[i] = i < rank - nd ? b[0].node : x->type.dims[i] >= 0 ? mc_node_int(g, x->type.dims[i] * k) : mc_expr(g, "i * k", b, 2);
+        if (mc_is_error(size[i])) {
+            return size[i];
+        }
+    }
+    /* What a sum over blocks sends back to its cells; over single cells every k-th gets something. */
+    int64_t v[3][3], axis[3], no[3] = { 1, 0, MC_UINT8 };
+    for (int i = 0; i < nd; i++) {
+        v[0][i] = repeats ? k : 1;
+        v[1][i] = k;
+        v[2][i] = 0;
+        axis[i] = rank - nd + i;
+    }
+    struct mc_attr a[POOL_NATTR] = {
+        [POOL_MODE] = { .kind = ATTR_TEXT, .text = "sum" }, [POOL_IGNORE_BORDER] = { .kind = ATTR_BOOL, .n = 1, .ints = &no[0] },
+        [POOL_START] = { .kind = ATTR_INTS, .none = true }, [POOL_TIES] = { .kind = ATTR_TEXT, .text = "first" },
+        [POOL_AXIS] = { .kind = ATTR_INTS, .n = (int)nd, .ints = axis }, [POOL_STRICT] = { .kind = ATTR_BOOL, .n = 1, .ints = &no[1] },
+        [POOL_LAYOUT] = { .kind = ATTR_TEXT, .none = true },
+    };
+    mc_node *all[5] = { x, mc_shape_stack(g, rank, size), mc_node_ints(g, (int)nd, v[0]), mc_node_ints(g, (int)nd, v[1]),
+                        mc_node_ints(g, (int)nd, v[2]) };
+    return mc_apply(g, mc_op_find("pool_spread"), 5, all, a);
+}
+
+#define FORMULA(text) .formula = text, .infer = mc_formula_infer, .eval = mc_formula_eval
+#define THEANO "x, ws, stride=None, pad=None, ignore_border=False:bool, mode=max:text, ties=first:text"
+#define CUDA "ds:int, stride=None:int, start=0:int, outputs=0:int, ties=first:text, strict=False:bool"
+#define OF_CUDA "start=start, layout='c01b', ties=ties, strict=strict"
+const struct mc_op mc_ops_pool_names[] = {
+    { .name = "pool_2d", .params = THEANO, .nout = 1,
+      FORMULA("pool(x, ws, stride, pad, axis=[-2, -1], mode=mode, ignore_border=ignore_border, ties=ties)"),
+      .doc = "pool over the last two axes; windows that the border cuts are kept unless ignore_border" },
+    { .name = "pool_3d", .params = THEANO, .nout = 1,
+      FORMULA("pool(x, ws, stride, pad, axis=[-3, -2, -1], mode=mode, ignore_border=ignore_border, ties=ties)"),
+      .doc = "pool over the last three axes; windows that the border cuts are kept unless ignore_border" },
+    { .name = "max_pool_2d", .params = "x, ds, st=None, padding=None, ignore_border=False:bool, ties=first:text", .nout = 1,
+      FORMULA("pool(x, ds, st, padding, axis=[-2, -1], ignore_border=ignore_border, ties=ties)"), .doc = "pool_2d by its old names" },
+    { .name = "max_pool_2d_same_size", .params = "x, ws, ties=all:text", .nout = 1,
+      FORMULA("pool_grad(x, pool(x, ws, axis=[-2, -1], ties=ties), ws, axis=[-2, -1], ties=ties)"),
+      .doc = "x where it is the maximum of its window, else 0: of equal maxima all stay, with ties='first' the first" },
+    { .name = "dnn_pool", .params = "x, ws, stride=None, pad=None, mode=max:text, ties=first:text", .nout = 1, .build = build_dnn_pool,
+      .doc = "pool over the two or three axes behind batch and channels, as cuDNN does: stride is 1 unless given, cut "
+             "windows are left out" },
+    { .name = "max_pool", .params = "x, " CUDA, .nout = 1, FORMULA("pool(x, ds, stride, " OF_CUDA ")"),
+      .doc = "cuda-convnet's pooling of c01b images: windows of ds begin at start and hang over the end; stride is ds "
+             "unless given, outputs is not used, strict brings its limits back" },
+    { .name = "max_pool_grad", .params = "x, g, " CUDA, .nout = 1, FORMULA("pool_grad(x, g, ds, stride, " OF_CUDA ")"),
+      .doc = "the gradient of max_pool(x) by x, given that by its result" },
+    { .name = "max_pool_rop", .params = "x, v, " CUDA, .nout = 1, FORMULA("pool_pick(x, v, ds, stride, " OF_CUDA ")"),
+      .doc = "how max_pool(x) changes when x changes by v" },
+    { .name = "max_pool_c01b", .params = "x, pool_shape:ints, pool_stride=None:ints, ties=first:text", .nout = 1,
+      FORMULA("pool(x, pool_shape, pool_stride, start=0, layout='c01b', ties=ties)"),
+      .doc = "max_pool with windows and strides for each axis" },
+    { .name = "prob_max_pool", .params = "z, t=None, ds:int", .nout = 2,
+      FORMULA("b = default(t, 0); n = consider_constant(maximum(pool(z, ds, ds, start=0, layout='c01b'), -b)); "
+              "e = exp(z - pool_grad(z, n, ds, ds, mode='sum', start=0, layout='c01b')); off = exp(-b - n); "
+              "d = pool(e, ds, ds, mode='sum', start=0, layout='c01b') + off; "
+              "[1 - off / d, e / pool_grad(z, d, ds, ds, mode='sum', start=0, layout='c01b')]"),
+      .doc = "probabilistic max pooling of c01b images z with top-down input t: of each window of ds by ds at most one cell is "
+             "on; the probability that one is, and that each is" },
+    { .name = "weighted_max_pool", .params = "x, " CUDA, .nout = 1,
+      FORMULA("s = pool(x, ds, stride, mode='sum', " OF_CUDA "); none = eq(s, 0); "
+              "where(none, 0, pool(x * x, ds, stride, mode='sum', " OF_CUDA ") / where(none, 1, s))"),
+      .doc = "the mean of each window's elements weighted by themselves, 0 where their sum is: what stochastic_max_pool "
+             "draws on average" },
+    { .name = "stochastic_max_pool", .flags = OP_RANDOM, .params = "rng, x, " CUDA ", stream=-1:int", .nout = 1,
+      FORMULA("s = pool(x, ds, stride, mode='sum', " OF_CUDA "); u = random_uniform(rng, s.shape, stream=stream, dtype=x.dtype); "
+              "where(s > 0, ravel(x)[pool_draw(x, u, ds, stride, " OF_CUDA ")], 0)"),
+      .doc = "an element of each window of x, not negative, drawn in proportion to the elements; 0 where all are 0; the gradient goes to "
+             "the cell that was drawn" },
+    { .name = "global_pool", .params = "x, mode=average_inc_pad:text", .nout = 1,
+      FORMULA("y = flatten(x, ndim=3); pool(y, size(y, 2), axis=2, mode=mode)[:, :, 0]"),
+      .doc = "each channel of x as one number: all axes behind batch and channels in one window" },
+    { .name = "spatial_pyramid_pool", .params = "x, pool_dims=None:ints, mode=max:text", .nout = 1, .build = build_pyramid,
+      .doc = "(batch, channels, all windows) of levels of 4 by 4, 2 by 2 and 1 window, or those of pool_dims, whatever the "
+             "size of the image" },
+    { .name = "upscale", .params = "x, factor:int, mode=repeat:text, nd=2:int", .nout = 1, .build = build_upscale,
+      .doc = "the last nd axes factor times as long: elements repeated, or with mode='dilate' zeros between them" },
+    { .name = "bc01_to_c01b", .params = "x", .nout = 1, FORMULA("dimshuffle(x, [1, 2, 3, 0])"), .doc = "images with the batch in front as cuda-convnet has them" },
+    { .name = "c01b_to_bc01", .params = "x", .nout = 1, FORMULA("dimshuffle(x, [3, 0, 1, 2])"), .doc = "cuda-convnet's images with the batch in front" },
+};
+const int mc_nops_pool_names = (int)NELEM(mc_ops_pool_names);

@@ -7,6 +7,7 @@
 #include "check.h"
 #include "device/cpu/cpu.h"
 #include "math_ref.h"
+#include "render/print.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -449,3 +450,47 @@ SWEEP(exp) SWEEP(exp2) SWEEP(expm1) SWEEP(log) SWEEP(log2) SWEEP(log10) SWEEP(lo
 SWEEP(sin) SWEEP(cos) SWEEP(tan) SWEEP(asin) SWEEP(acos) SWEEP(atan)
 SWEEP(sinh) SWEEP(cosh) SWEEP(tanh) SWEEP(asinh) SWEEP(acosh) SWEEP(atanh)
 SWEEP(erf) SWEEP(erfc) SWEEP(sigmoid) SWEEP(softplus)
+
+/* ---- the same functions over whole vectors ---- */
+
+static const struct mc_math_row *vector_row(const char *name)
+{
+    char c[64];
+    snprintf(c, sizeof c, "mcf_%s", name);
+    return row_named(c);
+}
+
+static void test_vectors(const struct mc_code *code)
+{
+    for (int i = 0; i < mc_nwide; i++) {
+        const struct mc_math_row *row = vector_row(mc_wide_functions_known[i]);
+        char name[64];
+        snprintf(name, sizeof name, "run_%s", mc_wide_functions_known[i]);
+        if (row) { /* the others are single instructions */
+            test_row(row, (loop *)(uintptr_t)mc_code_symbol(code, name), test_is_full() ? 16 : 1, "on vectors");
+        }
+    }
+}
+
+TEST(math_on_vectors)
+{
+    if (!mc_cc_present() || !mc_cpu()->avx512dq) {
+        SKIP("no C compiler or no AVX-512");
+    }
+    struct mc_str s = { 0 };
+    mc_status status = MC_OK;
+    mc_str_add(&s, "typedef long long i64;\n");
+    mc_str_add(&s, mc_wide_text);
+    for (int i = 0; i < mc_nwide; i++) {
+        if (vector_row(mc_wide_functions_known[i])) {
+            mc_str_addf(&s, "void run_%s(const float *x, const void *y, float *z, i64 n)\n{ (void)y; for (i64 i = 0; i < n; i += 16) {\n"
+                            "  vm m = n - i < 16 ? (vm)((1u << (n - i)) - 1) : (vm)-1; v_store(z + i, v_%s(v_load(x + i, m)), m); } }\n",
+                        mc_wide_functions_known[i], mc_wide_functions_known[i]);
+        }
+    }
+    struct mc_code *code = mc_code_load(s.s, mc_cpu_flags(), &status);
+    mc_str_free(&s);
+    REQUIRE(code, "%s", mc_last_error());
+    test_vectors(code);
+    mc_code_unref(&code);
+}

@@ -45,6 +45,7 @@ struct mc_spot {
 };
 /* A kernel at one shape. */
 struct mc_launch {
+    bool stream;                /* results are larger than the caches: written past them */
     mc_kernel_fn *fn, *join;    /* NULL fn: by the reference, node by node */
     int nop, nouter;
     int *value;                 /* by operand: value id; -1: an index */
@@ -129,6 +130,7 @@ struct mc_running {             /* one kernel step while it runs */
     const struct mc_launch *l;
     char *const *base;          /* by operand: where it starts */
     char *scratch;
+    bool stream;
     int64_t err[4];             /* a failed check: which, the index, the bound */
 };
 mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step);

@@ -171,6 +171,28 @@ static void choose_split(const struct mc_function *f, const struct mc_step *st, 
     }
 }
 
+/* A one-loop map whose results are fresh memory, too large for the caches, and which each thread begins at a line
+ * of cache.  What is read and then written over is in cache already. */
+static bool streams(const struct mc_shape_plan *p, const struct mc_step *st, const struct mc_launch *l)
+{
+    double bytes = 0;
+    if (!st->kernel->wide || st->kernel->mode != KERNEL_MAP || l->split != SPLIT_0 || l->n[1] != 1 || l->outer_total != 1) {
+        return false;
+    }
+    for (int k = 0; k < l->nop; k++) {
+        const struct mc_koperand *o = &st->kernel->operand.at[k];
+        const struct mc_spot *at = l->value[k] < 0 || !o->dst ? NULL : &p->place[l->value[k]];
+        for (int j = 0; at && j < l->nop; j++) {
+            const struct mc_spot *src = l->value[j] < 0 || st->kernel->operand.at[j].dst ? NULL : &p->place[l->value[j]];
+            if (src && src->base == at->base && src->base == BASE_ARENA && src->offset == at->offset) {
+                return false;
+            }
+        }
+        bytes += at ? (double)mc_spot_bytes(at) : 0;
+    }
+    return bytes > (double)mc_cpu()->l3;
+}
+
 mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -223,8 +245,9 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
     mc_free(stride);
     l->flops = elements * k->flops;
     choose_split(f, st, l, elements);
+    l->stream = streams(p, st, l);
     l->scratch = k->mode == KERNEL_FOLD ? (size_t)l->units * 16 * (size_t)k->nreduce
-                                        : mc_kernel_row_bytes(k) * (size_t)(l->n[0] * l->n[2]);
+                                        : mc_kernel_row_bytes(k, l->n[0] * l->n[2]);
     l->scratch = (l->scratch + 127) / 128 * 128;
     p->step[step].workspace = copies + (k->mode == KERNEL_FOLD ? l->scratch : l->scratch * (size_t)l->threads);
     l->copies = copies;
@@ -266,6 +289,7 @@ static void work(void *arg, int64_t from, int64_t to, int thread)
     char *const *base = r->base, *p[MOST_OPERANDS + 1];
     int64_t n[4] = { l->n[0], l->n[1], l->n[2], 0 };
     p[l->nop] = r->scratch + (size_t)thread * l->scratch;
+    n[3] = r->stream;
     if (l->split == SPLIT_FOLD) {
         for (int64_t c = from; c < to; c++) {
             at_position(l, base, l->outer_total > 1 ? c : 0, p);
@@ -309,6 +333,10 @@ mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, in
         return MC_OK; /* nothing to make */
     }
     TRY(mc_bases(f, p, step, scratch, base));
+    r.stream = l->stream;
+    for (int k = 0; k < l->nop && r.stream; k++) {
+        r.stream = !r.st->kernel->operand.at[k].dst || (uintptr_t)base[k] % 64 == 0;
+    }
     if (l->threads <= 1 || l->units <= 1) {
         work(&r, 0, l->units, 0);
     } else {

@@ -5,6 +5,17 @@
 #include "op/special.h"
 #include <math.h>
 
+/* What rows' expressions call their parts; kernels that work on vectors call others by these names. */
+#define SEL(c, a, b) ((c) ? (a) : (b))
+#define NOT(c) (IS_BOOL ? !(c) : ~(c))
+#define C(x) ((T)(x))
+#define LT(a, b) ((a) < (b))
+#define LE(a, b) ((a) <= (b))
+#define GT(a, b) ((a) > (b))
+#define GE(a, b) ((a) >= (b))
+#define EQ(a, b) ((a) == (b))
+#define NE(a, b) ((a) != (b))
+
 enum { CHUNK = 256 }; /* elements converted and computed at a time */
 
 #define IS_BOOL is_bool

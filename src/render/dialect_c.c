@@ -21,10 +21,14 @@ static const char prelude[] =
     "  return (u16)(s | (v.u >= 0x47800000u ? big : v.u < 0x38800000u ? sub : n)); }\n"
     "INLINE i64 ipow_(i64 a, i64 b) { u64 r = 1, x = (u64)a; if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;\n"
     "  for (; b; b >>= 1, x *= x) if (b & 1) r *= x; return (i64)r; }\n"
-    "#define ipow(a, b) ((T)ipow_((i64)(a), (i64)(b)))\n";
+    "#define ipow(a, b) ((T)ipow_((i64)(a), (i64)(b)))\n"
+    "#define SEL(c, a, b) ((c) ? (a) : (b))\n#define NOT(c) (IS_BOOL ? !(c) : ~(c))\n#define C(x) ((T)(x))\n"
+    "#define LT(a, b) ((a) < (b))\n#define LE(a, b) ((a) <= (b))\n#define GT(a, b) ((a) > (b))\n"
+    "#define GE(a, b) ((a) >= (b))\n#define EQ(a, b) ((a) == (b))\n#define NE(a, b) ((a) != (b))\n";
 
 const struct mc_dialect mc_dialect_c = {
     .name = "c",
+    .vectors = true,
     .prelude = prelude,
     .head = "void %s(char *const *p, const i64 *s, const i64 *n, i64 *err)\n{\n",
     .join = "void %s_join(char *const *p, const i64 *s, const i64 *n, i64 *err)\n{\n",

@@ -37,9 +37,9 @@ void mc_kernel_free(struct mc_kernel *k)
     }
 }
 
-size_t mc_kernel_row_bytes(const struct mc_kernel *k)
+size_t mc_kernel_row_bytes(const struct mc_kernel *k, int64_t n)
 {
-    return (size_t)k->nsaved * 8;
+    return (size_t)k->nsaved * ((size_t)n * 8 + 64);
 }
 
 static int later(int a, int b)

@@ -49,12 +49,13 @@ struct mc_kernel {
     enum mc_kernel_mode mode;
     int inner;                  /* the innermost axis that anything varies along; -1: a scalar kernel */
     int nstage, nsaved, nreduce;
+    bool wide;                  /* printed over vectors: its innermost loop takes sixteen elements at a time */
     double flops;               /* an element */
 };
 
 /* How a printed kernel is called.  p: an address for each operand, then the row buffers (row) or
  * accumulators (fold).  s: three strides in elements for each operand, along the loops 0, 1, 2.  n: their
- * counts, then the linear position of the first element (fold).  Loop 0 is the innermost; along it the
+ * counts, then the linear position of the first element (fold), or 1 for stores past the caches to aligned places (map).  Loop 0 is the innermost; along it the
  * stride is 1 for operands that vary along the kernel's innermost axis, 0 for the others.
  *   map     0 and 1 kept           row     0 and 2 reduced, 1 kept
  *   column  0 kept, 1 and 2 reduced        fold    0, 1 and 2 reduced; NAME_join(p, s, n, err) ends it, n[0] chunks
@@ -65,7 +66,7 @@ enum { KERNEL_COLUMNS = 512 }; /* columns a column kernel works on at a time */
 int  mc_kernel_add(struct mc_kernel *k, struct mc_kval v);       /* equal values are one; -1: no memory */
 void mc_kernel_analyse(struct mc_kernel *k);                     /* fills what is derived */
 void mc_kernel_free(struct mc_kernel *k);
-size_t mc_kernel_row_bytes(const struct mc_kernel *k);           /* row buffers, for one element of the row */
+size_t mc_kernel_row_bytes(const struct mc_kernel *k, int64_t n); /* row buffers, for rows of n elements */
 /* The reductions kernels know. */
 struct mc_monoid { const char *name; bool positions; };
 const struct mc_monoid *mc_monoid(const struct mc_op *op);       /* NULL: not one */
@@ -80,6 +81,7 @@ struct mc_dialect {
     const char *calc[MC_NDTYPE];       /* the type computed in */
     const char *suffix[MC_NDTYPE];     /* of functions and constants made for it: f, d, i */
     const char *load_as[MC_NDTYPE], *store_as[MC_NDTYPE]; /* conversions around memory, "" for none */
+    bool vectors;                      /* wide.c may print for it */
     const char *loop;                  /* in front of a loop without dependences */
     const char *reduce_loop;           /* with a reduction: "%s" takes "+:a1) reduction(max:a2" */
 };

@@ -20,6 +20,8 @@ struct mc_monoid_text {
 };
 
 /* print_value.c */
+const char *mc_print_op_code(const struct mc_op *op, mc_dtype d);             /* its expression in C for d */
+mc_dtype mc_print_op_dtype(const struct mc_kernel *k, const struct mc_kval *v); /* in which it computes */
 const char *mc_print_calc(const struct print *p, mc_dtype d);               /* the type d is computed in */
 void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
 void mc_print_ref(struct print *p, int v);                                  /* v7, r7[j], 0.5f */
@@ -34,5 +36,12 @@ const char *mc_print_acc_type(const struct print *p, const struct mc_kval *v, bo
 const char *mc_print_first(const struct print *p, const struct mc_kval *v);
 void mc_print_fill(struct print *p, const char *text, int v, const char *position);
 void mc_print_finish(struct print *p, int v);
+/* wide.c: the innermost loop over vectors */
+extern const char mc_wide_text[], mc_wide_names[];                          /* vector.h; what ops' expressions call its parts */
+extern const char *const mc_wide_functions_known[];                         /* "exp": there is v_exp */
+extern const int mc_nwide;
+bool mc_wide_can(const struct mc_kernel *k);
+void mc_wide_functions(struct mc_str *out, int n, struct mc_kernel *const *kernels);
+void mc_wide_loop(struct print *p, bool reduces);
 
 #endif

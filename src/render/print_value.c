@@ -10,12 +10,12 @@ const char *mc_print_calc(const struct print *p, mc_dtype d)
 
 /* ---- functions of scalar ops ---- */
 
-static const char *op_code(const struct mc_op *op, mc_dtype d)
+const char *mc_print_op_code(const struct mc_op *op, mc_dtype d)
 {
     return op->icode && !mc_is_float(d) ? op->icode : op->code;
 }
 
-static mc_dtype op_dtype(const struct mc_kernel *k, const struct mc_kval *v)
+mc_dtype mc_print_op_dtype(const struct mc_kernel *k, const struct mc_kval *v)
 {
     return k->val.at[v->arg[v->op->typing == TYPE_WHERE ? 1 : 0]].dtype;
 }
@@ -29,17 +29,17 @@ void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n, s
     for (int i = 0; i < n; i++) {
         for (size_t j = 0; j < kernels[i]->val.n; j++) {
             const struct mc_kval *v = &kernels[i]->val.at[j];
-            if (v->kind != K_OP) {
+            if (v->kind != K_OP || (kernels[i]->wide && v->element)) {
                 continue;
             }
-            mc_dtype t = op_dtype(kernels[i], v);
+            mc_dtype t = mc_print_op_dtype(kernels[i], v);
             char name[80];
             snprintf(name, sizeof name, "%s_%s", v->op->name, d->suffix[t]);
             if (mc_dict_get(&seen, name)) {
                 continue;
             }
             mc_dict_put(&seen, name, name);
-            const char *code = op_code(v->op, t);
+            const char *code = mc_print_op_code(v->op, t);
             for (const char *m = strstr(code, "M("); m; m = strstr(m + 1, "M(")) {
                 char word[32] = { 0 };
                 size_t len = strcspn(m + 2, ")");
@@ -168,7 +168,7 @@ void mc_print_expression(struct print *p, int v, bool inner)
             mc_str_addf(p->out, "(%s)", p->d->store[x->dtype]);
         }
         mc_str_add(p->out, x->dtype == MC_BOOL ? "0 != " : ""); /* true + true is true */
-        mc_str_addf(p->out, "op_%s_%s(", x->op->name, p->d->suffix[op_dtype(p->k, x)]);
+        mc_str_addf(p->out, "op_%s_%s(", x->op->name, p->d->suffix[mc_print_op_dtype(p->k, x)]);
         for (int i = 0; i < x->narg; i++) {
             mc_str_add(p->out, i ? ", " : "");
             mc_print_ref(p, x->arg[i]);

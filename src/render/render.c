@@ -193,6 +193,10 @@ static void merge_lane(struct print *p, int v)
 static void row_loop(struct print *p)
 {
     bool positions, reduces = stage_reduces(p, &positions);
+    if (p->k->wide) {
+        mc_wide_loop(p, reduces);
+        return;
+    }
     if (!reduces || positions) {
         if (!reduces) {
             mc_str_add(p->out, p->d->loop);
@@ -232,7 +236,7 @@ static void walk(struct print *p, const char *offset, void (*loop)(struct print 
         for (size_t i = 0; i < p->k->val.n; i++) {
             t = p->k->val.at[i].saved == b ? mc_print_calc(p, p->k->val.at[i].dtype) : t;
         }
-        mc_str_addf(p->out, "%s *b%d = (%s *)(p[%zu] + %d * n0 * n2 * 8) + i2 * n0; (void)b%d;\n", t, b, t, p->k->operand.n, b - 1, b);
+        mc_str_addf(p->out, "%s *b%d = (%s *)(p[%zu] + %d * (n0 * n2 * 8 + 64)) + i2 * n0; (void)b%d;\n", t, b, t, p->k->operand.n, b - 1, b);
     }
     loop(p);
     mc_str_add(p->out, "}\n");
@@ -240,6 +244,10 @@ static void walk(struct print *p, const char *offset, void (*loop)(struct print 
 
 static void map_loop(struct print *p)
 {
+    if (p->k->wide) {
+        mc_wide_loop(p, false);
+        return;
+    }
     mc_str_add(p->out, p->d->loop);
     mc_str_add(p->out, "for (i64 j = 0; j < n0; j++) { ");
     body(p, false, "");
@@ -254,8 +262,9 @@ static void print_map(struct print *p)
     if (!mark_stage(p)) {
         return;
     }
-    mc_str_add(p->out, "for (i64 i1 = 0; i1 < n1; i1++)\n");
+    mc_str_add(p->out, p->k->wide ? "int stream = (int)n[3];\nfor (i64 i1 = 0; i1 < n1; i1++)\n" : "for (i64 i1 = 0; i1 < n1; i1++)\n");
     walk(p, "12", map_loop);
+    mc_str_add(p->out, p->k->wide ? "if (n[3]) __builtin_ia32_sfence();\n" : "");
 }
 
 static void print_row(struct print *p)
@@ -436,8 +445,18 @@ static void print_kernel(struct print *p)
 
 void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels)
 {
+    bool wide = false;
+    for (int i = 0; i < n; i++) {
+        kernels[i]->wide = d->vectors && mc_wide_can(kernels[i]);
+        wide |= kernels[i]->wide;
+    }
     mc_str_add(out, d->prelude);
     mc_print_functions(out, d, n, kernels);
+    if (wide) {
+        mc_str_add(out, mc_wide_text);
+        mc_str_add(out, mc_wide_names);
+        mc_wide_functions(out, n, kernels);
+    }
     for (int i = 0; i < n; i++) {
         struct print p = { .out = out, .d = d, .k = kernels[i] };
         print_kernel(&p);

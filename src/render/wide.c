@@ -1,0 +1,381 @@
+/* wide.c: kernels whose elements are float32, printed over vectors of sixteen (vector.h).
+ *
+ * The innermost loop takes sixteen elements at a time.  What is left at the end of a row goes through the same
+ * loop once more: it is copied to and from a vector of its own, and reductions leave the lanes behind it out.
+ *
+ * Invariant: a kernel that mc_wide_can() prints the same values as otherwise, within the bounds of the
+ * functions of math_f32.def. */
+#include "render/print.h"
+#include "device/cpu/cpu.h"
+#include <stdio.h>
+
+const char mc_wide_text[] = {
+#include "vector_text.h"
+    , 0 };
+const char mc_wide_names[] = "#undef M\n#undef SEL\n#undef NOT\n#undef C\n#undef LT\n#undef LE\n#undef GT\n#undef GE\n#undef EQ\n#undef NE\n"
+    "#define M(x) v_##x\n#define SEL v_sel\n#define NOT(c) ((vm)~(c))\n#define C v_all\n#define LT v_lt\n#define LE v_le\n#define GT v_gt\n"
+    "#define GE v_ge\n#define EQ v_eq\n#define NE v_ne\n";
+
+/* ---- which kernels ---- */
+
+const char *const mc_wide_functions_known[] = { "exp", "expm1", "tanh", "sigmoid", "log", "log1p", "softplus", "sqrt", "fabs", "copysign", "rint",
+    "floor", "ceil", "trunc" };
+const int mc_nwide = NELEM(mc_wide_functions_known);
+static const char *const reductions[] = { "sum", "max", "min" };
+
+static bool among(const char *const *list, size_t n, const char *word, size_t len)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strlen(list[i]) == len && strncmp(list[i], word, len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Do vectors have all that an op's expression says? */
+static bool code_can(const char *code)
+{
+    if (strpbrk(code, "?") || strstr(code, "(T)") || strstr(code, "&&") || strstr(code, "||") || strstr(code, "ipow") || strstr(code, "!a")) {
+        return false;
+    }
+    for (const char *m = strstr(code, "M("); m; m = strstr(m + 1, "M(")) {
+        if (!among(mc_wide_functions_known, NELEM(mc_wide_functions_known), m + 2, strcspn(m + 2, ")"))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool compares_position(const struct mc_kernel *k, const struct mc_kval *v)
+{
+    return v->kind == K_OP && v->op->typing == TYPE_BOOL && v->narg == 2 &&
+           (k->val.at[v->arg[0]].kind == K_INDEX) != (k->val.at[v->arg[1]].kind == K_INDEX);
+}
+
+static bool op_can(const struct mc_kernel *k, const struct mc_kval *v)
+{
+    mc_dtype t = mc_print_op_dtype(k, v);
+    if (compares_position(k, v)) {
+        const struct mc_kval *x = &k->val.at[v->arg[k->val.at[v->arg[0]].kind == K_INDEX]];
+        return x->dtype == MC_INT64 && !x->element;
+    }
+    for (int i = 0; i < v->narg; i++) {
+        bool mask = t == MC_BOOL || (v->op->typing == TYPE_WHERE && i == 0);
+        if (k->val.at[v->arg[i]].dtype != (mask ? MC_BOOL : MC_FLOAT32)) {
+            return false;
+        }
+    }
+    return (t == MC_BOOL ? v->op->typing == TYPE_BITS : v->dtype == MC_BOOL || v->dtype == MC_FLOAT32) &&
+           code_can(mc_print_op_code(v->op, t));
+}
+
+/* A position is only ever compared, never computed with. */
+static bool index_can(const struct mc_kernel *k, int v)
+{
+    for (size_t i = 0; i < k->val.n; i++) {
+        const struct mc_kval *x = &k->val.at[i];
+        for (int j = 0; j < x->narg; j++) {
+            if (x->arg[j] == v && !compares_position(k, x)) {
+                return false;
+            }
+        }
+    }
+    for (size_t i = 0; i < k->operand.n; i++) {
+        if (k->operand.at[i].dst && k->operand.at[i].val == v) {
+            return false;
+        }
+    }
+    return mc_print_moves(k, &k->operand.at[k->val.at[v].operand]);
+}
+
+static bool value_can(const struct mc_kernel *k, int i)
+{
+    const struct mc_kval *v = &k->val.at[i];
+    if (v->kind == K_REDUCE) {
+        return k->val.at[v->arg[0]].dtype == MC_FLOAT32 && among(reductions, NELEM(reductions), v->op->name, strlen(v->op->name));
+    }
+    if (!v->element) {
+        return true;
+    }
+    switch (v->kind) {
+    case K_LOAD:
+        return v->dtype == MC_FLOAT32;
+    case K_INDEX:
+        return index_can(k, i);
+    case K_OP:
+        return op_can(k, v);
+    case K_CAST:
+        return v->dtype == MC_FLOAT32 && k->val.at[v->arg[0]].dtype == MC_BOOL;
+    default:
+        return false;
+    }
+}
+
+bool mc_wide_can(const struct mc_kernel *k)
+{
+    const struct mc_cpu *cpu = mc_cpu();
+    if (!cpu->avx512f || !cpu->avx512dq || !mc_flag_int(FLAG_vectors) || k->mode == KERNEL_COLUMN || k->inner < 0) {
+        return false;
+    }
+    bool elements = false;
+    for (size_t i = 0; i < k->val.n; i++) {
+        elements |= k->val.at[i].element;
+        if (!value_can(k, (int)i)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < k->operand.n; i++) {
+        const struct mc_koperand *o = &k->operand.at[i];
+        if (o->dst && k->val.at[o->val].element && (o->dtype != MC_FLOAT32 || k->val.at[o->val].dtype != MC_FLOAT32)) {
+            return false;
+        }
+    }
+    return elements;
+}
+
+/* ---- one value ---- */
+
+static const char *type_of(mc_dtype d)
+{
+    return d == MC_BOOL ? "vm" : "vf";
+}
+
+/* Value v where vectors are computed: row values and constants in every lane. */
+static void ref(struct print *p, int v)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    if (x->element) {
+        mc_str_addf(p->out, "v%d", v);
+        return;
+    }
+    mc_str_add(p->out, x->dtype == MC_BOOL ? "(vm)-(0 != " : "v_all(");
+    mc_print_ref(p, v);
+    mc_str_add(p->out, ")");
+}
+
+static void position_compare(struct print *p, const struct mc_kval *x)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct mc_kval *a = &p->k->val.at[x->arg[i]], *b = &p->k->val.at[x->arg[!i]];
+        mc_str_add(p->out, i ? ", " : "");
+        if (a->kind == K_INDEX) {
+            mc_str_add(p->out, "v_lanes()");
+        } else {
+            mc_str_add(p->out, "v_apart(");
+            mc_print_ref(p, x->arg[i]);
+            mc_str_addf(p->out, ", a%d + j)", b->operand);
+        }
+    }
+}
+
+static void define(struct print *p, int v)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    if (x->kind == K_INDEX) {
+        return;
+    }
+    mc_str_addf(p->out, "const %s v%d = ", type_of(x->dtype), v);
+    if (x->kind == K_LOAD) {
+        bool moves = mc_print_moves(p->k, &p->k->operand.at[x->operand]);
+        mc_str_addf(p->out, moves ? "*(const vu *)(a%d + j); " : "v_all(a%d[0]); ", x->operand);
+        return;
+    }
+    if (x->kind == K_CAST) {
+        mc_str_addf(p->out, "v_sel(v%d, v_all(1), v_all(0)); ", x->arg[0]);
+        return;
+    }
+    mc_str_addf(p->out, "op_%s_%s(", x->op->name, mc_print_op_dtype(p->k, x) == MC_BOOL ? "m" : "v");
+    if (compares_position(p->k, x)) {
+        position_compare(p, x);
+    } else {
+        for (int i = 0; i < x->narg; i++) {
+            mc_str_add(p->out, i ? ", " : "");
+            ref(p, x->arg[i]);
+        }
+    }
+    mc_str_add(p->out, "); ");
+}
+
+/* "VECTOR vf op_tanh_v(vf a) { return v_tanh(a); }", once for each op */
+void mc_wide_functions(struct mc_str *out, int n, struct mc_kernel *const *kernels)
+{
+    struct mc_dict seen = { 0 };
+    for (int i = 0; i < n; i++) {
+        for (size_t j = 0; kernels[i]->wide && j < kernels[i]->val.n; j++) {
+            const struct mc_kval *v = &kernels[i]->val.at[j];
+            if (v->kind != K_OP || !v->element) {
+                continue;
+            }
+            mc_dtype t = compares_position(kernels[i], v) ? MC_FLOAT32 : mc_print_op_dtype(kernels[i], v);
+            char name[80];
+            snprintf(name, sizeof name, "op_%s_%s", v->op->name, t == MC_BOOL ? "m" : "v");
+            if (mc_dict_get(&seen, name)) {
+                continue;
+            }
+            mc_dict_put(&seen, name, name);
+            mc_str_addf(out, "VECTOR %s %s(", type_of(v->dtype), name);
+            for (int a = 0; a < v->narg; a++) {
+                mc_str_addf(out, "%s%s %c", a ? ", " : "", v->op->typing == TYPE_WHERE && a == 0 ? "vm" : type_of(t), 'a' + a);
+            }
+            mc_str_addf(out, ") { return (%s)(%s); }\n", type_of(v->dtype), mc_print_op_code(v->op, t));
+        }
+    }
+    mc_dict_free(&seen);
+}
+
+/* ---- reductions ---- */
+
+static void gather(struct print *p, int v)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    int a = x->arg[0];
+    if (x->op->name[0] == 's') {
+        mc_str_addf(p->out, "l%d += v_sel(keep, v%d, v_all(0)); ", v, a);
+    } else {
+        mc_str_addf(p->out, "l%d = %s(l%d, v_sel(keep, v%d, l%d)); q%d |= keep & v_ne(v%d, v%d); ", v,
+                    x->op->name[1] == 'a' ? "v_most" : "v_least", v, a, v, v, a, a);
+    }
+}
+
+static void begin(struct print *p, int v)
+{
+    mc_str_addf(p->out, "vf l%d = v_all(%s); ", v, mc_print_first(p, &p->k->val.at[v]));
+    if (mc_print_monoid(&p->k->val.at[v])->flags) {
+        mc_str_addf(p->out, "vm q%d = 0; ", v);
+    }
+}
+
+static void end(struct print *p, int v)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    if (x->op->name[0] == 's') {
+        mc_str_addf(p->out, "c%d += v_sum(l%d); ", v, v);
+    } else {
+        bool max = x->op->name[1] == 'a';
+        mc_str_addf(p->out, "{ const float t = v_%s_lane(l%d); c%d = t %c c%d ? t : c%d; z%d |= q%d != 0; } ", max ? "max" : "min", v, v,
+                    max ? '>' : '<', v, v, v, v);
+    }
+}
+
+static void each_reduction(struct print *p, void (*f)(struct print *p, int v))
+{
+    for (size_t i = 0; i < p->k->val.n; i++) {
+        if (p->k->val.at[i].kind == K_REDUCE && p->k->val.at[i].stage == p->stage) {
+            f(p, (int)i);
+        }
+    }
+}
+
+/* ---- the loop ---- */
+
+static bool stored_here(const struct print *p, const struct mc_koperand *o)
+{
+    return o->dst && p->k->val.at[o->val].element && p->k->val.at[o->val].stage == p->stage;
+}
+
+static void store(struct print *p, int i)
+{
+    const struct mc_koperand *o = &p->k->operand.at[i];
+    if (!mc_print_moves(p->k, o)) {
+        mc_str_addf(p->out, "a%d[0] = v%d[0]; ", i, o->val);
+    } else if (p->k->mode == KERNEL_MAP) {
+        mc_str_addf(p->out, "if (stream) v_stream(a%d + j, v%d); else *(vu *)(a%d + j) = v%d; ", i, o->val, i, o->val);
+    } else {
+        mc_str_addf(p->out, "*(vu *)(a%d + j) = v%d; ", i, o->val);
+    }
+}
+
+static void body(struct print *p)
+{
+    const struct mc_kernel *k = p->k;
+    for (size_t i = 0; i < k->val.n; i++) {
+        const struct mc_kval *v = &k->val.at[i];
+        if (!p->need[i] || v->kind == K_CONST) {
+            continue;
+        }
+        if (v->saved && v->stage < p->stage) {
+            mc_str_addf(p->out, "const vf v%zu = *(const vu *)(b%d + j); ", i, v->saved);
+            continue;
+        }
+        define(p, (int)i);
+        if (v->saved) {
+            mc_str_addf(p->out, "*(vu *)(b%d + j) = v%zu; ", v->saved, i);
+        }
+    }
+    each_reduction(p, gather);
+    for (size_t i = 0; i < k->operand.n; i++) {
+        if (stored_here(p, &k->operand.at[i])) {
+            store(p, (int)i);
+        }
+    }
+}
+
+/* Is operand i read in this walk? */
+static bool read_here(const struct print *p, int i)
+{
+    for (size_t v = 0; v < p->k->val.n; v++) {
+        const struct mc_kval *x = &p->k->val.at[v];
+        if (x->kind == K_LOAD && x->operand == i && p->need[v]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What moves is read from and written to a vector of its own: "a0 = v_head(t0, a0 + m, left) - m;" */
+static void detour(struct print *p)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const struct mc_koperand *o = &p->k->operand.at[i];
+        if (!mc_print_moves(p->k, o)) {
+            continue;
+        }
+        if (stored_here(p, o)) {
+            mc_str_addf(p->out, "o%zu = a%zu + m; a%zu = t%zu - m; ", i, i, i, i);
+        } else if (!o->dst && read_here(p, (int)i)) {
+            mc_str_addf(p->out, "a%zu = v_head(t%zu, a%zu + m, left) - m; ", i, i, i);
+        }
+    }
+}
+
+static void detour_places(struct print *p)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const struct mc_koperand *o = &p->k->operand.at[i];
+        bool out = stored_here(p, o);
+        if (mc_print_moves(p->k, o) && (out || (!o->dst && read_here(p, (int)i)))) {
+            mc_str_addf(p->out, "float t%zu[16] __attribute__((aligned(64))); ", i);
+            mc_str_addf(p->out, out ? "float *o%zu; " : "", i);
+        }
+    }
+}
+
+static void detour_end(struct print *p)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        if (mc_print_moves(p->k, &p->k->operand.at[i]) && stored_here(p, &p->k->operand.at[i])) {
+            mc_str_addf(p->out, "v_store(o%zu, *(vf *)t%zu, keep); ", i, i);
+        }
+    }
+}
+
+void mc_wide_loop(struct print *p, bool reduces)
+{
+    mc_str_add(p->out, reduces ? "for (i64 b = 0; b < n0; b += 2048) {\nconst i64 e = n0 - b < 2048 ? n0 : b + 2048;\n"
+                               : "{\nconst i64 b = 0, e = n0;\n");
+    each_reduction(p, begin);
+    detour_places(p);
+    mc_str_add(p->out, "\nvm keep = (vm)-1; i64 j = b, m = b + (e - b) / 16 * 16;\n"
+                       "for (;;) {\nfor (; j < m; j += 16) { ");
+    body(p);
+    mc_str_add(p->out, "}\nif (m >= e) break;\nconst i64 left = e - m; keep = (vm)((1u << left) - 1); ");
+    detour(p);
+    mc_str_add(p->out, "m += 16;\n");
+    mc_str_add(p->out, p->k->mode == KERNEL_MAP ? "stream = 0;\n}\n" : "}\n");
+    mc_str_add(p->out, "if (keep != (vm)-1) { ");
+    detour_end(p);
+    mc_str_add(p->out, "}\n");
+    each_reduction(p, end);
+    mc_str_add(p->out, "}\n");
+}

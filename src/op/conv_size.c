@@ -30,7 +30,7 @@ static mc_node *operand(mc_node *n, enum mc_conv_pass pass, int role)
 }
 
 /* (i + p - e) // s + 1, or rounded up */
-static mc_node *size_of_y(const struct mc_conv_form *f, int slot, mc_node *x, mc_node *w)
+static mc_node *places(const struct mc_conv_form *f, int slot, mc_node *x, mc_node *w)
 {
     mc_node *k = mc_size_of(w, f->w[2 + slot]);
     struct mc_bind b[3] = { { "i", mc_size_of(x, f->x[2 + slot]), NULL }, { "m", mc_conv_margin(f, slot, k), NULL },
@@ -39,7 +39,7 @@ static mc_node *size_of_y(const struct mc_conv_form *f, int slot, mc_node *x, mc
 }
 
 /* o + e - p - 1, with stride 1 */
-static mc_node *size_of_x(const struct mc_conv_form *f, int slot, mc_node *w, mc_node *y)
+static mc_node *length(const struct mc_conv_form *f, int slot, mc_node *w, mc_node *y)
 {
     mc_node *k = mc_size_of(w, f->w[2 + slot]);
     struct mc_bind b[2] = { { "o", mc_size_of(y, f->y[2 + slot]), NULL }, { "m", mc_conv_margin(f, slot, k), NULL } };
@@ -47,7 +47,7 @@ static mc_node *size_of_x(const struct mc_conv_form *f, int slot, mc_node *w, mc
 }
 
 /* (i + p - o) // d + 1, or (o - i) // d + 1 where the border is full, with stride 1 */
-static mc_node *size_of_w(const struct mc_conv_form *f, int slot, mc_node *x, mc_node *y)
+static mc_node *taps(const struct mc_conv_form *f, int slot, mc_node *x, mc_node *y)
 {
     bool full = f->border && f->border->before(2) > 0;
     struct mc_bind b[4] = { { "i", mc_size_of(x, f->x[2 + slot]), NULL }, { "o", mc_size_of(y, f->y[2 + slot]), NULL },
@@ -56,12 +56,40 @@ static mc_node *size_of_w(const struct mc_conv_form *f, int slot, mc_node *x, mc
     return mc_expr(x->graph, full ? "(o - i) // d + 1" : "(i + p - o) // d + 1", b, 4);
 }
 
-/* What the input `shape` says of an axis; NULL: nothing. */
-static mc_node *asked(mc_node *n, const struct mc_conv_form *f, int rank, int axis, int slot)
+/* ---- each role's sizes by meaning, in the order of struct mc_conv_strides ---- */
+
+static mc_node *size_of_y(const struct mc_conv_form *f, int means, mc_node *x, mc_node *w)
 {
-    mc_node *shape = n->nin > 2 ? n->in[2] : NULL;
-    int64_t count = !shape ? 0 : shape->type.rank ? shape->type.dims[0] : 1;
-    return !shape ? NULL : count == rank ? mc_shape_entry_node(shape, axis) : slot >= 0 ? mc_shape_entry_node(shape, slot - (3 - f->nd)) : NULL;
+    return means == 0 ? mc_size_of(x, f->x[0]) : means == 1 ? mc_size_of(w, f->w[0]) : places(f, means - 2, x, w);
+}
+
+static mc_node *size_of_x(const struct mc_conv_form *f, int means, mc_node *w, mc_node *y)
+{
+    if (means != 1) {
+        return means == 0 ? mc_size_of(y, f->y[0]) : length(f, means - 2, w, y);
+    }
+    mc_node *in[2] = { mc_size_of(w, f->w[1]), number(w->graph, f->groups) };
+    return f->groups == 1 ? in[0] : mc_call_op(w->graph, "mul", 2, in, NULL);
+}
+
+static mc_node *size_of_w(const struct mc_conv_form *f, int means, mc_node *x, mc_node *y)
+{
+    if (means != 1) {
+        return means == 0 ? mc_size_of(y, f->y[1]) : means >= 5 ? mc_size_of(y, f->y[means - 3]) : taps(f, means - 2, x, y);
+    }
+    mc_node *in[2] = { mc_size_of(x, f->x[1]), number(x->graph, f->groups) };
+    return f->groups == 1 ? in[0] : mc_call_op(x->graph, "int_div", 2, in, NULL);
+}
+
+/* What the input `shape` says of an axis; NULL: nothing, or nothing that is a formula. */
+static mc_node *asked(mc_node *n, const struct mc_conv_form *f, int role, int axis, int slot)
+{
+    mc_node *shape = n->in[2];
+    int64_t count = shape->type.rank ? shape->type.dims[0] : 1;
+    if (count == mc_conv_rank(f, role)) {
+        return mc_shape_entry_node(shape, axis);
+    }
+    return slot >= 0 ? mc_shape_entry_node(shape, slot - (3 - f->nd)) : NULL;
 }
 
 mc_node *mc_conv_size(mc_node *n, int item, int axis)
@@ -75,24 +103,9 @@ mc_node *mc_conv_size(mc_node *n, int item, int axis)
         means++;
     }
     int slot = means >= 2 && means < 5 ? means - 2 : -1;
-    mc_node *said = asked(n, &f, mc_conv_rank(&f, role), axis, slot), *groups = number(n->graph, f.groups);
+    mc_node *said = n->nin > 2 ? asked(n, &f, role, axis, slot) : NULL;
     if (said || (slot >= 0 && n->nin > 2)) {
-        return said;
+        return said; /* what was given does not follow from the operands */
     }
-    if (role == CONV_Y) {
-        return means == 0 ? mc_size_of(x, f.x[0]) : means == 1 ? mc_size_of(w, f.w[0]) : size_of_y(&f, slot, x, w);
-    }
-    if (role == CONV_X) {
-        mc_node *c = means == 1 ? mc_size_of(w, f.w[1]) : NULL;
-        return means == 0 ? mc_size_of(y, f.y[0])
-               : !c       ? size_of_x(&f, slot, w, y)
-                          : f.groups == 1 ? c : mc_call_op(n->graph, "mul", 2, (mc_node *[]){ c, groups }, NULL);
-    }
-    if (means >= 5) {
-        return mc_size_of(y, f.y[means - 3]);
-    }
-    mc_node *c = means == 1 ? mc_size_of(x, f.x[1]) : NULL;
-    return means == 0 ? mc_size_of(y, f.y[1])
-           : !c       ? size_of_w(&f, slot, x, y)
-                      : f.groups == 1 ? c : mc_call_op(n->graph, "int_div", 2, (mc_node *[]){ c, groups }, NULL);
+    return role == CONV_Y ? size_of_y(&f, means, x, w) : role == CONV_X ? size_of_x(&f, means, w, y) : size_of_w(&f, means, x, y);
 }

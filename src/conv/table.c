@@ -4,6 +4,7 @@
 #include "conv/solver.h"
 
 const struct mc_solver *const mc_conv_solvers[] = {
+    &mc_conv_one,       /* filters of one tap are matrices */
     &mc_conv_im2col,    /* windows as columns of a matrix product */
     &mc_conv_exchange,  /* forward by the weights pass, and back */
     &mc_conv_exchange_full, /* forward by the inputs pass, and back */

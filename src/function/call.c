@@ -183,8 +183,8 @@ static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, 
         return p->place[st->dst[0]].own ? mc_reference_step(f, p, step, false) : MC_OK;
     case STEP_KERNEL:
         return p->step[step].launch.fn ? mc_launch_run(f, p, step, scratch) : mc_reference_step(f, p, step, false);
-    case STEP_GEMM:
-        return st->kernel && !f->code->fn[step] ? mc_reference_step(f, p, step, false) : mc_product_run(f, p, step, scratch);
+    case STEP_HEAVY:
+        return st->kernel && !f->code->fn[step] ? mc_reference_step(f, p, step, false) : mc_heavy_run(f, p, step, scratch);
     case STEP_HOST:
         return mc_reference_step(f, p, step, false);
     }
@@ -208,12 +208,11 @@ static mc_status run_checked(struct mc_function *f, const struct mc_shape_plan *
         struct mc_step_time *t = &f->time[step];
         t->seconds += mc_now() - start;
         t->calls++;
-        const struct mc_gemm_problem *q = &p->step[step].problem;
-        t->flops += p->step[step].launch.flops + 2.0 * (double)q->batch * (double)q->m * (double)q->n * (double)q->k;
+        t->flops += p->step[step].launch.flops + p->step[step].flops;
         t->bytes += p->step[step].launch.bytes;
     }
     enum mc_step_kind kind = f->code->program.step.at[step].kind;
-    if (s == MC_OK && f->code->mode == MODE_DEBUG && (kind == STEP_KERNEL || kind == STEP_GEMM)) {
+    if (s == MC_OK && f->code->mode == MODE_DEBUG && (kind == STEP_KERNEL || kind == STEP_HEAVY)) {
         s = mc_reference_step(f, p, step, true);
     }
     if (s == MC_OK && f->code->mode == MODE_NANGUARD) {
@@ -232,7 +231,7 @@ static mc_status run_dynamic(struct mc_function *f, struct mc_shape_plan *p)
     for (int i = 0; i < (int)pr->step.n; i++) {
         const struct mc_step *st = &pr->step.at[i];
         TRY(mc_shape_plan_step(f, p, i));
-        int extra = st->gemm && st->kernel ? st->operand[st->product] : -1;
+        int extra = st->heavy && st->kernel ? st->operand[st->product] : -1;
         for (int k = 0; k < st->ndst + (extra >= 0); k++) {
             int v = k < st->ndst ? st->dst[k] : extra;
             struct mc_spot *at = &p->place[v];

@@ -149,8 +149,8 @@ static mc_status describe(struct compiling *c)
     for (size_t i = 0; i < p->step.n; i++) {
         const struct mc_step *s = &p->step.at[i];
         struct mc_str out = { 0 };
-        if (s->gemm && s->kernel) {
-            mc_node_print(&out, s->gemm, 2);
+        if (s->heavy && s->kernel) {
+            mc_node_print(&out, s->heavy, 2);
             mc_str_add(&out, ", then ");
         }
         for (int k = 0, shown = 0; k < s->nnode; k++) {

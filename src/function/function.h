@@ -9,8 +9,8 @@
 #define MC_FUNCTION_H
 
 #include "device/cpu/cpu.h"
-#include "gemm/gemm.h"
 #include "lower/lower.h"
+#include "plan/plan.h"
 #include "rewrite/rewrite.h"
 
 /* What kernels are compiled with: integers wrap, loops say themselves what may be reordered. */
@@ -63,9 +63,9 @@ struct mc_launch {
     double flops, bytes;
 };
 struct mc_step_plan {
-    struct mc_launch launch;    /* kernels, and a product's epilogue */
-    struct mc_plan *gemm;
-    struct mc_gemm_problem problem;
+    struct mc_launch launch;    /* kernels, and what finishes heavy work */
+    struct mc_plan *plan;       /* heavy work */
+    double flops;               /* of heavy work */
     int64_t copy[2];            /* a product's operands that must be made dense first: their place in the scratch; -1 */
     int64_t *dense;             /* the same by kernel operand; NULL: none */
     size_t workspace;
@@ -131,6 +131,7 @@ struct mc_running {             /* one kernel step while it runs */
     char *const *base;          /* by operand: where it starts */
     char *scratch;
     bool stream;
+    int axis[5];                /* of a convolution's result by meaning; -1: not there */
     int64_t err[4];             /* a failed check: which, the index, the bound */
 };
 mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
@@ -141,6 +142,17 @@ mc_status mc_dense_copy(const struct mc_spot *from, char *src, char *dst);
 mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch, char **base);
 /* custom.c */
 void mc_custom_install(void);   /* sets mc_custom_kernel_hook; by itself at start, named by compile.c so that archives bring it along */
+/* heavy.c */
+const char *mc_heavy_family(const struct mc_step *st);  /* "gemm", "conv" */
+mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+mc_status mc_heavy_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+int mc_heavy_source(const struct mc_function *f, const struct mc_node *n, int i);   /* the value of its input */
+int mc_heavy_result(const struct mc_step *st);                                      /* the value it makes, before its kernel */
+mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+void mc_launch_box(const struct mc_running *r, const int64_t *at, const int64_t *size); /* a finishing kernel, along the kernel's axes */
+/* convolve.c */
+mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 /* product.c */
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);

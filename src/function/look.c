@@ -1,7 +1,7 @@
 /* look.c: a compiled function as others see it. */
 #include "function/function.h"
 
-static const char *const kinds[] = { [STEP_KERNEL] = "kernel", [STEP_GEMM] = "gemm", [STEP_VIEW] = "view", [STEP_EARLY] = "size", [STEP_TYPE] = "size", [STEP_HOST] = "host" };
+static const char *const kinds[] = { [STEP_KERNEL] = "kernel", [STEP_VIEW] = "view", [STEP_EARLY] = "size", [STEP_TYPE] = "size", [STEP_HOST] = "host" };
 
 const char *mc_step_name(const struct mc_function *f, int step)
 {
@@ -20,7 +20,7 @@ mc_step_info mc_function_step(const mc_function *f, int i)
         return info;
     }
     const struct mc_step *s = &f->code->program.step.at[i];
-    info.kind = kinds[s->kind];
+    info.kind = s->heavy ? mc_heavy_family(s) : kinds[s->kind];
     info.text = f->code->step_text[i];
     info.reason = s->reason;
     info.calls = f->time[i].calls;
@@ -30,8 +30,8 @@ mc_step_info mc_function_step(const mc_function *f, int i)
     if (s->kernel) {
         info.solver = s->kernel->name;
     }
-    if (s->gemm && f->plans && f->plans->step[i].gemm) {
-        info.solver = f->plans->step[i].gemm->solver->name;
+    if (s->heavy && f->plans && f->plans->step[i].plan) {
+        info.solver = f->plans->step[i].plan->solver->name;
     }
     return info;
 }

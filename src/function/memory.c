@@ -172,11 +172,11 @@ mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
             }
             continue;
         }
-        if (st->gemm && st->kernel) { /* the product first: its finisher may write over it */
+        if (st->heavy && st->kernel) { /* the product first: its finisher may write over it */
             s = place_result(f, p, &a, (int)i, st->operand[st->product]);
         }
         for (int k = 0; k < st->ndst && s == MC_OK; k++) {
-            if (!(st->gemm && st->kernel && st->dst[k] == st->operand[st->product])) {
+            if (!(st->heavy && st->kernel && st->dst[k] == st->operand[st->product])) {
                 s = place_result(f, p, &a, (int)i, st->dst[k]);
             }
         }

@@ -1,16 +1,7 @@
 /* product.c: matrix products at one shape: the gemm problem, the planner's choice, operands that need a
  * copy first, the kernel that finishes each tile. */
 #include "function/function.h"
-
-static const struct mc_node *product_node(const struct mc_step *st)
-{
-    return st->gemm;
-}
-
-static int source(const struct mc_function *f, const struct mc_node *n, int i)
-{
-    return f->code->program.value_of[n->in[i]->id];
-}
+#include "gemm/gemm.h"
 
 /* Strides of a matrix in elements; false if neither of its own is 1, so that it must be copied. */
 static bool matrix_strides(const struct mc_spot *p, int64_t out[3])
@@ -43,75 +34,48 @@ static void dense_strides(const struct mc_spot *p, int64_t out[3])
     out[0] = p->type.dims[r - 1] * p->type.dims[r - 2];
 }
 
-static mc_status plan_epilogue(struct mc_function *f, struct mc_shape_plan *p, int step)
-{
-    const struct mc_step *st = &f->code->program.step.at[step];
-    struct mc_launch *l = &p->step[step].launch;
-    int nop = (int)st->kernel->operand.n;
-    *l = (struct mc_launch){ .fn = f->code->fn[step], .nop = nop };
-    l->value = mc_calloc((size_t)nop + 1, sizeof *l->value, "plan");
-    l->step = mc_calloc((size_t)nop * MC_MAX_RANK + 1, sizeof *l->step, "plan");
-    l->s = mc_calloc((size_t)nop * 3 + 1, sizeof *l->s, "plan");
-    if (!l->value || !l->step || !l->s) {
-        return MC_EMEMORY;
-    }
-    TRY(mc_dense_plan(f, p, step, &l->copies));
-    for (int i = 0; i < nop; i++) {
-        const struct mc_koperand *o = &st->kernel->operand.at[i];
-        l->value[i] = o->index ? -1 : st->operand[i];
-        for (int a = 0; a < 2; a++) {
-            const struct mc_spot *at = o->index ? NULL : &p->place[st->operand[i]];
-            bool moves = o->varies & 1u << a;
-            bool dense = p->step[step].dense && p->step[step].dense[i] >= 0;
-            l->step[i * MC_MAX_RANK + a] = !moves ? 0 : o->index ? 1 : dense ? (a ? 1 : at->type.dims[1])
-                                                                        : at->strides[a] / (int64_t)mc_dtypes[o->dtype].size;
-        }
-    }
-    l->flops = st->kernel->flops * (double)p->step[step].space[0] * (double)p->step[step].space[1];
-    return MC_OK;
-}
-
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
-    const struct mc_node *n = product_node(st);
+    const struct mc_node *n = st->heavy;
     struct mc_step_plan *sp = &p->step[step];
     int c = st->kernel ? st->operand[st->product] : st->dst[0];
-    const struct mc_spot *a = &p->place[source(f, n, 0)], *b = &p->place[source(f, n, 1)], *y = &p->place[c];
-    struct mc_gemm_problem *q = &sp->problem;
+    const struct mc_spot *a = &p->place[mc_heavy_source(f, n, 0)], *b = &p->place[mc_heavy_source(f, n, 1)], *y = &p->place[c];
+    struct mc_gemm_problem q;
     int r = a->type.rank;
-    *q = (struct mc_gemm_problem){ .dtype = y->type.dtype, .batch = r == 3 ? a->type.dims[0] : 1, .m = a->type.dims[r - 2],
+    q = (struct mc_gemm_problem){ .dtype = y->type.dtype, .batch = r == 3 ? a->type.dims[0] : 1, .m = a->type.dims[r - 2],
                                    .k = a->type.dims[r - 1], .n = b->type.dims[r - 1], .alpha = 1, .has_epilogue = st->kernel != NULL };
     size_t copies = 0;
     sp->copy[0] = sp->copy[1] = -1;
-    if (!matrix_strides(a, q->as)) {
-        dense_strides(a, q->as);
+    if (!matrix_strides(a, q.as)) {
+        dense_strides(a, q.as);
         sp->copy[0] = (int64_t)copies;
         copies += (mc_spot_bytes(a) + 63) / 64 * 64;
     }
-    if (!matrix_strides(b, q->bs)) {
-        dense_strides(b, q->bs);
+    if (!matrix_strides(b, q.bs)) {
+        dense_strides(b, q.bs);
         sp->copy[1] = (int64_t)copies;
         copies += (mc_spot_bytes(b) + 63) / 64 * 64;
     }
-    dense_strides(y, q->cs);
-    sp->gemm = mc_gemm_plan(q);
-    if (!sp->gemm) {
+    dense_strides(y, q.cs);
+    sp->plan = mc_gemm_plan(&q);
+    if (!sp->plan) {
         return mc_last_status();
     }
-    mc_status s = st->kernel ? plan_epilogue(f, p, step) : MC_OK;
-    sp->workspace = copies + sp->launch.copies + sp->gemm->workspace + 64;
+    sp->flops = 2.0 * (double)q.batch * (double)q.m * (double)q.n * (double)q.k;
+    mc_status s = st->kernel ? mc_epilogue_plan(f, p, step) : MC_OK;
+    sp->workspace = copies + sp->launch.copies + sp->plan->workspace + 64;
     return s;
 }
 
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
-    const struct mc_node *n = product_node(st);
+    const struct mc_node *n = st->heavy;
     const struct mc_step_plan *sp = &p->step[step];
     char *base[MOST_OPERANDS + 1];
     struct mc_running r = { .st = st, .l = &sp->launch, .base = base };
-    int v[2] = { source(f, n, 0), source(f, n, 1) }, c = st->kernel ? st->operand[st->product] : st->dst[0];
+    int v[2] = { mc_heavy_source(f, n, 0), mc_heavy_source(f, n, 1) }, c = st->kernel ? st->operand[st->product] : st->dst[0];
     void *operand[GEMM_NOPERAND] = { f->ptr[v[0]], f->ptr[v[1]], f->ptr[c], NULL, NULL, NULL };
     char *work = scratch;
     for (int i = 0; i < 2; i++) {
@@ -128,5 +92,5 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
         memcpy(&operand[GEMM_EPILOGUE], &tile, sizeof tile); /* a function's address as an operand */
         operand[GEMM_EPILOGUE_ARG] = &r;
     }
-    return sp->gemm->run(sp->gemm, operand, work, f->threads);
+    return sp->plan->run(sp->plan, operand, work, f->threads);
 }

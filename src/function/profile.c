@@ -21,9 +21,9 @@ static void classify(const struct mc_function *f, int step, struct mc_step_row *
         snprintf(r->class, sizeof r->class, "%s", kernel_kind[s->kernel->mode]);
         r->type = compiled ? "C" : "ref";
         break;
-    case STEP_GEMM: {
-        const struct mc_plan *plan = f->plans ? f->plans->step[step].gemm : NULL;
-        snprintf(r->class, sizeof r->class, "gemm %s%s", plan ? plan->solver->name : "", s->kernel ? " + kernel" : "");
+    case STEP_HEAVY: {
+        const struct mc_plan *plan = f->plans ? f->plans->step[step].plan : NULL;
+        snprintf(r->class, sizeof r->class, "%s %s%s", mc_heavy_family(s), plan ? plan->solver->name : "", s->kernel ? " + kernel" : "");
         r->type = s->kernel && !compiled ? "ref" : "lib";
         break;
     }

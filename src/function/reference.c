@@ -103,8 +103,8 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
     const struct mc_step *st = &pr->step.at[step];
     struct table t = { { 0 }, f, p };
     mc_status s = MC_OK;
-    for (int i = st->gemm && st->kernel ? -1 : 0; i < st->nnode && s == MC_OK; i++) {
-        mc_node *n = i < 0 ? st->gemm : st->node[i];
+    for (int i = st->heavy && st->kernel ? -1 : 0; i < st->nnode && s == MC_OK; i++) {
+        mc_node *n = i < 0 ? st->heavy : st->node[i];
         mc_array **in = mc_alloc((size_t)(n->nin + 1) * sizeof *in, "reference"), *made[16] = { 0 };
         s = in ? MC_OK : MC_EMEMORY;
         for (int k = 0; k < n->nin && s == MC_OK; k++) {

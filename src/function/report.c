@@ -93,9 +93,9 @@ static void summary(const struct page *g)
 static const char *step_word(struct mc_arena *a, const struct mc_step *s, int step)
 {
     char word[32];
-    snprintf(word, sizeof word, "%s %s", s->gemm ? "gemm" : "kernel", s->kernel ? s->kernel->name : "");
+    snprintf(word, sizeof word, "%s %s", s->heavy ? s->heavy->op->name : "kernel", s->kernel ? s->kernel->name : "");
     if (!s->kernel) {
-        snprintf(word, sizeof word, "%s %d", s->gemm ? "gemm" : "step", step);
+        snprintf(word, sizeof word, "%s %d", s->heavy ? s->heavy->op->name : "step", step);
     }
     return mc_arena_str(a, word, strlen(word));
 }
@@ -126,13 +126,13 @@ static mc_status graph(const struct page *g)
     }
     for (size_t i = 0; i < pr->step.n && s == MC_OK; i++) {
         const struct mc_step *st = &pr->step.at[i];
-        bool works = st->kind == STEP_KERNEL || st->kind == STEP_GEMM || st->kind == STEP_HOST;
+        bool works = st->kind == STEP_KERNEL || st->kind == STEP_HEAVY || st->kind == STEP_HOST;
         const char *word = works ? step_word(&a, st, (int)i) : "";
         for (int k = 0; k < st->nnode && word; k++) {
             badge[st->node[k]->id] = word;
         }
-        if (st->gemm && word) {
-            badge[st->gemm->id] = word;
+        if (st->heavy && word) {
+            badge[st->heavy->id] = word;
         }
         s = word ? MC_OK : MC_EMEMORY;
     }
@@ -247,7 +247,7 @@ static void steps(const struct page *g)
         for (size_t k = 0; k < g->p->row.n && !r; k++) {
             r = g->p->row.at[k].step == i ? &g->p->row.at[k] : NULL;
         }
-        if (kind == STEP_KERNEL || kind == STEP_GEMM || kind == STEP_HOST) {
+        if (kind == STEP_KERNEL || kind == STEP_HEAVY || kind == STEP_HOST) {
             step(g, i, r);
         } else {
             quiet++;

@@ -399,8 +399,8 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
     if (s == MC_OK && st->kind == STEP_EARLY) {
         s = plan_early(&q, st);
     } else if (s == MC_OK && st->kernel) {
-        if (st->gemm) {
-            s = infer_node(&q, st->gemm, &out);
+        if (st->heavy) {
+            s = infer_node(&q, st->heavy, &out);
             place_type(&p->place[st->operand[st->product]], &out.out[0]);
         }
         struct mc_type one;
@@ -438,8 +438,8 @@ mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int
     mc_status s = MC_OK;
     if (st->kind == STEP_KERNEL && f->code->fn[step]) {
         s = mc_launch_plan(f, p, step);
-    } else if (st->kind == STEP_GEMM) {
-        s = mc_product_plan(f, p, step);
+    } else if (st->kind == STEP_HEAVY) {
+        s = mc_heavy_plan(f, p, step);
     }
     p->scratch = MC_MAX(p->scratch, p->step[step].workspace);
     return s;
@@ -454,7 +454,7 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
         mc_array_unref(&p->place[i].fixed);
     }
     for (size_t i = 0; p->step && i < f->code->program.step.n; i++) {
-        mc_plan_free(p->step[i].gemm);
+        mc_plan_free(p->step[i].plan);
         mc_free(p->step[i].launch.value);
         mc_free(p->step[i].launch.s);
         mc_free(p->step[i].launch.step);

@@ -62,6 +62,7 @@ enum {
     OP_NOFOLD     = 1 << 8,  /* result much larger than the inputs */
     OP_RANDOM     = 1 << 9,
     OP_LEAF       = 1 << 10, /* input, constant, shared: made by their own functions */
+    OP_HEAVY      = 1 << 12, /* floats: a family of solvers does it, by the planner's choice */
     OP_REDUCES    = 1 << 11  /* attribute 0 is axis, attribute 1 is keepdims */
 };
 enum mc_typing {           /* how a scalar op's result dtype follows from its inputs' */

@@ -122,7 +122,7 @@ mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode)
 {
     struct mc_program *p = m->p;
     struct mc_kernel *k = mc_calloc(1, sizeof *k, "kernel");
-    struct mc_step s = { .kind = m->epilogue[group] >= 0 ? STEP_GEMM : STEP_KERNEL, .kernel = k, .nnode = nnode, .product = -1, .reason = "" };
+    struct mc_step s = { .kind = m->epilogue[group] >= 0 ? STEP_HEAVY : STEP_KERNEL, .kernel = k, .nnode = nnode, .product = -1, .reason = "" };
     if (!k) {
         return MC_EMEMORY;
     }
@@ -153,7 +153,7 @@ mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode)
         operand[i] = mc_value_of(m, x);
         if ((int)x->id == m->epilogue[group]) {
             s.product = i;
-            s.gemm = x;
+            s.heavy = x;
             operand[i] = mc_add_value(m, VALUE_TEMP, x, (int)p->step.n);
         }
         st = operand[i] >= 0 ? MC_OK : mc_fail(MC_EMEMORY, "lower: %s has no value", x->op->name);
@@ -184,12 +184,12 @@ mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode)
                 s.src[s.nsrc++] = operand[i];
             }
         }
-        for (int i = 0; s.gemm && i < s.gemm->nin && st == MC_OK; i++) {
-            int v = mc_value_of(m, s.gemm->in[i]);
+        for (int i = 0; s.heavy && i < s.heavy->nin && st == MC_OK; i++) {
+            int v = mc_value_of(m, s.heavy->in[i]);
             s.src[s.nsrc++] = v;
             st = v >= 0 ? MC_OK : MC_EMEMORY;
         }
-        if (s.gemm) {
+        if (s.heavy) {
             int *all = mc_arena_alloc(&p->arena, (size_t)(s.ndst + 1) * sizeof *all);
             if (all) {
                 memcpy(all, dst, (size_t)s.ndst * sizeof *all);

@@ -25,7 +25,7 @@ struct mc_value {
 };
 enum mc_step_kind {
     STEP_KERNEL,   /* a fused kernel */
-    STEP_GEMM,     /* a matrix product by the planner's choice, maybe with a kernel as epilogue */
+    STEP_HEAVY,    /* matrix products, convolutions...: by the planner's choice, maybe with a kernel as epilogue */
     STEP_VIEW,     /* no work: sizes and strides */
     STEP_EARLY,    /* on the host, when the plan is made */
     STEP_TYPE,     /* no work: only the size of the result is asked for */
@@ -39,8 +39,8 @@ struct mc_step {
     int *operand;          /* the kernel's: value ids, or -1 - k for index operands over node[k]'s axes */
     int *src, nsrc;        /* value ids read */
     int *dst, ndst;        /* value ids made */
-    int product;           /* STEP_GEMM with an epilogue: which of the kernel's operands is the product; -1 */
-    mc_node *gemm;         /* STEP_GEMM */
+    int product;           /* STEP_HEAVY with an epilogue: which of the kernel's operands it makes; -1 */
+    mc_node *heavy;        /* STEP_HEAVY */
     const char *reason;    /* why not faster, or "" */
 };
 struct mc_program {

@@ -13,12 +13,12 @@ struct make {
     int *last_of;            /* by group: the number of its nodes still to come */
     int *val;                /* by node id: the kernel value while a kernel is made */
     int *made;               /* by node id: the kernel step it is inside of, plus one */
-    int *epilogue;           /* by group: the node id of the product it finishes, or -1 */
+    int *epilogue;           /* by group: the node id of the heavy work it finishes, or -1 */
 };
 
 static inline bool mc_is_op(const mc_node *n, const char *name) { return strcmp(n->op->name, name) == 0; }
 static inline bool mc_reads_type_only(const mc_node *n) { return mc_is_op(n, "size") || mc_is_op(n, "shape"); }
-static inline bool mc_is_product(const mc_node *n) { return (mc_is_op(n, "dot") || mc_is_op(n, "batched_dot")) && mc_is_float(n->type.dtype); }
+static inline bool mc_is_heavy(const mc_node *n) { return n->op->flags & OP_HEAVY && mc_is_float(n->type.dtype); }
 
 /* early.c: what is computed on the host when a plan is made */
 bool mc_is_shape_arg(const mc_node *n, int i);                      /* does input i decide sizes? */

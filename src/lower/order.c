@@ -23,12 +23,18 @@ void mc_want_inputs(struct make *m, mc_node *n)
     }
 }
 
-/* A map over a product's whole result, and its only reader, finishes the product tile by tile. */
+/* Which heavy work can be followed by a kernel, block by block. */
+static bool finishes(const mc_node *n)
+{
+    return (mc_is_op(n, "dot") && mc_varies(&n->type) == 3) || strncmp(n->op->name, "conv", 4) == 0;
+}
+
+/* A map over all that heavy work makes, and its only reader, finishes it block by block. */
 void mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         mc_node *n = list[i];
-        if (!m->needed[n->id] || !mc_is_product(n) || !mc_is_op(n, "dot")) {
+        if (!m->needed[n->id] || !mc_is_heavy(n) || !finishes(n)) {
             continue;
         }
         int group = -1;
@@ -37,7 +43,7 @@ void mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
             for (int j = 0; j < list[k]->nin; j++) {
                 if (list[k]->in[j] == n && m->needed[list[k]->id]) {
                     int h = mc_is_fusible(list[k]) && !m->early[list[k]->id] ? m->groups.of[list[k]->id] : -1;
-                    only &= h >= 0 && (group < 0 || group == h) && list[k]->type.rank == 2 && mc_varies(&list[k]->type) == 3;
+                    only &= h >= 0 && (group < 0 || group == h) && list[k]->type.rank == n->type.rank && mc_varies(&list[k]->type) == mc_varies(&n->type);
                     group = h;
                 }
             }
@@ -45,7 +51,7 @@ void mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
         for (int k = 0; k < m->p->noutput + m->p->nupdate; k++) {
             only &= (k < m->p->noutput ? m->p->output[k] : m->p->update[k - m->p->noutput]) != (int)n->id;
         }
-        if (only && group >= 0 && m->groups.reduced[group] == 0 && m->epilogue[group] < 0 && mc_varies(&n->type) == 3) {
+        if (only && group >= 0 && m->groups.reduced[group] == 0 && m->epilogue[group] < 0) {
             m->epilogue[group] = (int)n->id;
         }
     }

@@ -74,7 +74,7 @@ mc_status mc_add_step(struct make *m, enum mc_step_kind kind, mc_node *n, const 
         st = dst[i] >= 0 ? MC_OK : MC_EMEMORY;
     }
     s.node = mc_arena_copy(&p->arena, &n, sizeof n);
-    s.gemm = kind == STEP_GEMM ? n : NULL;
+    s.heavy = kind == STEP_HEAVY ? n : NULL;
     if (st == MC_OK && (!s.node || !mc_copy_list(p, &s.src, src.at, s.nsrc) || !mc_copy_list(p, &s.dst, dst, s.ndst) || !VEC_PUSH(p->step, s))) {
         st = MC_EMEMORY;
     }
@@ -115,12 +115,12 @@ static mc_status emit_group(struct make *m, mc_node **node, int n)
             continue; /* its tuple made it */
         } else if (is_view(x)) {
             st = mc_position_axis(x) >= 0 && !m->wanted[x->id] ? MC_OK : mc_add_step(m, STEP_VIEW, x, "");
-        } else if (mc_is_product(x)) {
+        } else if (mc_is_heavy(x)) {
             bool finished = false;
             for (int g = 0; g < m->groups.n; g++) {
                 finished |= m->epilogue[g] == (int)x->id;
             }
-            st = finished ? MC_OK : mc_add_step(m, STEP_GEMM, x, "");
+            st = finished ? MC_OK : mc_add_step(m, STEP_HEAVY, x, "");
         } else {
             st = mc_add_step(m, STEP_HOST, x, host_reason(x));
         }

@@ -185,3 +185,10 @@ void mc_conv_strides_of(const struct mc_node *n, const int64_t *x, const int64_t
     pick(f.w, 8, w, unit, at->w);
     pick(f.y, 5, y, unit, at->y);
 }
+
+void mc_conv_result_axes(const mc_node *n, int axis[5])
+{
+    struct mc_conv_form f;
+    mc_conv_form_of(n, &f);
+    memcpy(axis, mc_conv_axes(&f, f.pass == CONV_FORWARD ? CONV_Y : f.pass == CONV_INPUTS ? CONV_X : CONV_W), 5 * sizeof *axis);
+}

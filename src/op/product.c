@@ -336,10 +336,10 @@ static mc_node *build_tensordot(mc_graph *g, int nin, mc_node *const *in, const 
 }
 
 const struct mc_op mc_ops_product[] = {
-    { .name = "dot", .params = "a, b", .nout = 1, .infer = dot_infer, .size = product_size, .eval = product_eval,
+    { .name = "dot", .flags = OP_HEAVY, .params = "a, b", .nout = 1, .infer = dot_infer, .size = product_size, .eval = product_eval,
       .dx = { "dot(g, b.T)", "dot(a.T, g)" }, .build = build_dot,
       .doc = "matrix product; the sum over a's last axis and b's last but one" },
-    { .name = "batched_dot", .params = "a, b", .nout = 1, .infer = batched_infer, .size = product_size,
+    { .name = "batched_dot", .flags = OP_HEAVY, .params = "a, b", .nout = 1, .infer = batched_infer, .size = product_size,
       .eval = product_eval, .build = build_batched,
       .dx = { "batched_dot(g, dimshuffle(b, [0, 2, 1]))", "batched_dot(dimshuffle(a, [0, 2, 1]), g)" },
       .doc = "dot(a[i], b[i]) for each i" },

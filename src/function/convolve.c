@@ -1,0 +1,83 @@
+/* convolve.c: convolutions at one shape: the problem, the planner's choice, the kernel that finishes each block. */
+#include "function/function.h"
+#include "conv/conv.h"
+
+/* The value of each role. */
+static void roles(const struct mc_function *f, const struct mc_step *st, int v[3])
+{
+    const signed char *from = mc_conv_operand[mc_conv_pass_of(st->heavy->op)];
+    for (int r = 0; r < 3; r++) {
+        v[r] = from[r] < 0 ? mc_heavy_result(st) : mc_heavy_source(f, st->heavy, from[r]);
+    }
+}
+
+mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_node *n = st->heavy;
+    struct mc_step_plan *sp = &p->step[step];
+    struct mc_type in[3];
+    const mc_array *value[3] = { 0 };
+    int v[3];
+    for (int i = 0; i < n->nin; i++) {
+        const struct mc_spot *at = &p->place[mc_heavy_source(f, n, i)];
+        in[i] = at->type;
+        value[i] = at->fixed;
+    }
+    roles(f, st, v);
+    const struct mc_spot *y = &p->place[mc_heavy_result(st)];
+    struct mc_conv_problem q = { .dtype = y->type.dtype, .alpha = 1, .has_epilogue = st->kernel != NULL };
+    TRY(mc_conv_shape_of(n, in, value, &y->type, &q.s));
+    mc_conv_strides_of(n, p->place[v[CONV_X]].strides, p->place[v[CONV_W]].strides, p->place[v[CONV_Y]].strides,
+                       (int64_t)mc_dtypes[q.dtype].size, &q.at);
+    sp->plan = mc_conv_plan(&q);
+    if (!sp->plan) {
+        return mc_last_status();
+    }
+    sp->flops = 2;
+    for (int a = 0; a < 3; a++) {
+        sp->flops *= (double)q.s.out[a] * (double)q.s.k[a];
+    }
+    sp->flops *= (double)q.s.n * (double)q.s.f * (double)(q.s.c / q.s.groups);
+    mc_status s = st->kernel ? mc_epilogue_plan(f, p, step) : MC_OK;
+    sp->workspace = sp->launch.copies + sp->plan->workspace + 64;
+    return s;
+}
+
+/* A finished block, its axes in the order of their meaning, to the array's order. */
+static void finish(void *arg, const int64_t at[5], const int64_t size[5])
+{
+    const struct mc_running *r = arg;
+    int64_t to[MC_MAX_RANK] = { 0 }, many[MC_MAX_RANK];
+    memcpy(many, r->l->outer, sizeof many); /* the places of unshared filters are all there */
+    for (int i = 0; i < 5; i++) {
+        if (r->axis[i] >= 0) {
+            to[r->axis[i]] = at[i];
+            many[r->axis[i]] = size[i];
+        }
+    }
+    mc_launch_box(r, to, many);
+}
+
+mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_step_plan *sp = &p->step[step];
+    char *base[MOST_OPERANDS + 1];
+    struct mc_running r = { .st = st, .l = &sp->launch, .base = base };
+    void *operand[CONV_NOPERAND] = { 0 };
+    int v[3];
+    roles(f, st, v);
+    for (int i = 0; i < 3; i++) {
+        operand[i] = f->ptr[v[i]];
+    }
+    if (st->kernel) {
+        TRY(mc_bases(f, p, step, scratch, base));
+        scratch += sp->launch.copies;
+        mc_conv_result_axes(st->heavy, r.axis);
+        mc_conv_epilogue *box = finish;
+        memcpy(&operand[CONV_EPILOGUE], &box, sizeof box); /* a function's address as an operand */
+        operand[CONV_EPILOGUE_ARG] = &r;
+    }
+    return sp->plan->run(sp->plan, operand, scratch, f->threads);
+}

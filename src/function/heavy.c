@@ -1,0 +1,150 @@
+/* heavy.c: steps that a family of solvers does, and the kernels that finish what they make.
+ *
+ * Invariant: a finishing kernel runs on disjoint boxes that cover the result, each after its last store. */
+#include "function/function.h"
+
+/* What a family does with a step: plans it at a shape, with its operands copied where no solver could walk them; runs it. */
+static const struct heavy {
+    const char *op, *family;
+    mc_status (*plan)(struct mc_function *f, struct mc_shape_plan *p, int step);
+    mc_status (*run)(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+} rows[] = {
+    { "dot",          "gemm", mc_product_plan,  mc_product_run },
+    { "batched_dot",  "gemm", mc_product_plan,  mc_product_run },
+    { "conv",         "conv", mc_convolve_plan, mc_convolve_run },
+    { "conv_inputs",  "conv", mc_convolve_plan, mc_convolve_run },
+    { "conv_weights", "conv", mc_convolve_plan, mc_convolve_run },
+};
+
+static const struct heavy *row_of(const struct mc_step *st)
+{
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        if (strcmp(rows[i].op, st->heavy->op->name) == 0) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct heavy *h = row_of(&f->code->program.step.at[step]);
+    return h ? h->plan(f, p, step) : mc_fail(MC_EUNSUPPORTED, "no family of solvers for %s", f->code->program.step.at[step].heavy->op->name);
+}
+
+mc_status mc_heavy_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+{
+    return row_of(&f->code->program.step.at[step])->run(f, p, step, scratch);
+}
+
+const char *mc_heavy_family(const struct mc_step *st)
+{
+    const struct heavy *h = row_of(st);
+    return h ? h->family : "solver";
+}
+
+int mc_heavy_source(const struct mc_function *f, const struct mc_node *n, int i)
+{
+    return f->code->program.value_of[n->in[i]->id];
+}
+
+int mc_heavy_result(const struct mc_step *st)
+{
+    return st->kernel ? st->operand[st->product] : st->dst[0];
+}
+
+/* ---- finishing kernels ---- */
+
+mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    struct mc_launch *l = &p->step[step].launch;
+    int nop = (int)st->kernel->operand.n, rank = st->kernel->rank;
+    *l = (struct mc_launch){ .fn = f->code->fn[step], .nop = nop };
+    l->value = mc_calloc((size_t)nop + 1, sizeof *l->value, "plan");
+    l->step = mc_calloc((size_t)nop * MC_MAX_RANK + 1, sizeof *l->step, "plan");
+    l->s = mc_calloc((size_t)nop * 3 + 1, sizeof *l->s, "plan");
+    if (!l->value || !l->step || !l->s) {
+        return MC_EMEMORY;
+    }
+    TRY(mc_dense_plan(f, p, step, &l->copies));
+    for (int i = 0; i < nop; i++) {
+        const struct mc_koperand *o = &st->kernel->operand.at[i];
+        l->value[i] = o->index ? -1 : st->operand[i];
+        for (int a = 0; a < rank; a++) {
+            const struct mc_spot *at = o->index ? NULL : &p->place[st->operand[i]];
+            bool dense = p->step[step].dense && p->step[step].dense[i] >= 0;
+            int64_t stride = o->index ? 1 : at->strides[a] / (int64_t)mc_dtypes[o->dtype].size;
+            if (dense) {
+                stride = 1;
+                for (int k = a + 1; k < rank; k++) {
+                    stride *= at->type.dims[k];
+                }
+            }
+            l->step[i * MC_MAX_RANK + a] = o->varies & 1u << a ? stride : 0;
+        }
+    }
+    l->flops = st->kernel->flops;
+    for (int a = 0; a < rank; a++) {
+        l->outer[a] = p->step[step].space[a];
+        l->flops *= (double)l->outer[a];
+    }
+    return MC_OK;
+}
+
+/* Axis b stands right behind a for every operand, and all of it is in the box: the two are one axis. */
+static bool joins(const struct mc_launch *l, int a, int b, int64_t size)
+{
+    if (size != l->outer[b]) {
+        return false;
+    }
+    for (int k = 0; k < l->nop; k++) {
+        if (l->step[k * MC_MAX_RANK + a] != l->step[k * MC_MAX_RANK + b] * size) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void mc_launch_box(const struct mc_running *r, const int64_t *at, const int64_t *size)
+{
+    const struct mc_launch *l = r->l;
+    const struct mc_kernel *k = r->st->kernel;
+    int64_t n[4] = { 1, 1, 1, 0 }, s[3 * MOST_OPERANDS], err[4] = { 0 }, count = 1;
+    int inner = MC_MAX(k->inner, 0), a = inner, second = -1;
+    n[0] = size[inner];
+    for (bool whole = true; whole && a > 0 && joins(l, a - 1, a, size[a]); a--) {
+        n[0] *= size[a - 1];
+    }
+    if (a > 0) {
+        second = a - 1;
+        n[1] = size[second];
+    }
+    for (int i = 0; i < l->nop; i++) {
+        s[3 * i] = l->step[i * MC_MAX_RANK + inner];
+        s[3 * i + 1] = second < 0 ? 0 : l->step[i * MC_MAX_RANK + second];
+        s[3 * i + 2] = 0;
+    }
+    for (int b = 0; b < second; b++) {
+        count *= size[b];
+    }
+    for (int64_t c = 0; c < count; c++) {
+        char *p[MOST_OPERANDS + 1];
+        int64_t where[MC_MAX_RANK], left = c;
+        for (int b = k->rank; b-- > 0;) {
+            bool outer = b < second;
+            where[b] = at[b] + (outer ? left % size[b] : 0);
+            left = outer ? left / size[b] : left;
+        }
+        for (int i = 0; i < l->nop; i++) {
+            const struct mc_koperand *o = &k->operand.at[i];
+            int64_t by = 0;
+            for (int b = 0; b < k->rank; b++) {
+                by += where[b] * l->step[i * MC_MAX_RANK + b];
+            }
+            p[i] = (char *)((uintptr_t)r->base[i] + (uintptr_t)(by * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size)));
+        }
+        p[l->nop] = NULL;
+        l->fn(p, s, n, err);
+    }
+}

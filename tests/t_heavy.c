@@ -1,0 +1,89 @@
+/* t_heavy.c: heavy work as steps of functions: convolutions with what comes before and behind them, against the
+ * reference of the whole graph. */
+#include "agree.h"
+#include "sample.h"
+
+static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE", "DEBUG" };
+
+static mc_array *values(mc_dtype d, int rank, const int64_t *dims)
+{
+    return sample(d, rank, dims, -1, 1);
+}
+
+/* x: images, w: filters, b: one for each filter, y: shaped as the result. */
+static const struct {
+    mc_dtype dtype;
+    int rank;
+    int64_t x[5], w[5], b;
+    const char *out[4];
+} cases[] = {
+    { MC_FLOAT32, 4, { 2, 3, 9, 11 }, { 8, 3, 3, 3 }, 8, { "conv2d(x, w)", "relu(conv2d(x, w, border_mode=\"half\") + b[newaxis, :, newaxis, newaxis])" } },
+    { MC_FLOAT32, 4, { 2, 3, 9, 11 }, { 8, 3, 5, 3 }, 8,
+      { "tanh(conv(x, w, border=1, stride=[2, 1], flip=False) * 2)", "grad(sum(sqr(tanh(conv2d(x, w)))), w)", "grad(sum(sqr(tanh(conv2d(x, w)))), x)",
+        "w - 0.1 * grad(sum(sqr(tanh(conv2d(x, w)))), w)" } },
+    { MC_FLOAT64, 4, { 1, 4, 8, 8 }, { 6, 2, 3, 3 }, 6, { "exp(-conv(x, w, groups=2, dilation=2))", "grad(sum(exp(conv(x, w, groups=2))), x)" } },
+    { MC_FLOAT16, 4, { 2, 2, 7, 7 }, { 4, 2, 3, 3 }, 4, { "conv2d(x, w)" } },
+    { MC_BFLOAT16, 4, { 2, 2, 7, 7 }, { 4, 2, 3, 3 }, 4, { "conv2d(x, w) + 1" } },
+    { MC_FLOAT32, 4, { 5, 9, 9, 4 }, { 5, 3, 3, 8 }, 4, { "relu(conv(x, w, layout=\"c01b\"))", "grad(sum(conv(x, w, layout=\"c01b\", stride=2) ** 2), w)" } },
+    { MC_FLOAT32, 4, { 4, 9, 9, 5 }, { 8, 3, 3, 5 }, 8, { "conv(x, w, layout=\"b01c\") + b", "grad(sum(conv(x, w, layout=\"b01c\") ** 3), x)" } },
+    { MC_FLOAT32, 5, { 2, 3, 5, 6, 7 }, { 4, 3, 2, 3, 2 }, 4, { "sqr(conv3d(x, w))", "grad(sum(tanh(conv3d(x, w))), w)" } },
+    { MC_FLOAT32, 3, { 3, 4, 20 }, { 6, 4, 5 }, 6, { "sqr(conv1d(x, w)) + b[newaxis, :, newaxis]" } },
+    { MC_FLOAT32, 4, { 0, 3, 9, 11 }, { 8, 3, 3, 3 }, 8, { "relu(conv2d(x, w))", "grad(sum(conv2d(x, w)), w)" } },
+    { MC_FLOAT32, 4, { 2, 3, 9, 11 }, { 8, 3, 3, 3 }, 8, { "conv2d(x.T.T[:, :, ::-1], w[:, :, ::2])", "conv2d(x, w) * conv2d(x, w, filter_flip=False)" } },
+};
+
+TEST(convolutions_agree_with_their_reference)
+{
+    for (size_t c = 0; c < NELEM(cases) * NELEM(modes); c++) {
+        size_t i = c / NELEM(modes);
+        struct agree a = { .scale = 400 };
+        agree_input(&a, "x", values(cases[i].dtype, cases[i].rank, cases[i].x), 0);
+        agree_input(&a, "w", values(cases[i].dtype, cases[i].rank, cases[i].w), 0);
+        agree_input(&a, "b", values(cases[i].dtype, 1, &cases[i].b), 0);
+        for (size_t k = 0; k < NELEM(cases[i].out) && cases[i].out[k]; k++) {
+            CHECK(!mc_is_error(agree_output(&a, cases[i].out[k])), "%s", mc_error(a.g));
+        }
+        const char *wrong = agree_in(&a, modes[c % NELEM(modes)], 2);
+        CHECK(!wrong, "%s and its like in %s: %s", cases[i].out[0], modes[c % NELEM(modes)], wrong);
+        agree_free(&a);
+    }
+}
+
+/* What follows a convolution, and is all that does, runs on its blocks. */
+TEST(a_map_finishes_a_convolution)
+{
+    mc_graph *g = mc_graph_new();
+    mc_formula(g, "input x float32[?, 3, ?, ?]; input w float32[8, 3, 3, 3]; input b float32[8]");
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w, b", .outputs = "relu(conv2d(x, w) + b[newaxis, :, newaxis, newaxis])" });
+    REQUIRE(f, "%s", mc_error(g));
+    int convs = 0, kernels = 0;
+    for (int i = 0; i < mc_function_nsteps(f); i++) {
+        convs += strcmp(mc_function_step(f, i).kind, "conv") == 0;
+        kernels += strcmp(mc_function_step(f, i).kind, "kernel") == 0;
+    }
+    CHECK(convs == 1 && kernels == 0, "%d convolutions, %d kernels", convs, kernels);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+TEST(convolutions_without_memory)
+{
+    mc_graph *g = mc_graph_new();
+    mc_formula(g, "input x float32[?, 3, ?, ?]; input w float32[8, 3, 3, 3]");
+    mc_array *x = values(MC_FLOAT32, MC_SHAPE(2, 3, 6, 6)), *w = values(MC_FLOAT32, MC_SHAPE(8, 3, 3, 3));
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w", .outputs = "tanh(conv2d(x, w))", .threads = 1 });
+    REQUIRE(f && x && w, "%s", mc_error(g));
+    ALLOC_FAIL_LOOP {
+        mc_function *copy = mc_function_copy(f, true);
+        mc_array *y = NULL;
+        mc_arg in[] = { mc_arg_array(x), mc_arg_array(w) }, out[] = { mc_arg_slot(&y) };
+        mc_status s = copy ? mc_call_args(copy, 2, in, 1, out) : MC_EMEMORY;
+        CHECK(s == MC_OK || ALLOC_FAILED, "%s", mc_last_error());
+        mc_array_unref(&y);
+        mc_function_free(copy);
+    }
+    mc_array_unref(&x);
+    mc_array_unref(&w);
+    mc_function_free(f);
+    mc_graph_free(g);
+}

@@ -8,6 +8,8 @@ const struct mc_solver *const mc_conv_solvers[] = {
     &mc_conv_im2col,    /* windows as columns of a matrix product */
     &mc_conv_exchange,  /* forward by the weights pass, and back */
     &mc_conv_exchange_full, /* forward by the inputs pass, and back */
+    &mc_conv_onednn,    /* a library, where there is one */
+    &mc_conv_onednn_winograd,
     &mc_conv_relayout,  /* what the others decline for layout or dtype: copied for them */
     &mc_conv_reference, /* any, slowly */
     NULL,

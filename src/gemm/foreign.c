@@ -24,6 +24,26 @@ void *mc_foreign_open(struct mc_foreign *f)
     return handle;
 }
 
+/* POSIX lets a pointer from dlsym be a function's; C has no cast that says so. */
+void mc_foreign_find(void *handle, const char *name, void *function)
+{
+    void *found = handle ? dlsym(handle, name) : NULL;
+    memcpy(function, &found, sizeof found);
+}
+
+int mc_foreign_threads(void *handle, int n)
+{
+    int (*most)(void) = NULL;
+    void (*set)(int) = NULL;
+    mc_foreign_find(handle, "omp_get_max_threads", (void *)&most);
+    mc_foreign_find(handle, "omp_set_num_threads", (void *)&set);
+    const int before = most ? most() : n;
+    if (set && before != n) {
+        set(n);
+    }
+    return before;
+}
+
 const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_gemm_problem *p)
 {
     struct mc_foreign_matrix any;

@@ -15,26 +15,6 @@ static struct mc_foreign library = {
     .flag = FLAG_onednn, .solver = "onednn", .files = files, .lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
-/* POSIX lets a pointer from dlsym be a function's; C has no cast that says so. */
-static void find(void *handle, const char *name, void *function)
-{
-    void *found = handle ? dlsym(handle, name) : NULL;
-    memcpy(function, &found, sizeof found);
-}
-
-static int set_threads(void *handle, int n)
-{
-    int (*most)(void) = NULL;
-    void (*set)(int) = NULL;
-    find(handle, "omp_get_max_threads", (void *)&most);
-    find(handle, "omp_set_num_threads", (void *)&set);
-    const int before = most ? most() : n;
-    if (set && before != n) {
-        set(n);
-    }
-    return before;
-}
-
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct mc_gemm_run r = mc_gemm_bind(plan, operand, workspace, threads);
@@ -43,20 +23,20 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     void *handle = mc_foreign_open(&library);
     dnnl_sgemm *sgemm = NULL;
     int failed = 0;
-    find(handle, "dnnl_sgemm", (void *)&sgemm);
+    mc_foreign_find(handle, "dnnl_sgemm", (void *)&sgemm);
     if (!sgemm) {
         return mc_fail(MC_EUNSUPPORTED, "gemm: oneDNN is no longer there");
     }
     mc_foreign_matrix(p->as, p->m, p->k, &a);
     mc_foreign_matrix(p->bs, p->k, p->n, &b);
     mc_foreign_start(&r);
-    const int before = set_threads(handle, r.threads);
+    const int before = mc_foreign_threads(handle, r.threads);
     for (int64_t i = 0; i < p->batch && !failed; i++) {
         failed = sgemm(a.trans, b.trans, p->m, p->n, p->k, (float)p->alpha, gemm_a(&r, i, 0, 0), a.lead,
                        gemm_b(&r, i, 0, 0), b.lead, r.c0 ? (float)p->beta : 0, gemm_c(&r, i, 0, 0),
                        p->m > 1 ? p->cs[1] : p->n);
     }
-    set_threads(handle, before);
+    mc_foreign_threads(handle, before);
     if (failed) {
         return mc_fail(MC_EUNSUPPORTED, "gemm: dnnl_sgemm failed with status %d", failed);
     }

@@ -320,26 +320,28 @@ static void epilogue(void *arg, const int64_t at[5], const int64_t size[5])
     const struct mc_conv_array a = result_of(x);
     const mc_dtype d = x->p.dtype;
     char *to = x->op[mc_conv_result(x->p.s.pass)].at;
-    for (int64_t e = 0, n = mc_conv_count(&a); e < n; e++) {
-        int64_t rest = e, i[8];
-        bool in = true;
+    int64_t count = 1;
+    for (int z = 0; z < a.rank; z++) {
+        count *= z < 5 ? size[z] : a.size[z];
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t rest = i, e = 0, step = 1;
         for (int z = a.rank - 1; z >= 0; z--) {
-            i[z] = rest % a.size[z];
-            rest /= a.size[z];
-            in &= z > 4 || (i[z] >= at[z] && i[z] < at[z] + size[z]);
+            const int64_t many = z < 5 ? size[z] : a.size[z];
+            e += (rest % many + (z < 5 ? at[z] : 0)) * step;
+            step *= a.size[z];
+            rest /= many;
         }
-        if (in) {
-            char *p = to + offset(&a, e) * mc_dtypes[d].size;
-            mc_store_f64(d, p, after(mc_load_f64(d, p)));
-            x->seen[e]++;
-        }
+        char *p = to + offset(&a, e) * mc_dtypes[d].size;
+        mc_store_f64(d, p, after(mc_load_f64(d, p)));
+        x->seen[e]++;
     }
 }
 
 enum { CANARY = 256 };
 
 /* Runs the plan on the result as it was in the beginning. */
-static void run(struct instance *x, const struct mc_plan *plan, const char *name)
+static void run(struct instance *x, const struct mc_plan *plan, const char *name, int threads)
 {
     const int role = mc_conv_result(x->p.s.pass);
     const struct mc_conv_array a = result_of(x);
@@ -352,7 +354,7 @@ static void run(struct instance *x, const struct mc_plan *plan, const char *name
     memset(x->seen, 0, (size_t)mc_conv_count(&a) + 1);
     unsigned char *work = aligned_alloc(64, (plan->workspace + CANARY + 63) / 64 * 64);
     memset(work, 0xff, plan->workspace + CANARY);
-    const mc_status s = plan->run(plan, operand, work, 2);
+    const mc_status s = plan->run(plan, operand, work, threads);
     bool whole = true;
     for (size_t i = 0; i < CANARY; i++) {
         whole &= work[plan->workspace + i] == 0xff;
@@ -439,11 +441,48 @@ static bool try_solver(struct instance *x, const struct mc_solver *s, const char
     mc_plan_text(plan, &text);
     const double seconds = s->estimate(&x->p.base);
     CHECK(seconds > 0 && isfinite(seconds), "%s estimates %g seconds", text.s, seconds);
-    run(x, plan, text.s);
+    run(x, plan, text.s, 2);
     judge(x, text.s);
     mc_str_free(&text);
     mc_plan_free(plan);
     return true;
+}
+
+/* The bits do not depend on the threads, if the solver is ours. */
+static void same_bits(struct instance *x, const struct mc_solver *s)
+{
+    const int role = mc_conv_result(x->p.s.pass);
+    const size_t bytes = (size_t)x->reach[role] * mc_dtypes[x->p.dtype].size;
+    struct mc_plan *plan = strncmp(s->name, "onednn", 6) == 0 || (s->refuse && s->refuse(&x->p.base)) ? NULL
+                                                                                                      : mc_plan_with(&x->p.base, s);
+    if (!plan) {
+        return;
+    }
+    char *alone = malloc(bytes + 1);
+    run(x, plan, s->name, 1);
+    memcpy(alone, x->op[role].at, bytes);
+    run(x, plan, s->name, 2);
+    CHECK(memcmp(alone, x->op[role].at, bytes) == 0, "%s: other bits by two threads than by one", s->name);
+    free(alone);
+    mc_plan_free(plan);
+}
+
+TEST(conv_same_bits_by_any_threads)
+{
+    static const char *const shapes[] = { "n5c20f12 i20x21 k3x3 p1x1", "n1c33f24 i30 k9", "n9c8f16 i11x11 k1x1", "n2c3f8 i30x31 k7x7 s2x2 flip" };
+    for (size_t i = 0; i < NELEM(shapes); i++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            for (size_t v = 0; v < NELEM(variants); v += 3) {
+                struct mc_conv_shape s = parse(shapes[i]);
+                s.pass = (enum mc_conv_pass)pass;
+                struct instance x = make(s, variants[v]);
+                for (const struct mc_solver *const *row = mc_conv_solvers; *row; row++) {
+                    same_bits(&x, *row);
+                }
+                unmake(&x);
+            }
+        }
+    }
 }
 
 /* Each solver on the whole grid in one pass; it must take something somewhere. */

@@ -6,6 +6,7 @@
  *     forward -> weights   images and channels of x change places, filters are the gradient, places are taps:
  *                          stride and dilation change places
  *     weights -> forward   the same, back
+ *     inputs  -> inputs    the same again: filters are the gradient, the gradient is filters
  *     inputs  -> forward   stride 1: u = i - ((k - 1) * dilation - pad) + (k - 1 - a) * dilation: a full
  *     forward -> inputs    convolution with taps in the other order, filters and channels changing places
  *
@@ -29,10 +30,13 @@ static void copy3(int64_t to[3], const int64_t from[3])
 /* ---- the child's problem ---- */
 
 /* n with c; y with w, whose taps are places; the pass that makes one is the pass that makes the other. */
-static struct mc_conv_problem to_and_from_weights(const struct mc_conv_problem *p)
+static struct mc_conv_problem taps_as_places(const struct mc_conv_problem *p)
 {
+    static const enum mc_conv_pass other[] = {
+        [CONV_FORWARD] = CONV_WEIGHTS, [CONV_INPUTS] = CONV_INPUTS, [CONV_WEIGHTS] = CONV_FORWARD,
+    };
     struct mc_conv_problem c = *p;
-    c.s.pass = p->s.pass == CONV_FORWARD ? CONV_WEIGHTS : CONV_FORWARD;
+    c.s.pass = other[p->s.pass];
     swap(&c.s.n, &c.s.c);
     copy3(c.s.k, p->s.out);
     copy3(c.s.out, p->s.k);
@@ -52,7 +56,7 @@ static struct mc_conv_problem to_and_from_weights(const struct mc_conv_problem *
 }
 
 /* x with y, f with c, the other order of taps; what was padded is cropped and the other way round. */
-static struct mc_conv_problem to_and_from_inputs(const struct mc_conv_problem *p)
+static struct mc_conv_problem taps_reversed(const struct mc_conv_problem *p)
 {
     struct mc_conv_problem c = *p;
     c.s.pass = p->s.pass == CONV_FORWARD ? CONV_INPUTS : CONV_FORWARD;
@@ -69,10 +73,10 @@ static struct mc_conv_problem to_and_from_inputs(const struct mc_conv_problem *p
     return c;
 }
 
-enum { WEIGHTS_ROLES, INPUTS_ROLES };
+enum { AS_PLACES, REVERSED };
 static const int role_of[][3] = { /* where the child takes its x, w, y */
-    [WEIGHTS_ROLES] = { CONV_X, CONV_Y, CONV_W },
-    [INPUTS_ROLES]  = { CONV_Y, CONV_W, CONV_X },
+    [AS_PLACES] = { CONV_X, CONV_Y, CONV_W },
+    [REVERSED]  = { CONV_Y, CONV_W, CONV_X },
 };
 
 struct exchange {
@@ -112,7 +116,7 @@ static struct mc_plan *make(const struct mc_conv_problem *p, struct mc_conv_prob
         return NULL;
     }
     d->base.workspace = d->base.child[0]->workspace;
-    for (int i = 0; i < 3 && roles == WEIGHTS_ROLES && p->s.flip; i++) {
+    for (int i = 0; i < 3 && roles == AS_PLACES && p->s.flip; i++) {
         d->shift[CONV_Y] += (p->s.k[i] - 1) * p->at.w[2 + i] * mc_dtypes[p->dtype].size;
     }
     return &d->base;
@@ -141,36 +145,36 @@ static double cost(const struct mc_conv_problem *p, struct mc_conv_problem c)
     return 2e-7 + mc_conv_best(&c) + finish_cost(p);
 }
 
-/* ---- forward and weights ---- */
+/* ---- taps as places ---- */
 
-static const char *refuse_weights(const struct mc_problem *p)
+static const char *refuse_places(const struct mc_problem *p)
 {
-    return conv(p)->s.pass == CONV_INPUTS ? "serves forward and weights" : refuse_any(conv(p));
+    return refuse_any(conv(p));
 }
 
 /* For forward, by the rule of Theano's convolution as a matrix product: that routine is the better one
  * whose product is the larger, forward's c * taps summed for each of n images, or n * places for each of c. */
-static double estimate_weights(const struct mc_problem *p_)
+static double estimate_places(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
-    const double seconds = cost(p, to_and_from_weights(p));
+    const double seconds = cost(p, taps_as_places(p));
     const bool forward = (double)s->n * (double)conv_volume(s->k) < (double)s->c * (double)conv_volume(s->out);
     return s->pass == CONV_FORWARD && forward ? 1.1 * seconds : seconds;
 }
 
-static struct mc_plan *plan_weights(const struct mc_problem *p)
+static struct mc_plan *plan_places(const struct mc_problem *p)
 {
-    return make(conv(p), to_and_from_weights(conv(p)), WEIGHTS_ROLES);
+    return make(conv(p), taps_as_places(conv(p)), AS_PLACES);
 }
 
 const struct mc_solver mc_conv_exchange = {
-    .name = "exchange", .refuse = refuse_weights, .estimate = estimate_weights, .plan = plan_weights,
+    .name = "exchange", .refuse = refuse_places, .estimate = estimate_places, .plan = plan_places,
 };
 
-/* ---- forward and inputs ---- */
+/* ---- taps in the other order ---- */
 
-static const char *refuse_inputs(const struct mc_problem *p_)
+static const char *refuse_reversed(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     if (p->s.pass == CONV_WEIGHTS) {
@@ -184,16 +188,16 @@ static const char *refuse_inputs(const struct mc_problem *p_)
     return refuse_any(p);
 }
 
-static double estimate_inputs(const struct mc_problem *p)
+static double estimate_reversed(const struct mc_problem *p)
 {
-    return cost(conv(p), to_and_from_inputs(conv(p)));
+    return cost(conv(p), taps_reversed(conv(p)));
 }
 
-static struct mc_plan *plan_inputs(const struct mc_problem *p)
+static struct mc_plan *plan_reversed(const struct mc_problem *p)
 {
-    return make(conv(p), to_and_from_inputs(conv(p)), INPUTS_ROLES);
+    return make(conv(p), taps_reversed(conv(p)), REVERSED);
 }
 
 const struct mc_solver mc_conv_exchange_full = {
-    .name = "exchange_full", .refuse = refuse_inputs, .estimate = estimate_inputs, .plan = plan_inputs,
+    .name = "exchange_full", .refuse = refuse_reversed, .estimate = estimate_reversed, .plan = plan_reversed,
 };

@@ -6,7 +6,6 @@ static mc_status copy_graph(struct compiling *c);
 static mc_status rewrite(struct compiling *c);
 static mc_status lower(struct compiling *c);
 static mc_status describe(struct compiling *c);
-static mc_status compile_kernels(struct compiling *c);
 static mc_status make_function(struct compiling *c);
 
 static const struct { const char *name; mc_status (*run)(struct compiling *c); } passes[] = {
@@ -20,7 +19,7 @@ static const struct { const char *name; mc_status (*run)(struct compiling *c); }
     { "rewrite",         rewrite },
     { "lower",           lower },
     { "describe",        describe },
-    { "kernels",         compile_kernels },
+    { "kernels",         mc_compile_kernels },
     { "function",        make_function },
 };
 
@@ -167,57 +166,6 @@ static mc_status describe(struct compiling *c)
         LOG(LOG_KERNEL, "step %zu: %s", i, c->code->step_text[i]);
     }
     return MC_OK;
-}
-
-/* ---- kernels ---- */
-
-static mc_status compile_kernels(struct compiling *c)
-{
-    struct mc_program *p = &c->code->program;
-    size_t n = p->step.n;
-    struct mc_kernel **k = mc_alloc((n + 1) * sizeof *k, "compile");
-    struct mc_str source = { 0 };
-    int nk = 0;
-    c->code->fn = mc_calloc(n + 1, sizeof *c->code->fn, "compile");
-    c->code->join = mc_calloc(n + 1, sizeof *c->code->join, "compile");
-    mc_status s = k && c->code->fn && c->code->join ? MC_OK : MC_EMEMORY;
-    for (size_t i = 0; i < n && s == MC_OK; i++) {
-        if (p->step.at[i].kernel) {
-            k[nk++] = p->step.at[i].kernel;
-        }
-    }
-    bool wanted = nk && c->mode != MODE_FAST_COMPILE;
-    if (s == MC_OK && wanted) {
-        double start = mc_now();
-        mc_render(&source, &mc_dialect_c, nk, k);
-        s = source.bad ? MC_EMEMORY : MC_OK;
-        if (s == MC_OK && mc_cc_present()) {
-            LOG(LOG_KERNEL, "%s", source.s);
-            c->code->lib = mc_code_load(source.s, MC_KERNEL_FLAGS, &s);
-        }
-        c->code->cc_seconds = mc_now() - start;
-    }
-    for (size_t i = 0; i < n && s == MC_OK && c->code->lib; i++) {
-        if (p->step.at[i].kernel) {
-            char join[40];
-            void *fn = mc_code_symbol(c->code->lib, p->step.at[i].kernel->name);
-            memcpy(&c->code->fn[i], &fn, sizeof fn);
-            if (p->step.at[i].kernel->mode == KERNEL_FOLD) {
-                snprintf(join, sizeof join, "%s_join", p->step.at[i].kernel->name);
-                fn = mc_code_symbol(c->code->lib, join);
-                memcpy(&c->code->join[i], &fn, sizeof fn);
-            }
-        }
-    }
-    for (size_t i = 0; i < n && s == MC_OK; i++) {
-        if (p->step.at[i].kernel && !c->code->fn[i]) {
-            p->step.at[i].reason = c->mode == MODE_FAST_COMPILE ? "FAST_COMPILE: the reference loops" : "no C compiler: the reference loops";
-        }
-    }
-    c->code->source = source.s ? mc_str_take(&source) : mc_strdup("");
-    mc_str_free(&source);
-    mc_free(k);
-    return s < 0 ? s : c->code->source ? MC_OK : MC_EMEMORY;
 }
 
 /* ---- the function ---- */

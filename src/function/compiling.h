@@ -33,4 +33,6 @@ void mc_spec_put_results(struct compiling *c, mc_node *const *all);
 mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int threads, bool profile);
 void mc_code_unit_unref(struct mc_code_unit *u);
 
+mc_status mc_compile_kernels(struct compiling *c); /* kernels.c */
+
 #endif

@@ -22,7 +22,7 @@ struct mc_code_unit {           /* shared by copies; counted */
     _Atomic int refs;
     mc_graph *graph;
     struct mc_program program;
-    struct mc_code *lib;        /* NULL: everything by the reference */
+    struct mc_code *lib[2];     /* kernels over vectors, others; both NULL: everything by the reference */
     mc_kernel_fn **fn, **join;  /* by step */
     char *source, *text;        /* of the kernels; of the graph after rewriting */
     enum mc_mode mode;

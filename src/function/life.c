@@ -79,7 +79,8 @@ void mc_code_unit_unref(struct mc_code_unit *u)
         mc_free(u->step_text[i]);
     }
     mc_free(u->step_text);
-    mc_code_unref(&u->lib);
+    mc_code_unref(&u->lib[0]);
+    mc_code_unref(&u->lib[1]);
     mc_free(u->fn);
     mc_free(u->join);
     mc_free(u->source);

@@ -40,8 +40,8 @@ void mc_print_finish(struct print *p, int v);
 extern const char mc_wide_text[], mc_wide_names[];                          /* vector.h; what ops' expressions call its parts */
 extern const char *const mc_wide_functions_known[];                         /* "exp": there is v_exp */
 extern const int mc_nwide;
-bool mc_wide_can(const struct mc_kernel *k);
 void mc_wide_functions(struct mc_str *out, int n, struct mc_kernel *const *kernels);
 void mc_wide_loop(struct print *p, bool reduces);
+void mc_wide_columns(struct print *p, void (*pointers)(struct print *p, bool elements, const char *offset));
 
 #endif

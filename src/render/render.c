@@ -403,10 +403,14 @@ static void print_column(struct print *p)
         column_values(p);
         if (mark_stage(p)) {
             each_reduction(p, declare_columns);
-            mc_str_add(p->out, "for (i64 i2 = 0; i2 < n2; i2++) for (i64 i1 = 0; i1 < n1; i1++) {\n");
-            pointers(p, true, "j12");
-            column_loop(p);
-            mc_str_add(p->out, "}\n");
+            if (k->wide) {
+                mc_wide_columns(p, pointers);
+            } else {
+                mc_str_add(p->out, "for (i64 i2 = 0; i2 < n2; i2++) for (i64 i1 = 0; i1 < n1; i1++) {\n");
+                pointers(p, true, "j12");
+                column_loop(p);
+                mc_str_add(p->out, "}\n");
+            }
             mc_str_add(p->out, "for (i64 j = 0; j < nb; j++) { ");
             each_reduction(p, mc_print_finish);
             mc_str_add(p->out, "}\n");
@@ -447,7 +451,7 @@ void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_
 {
     bool wide = false;
     for (int i = 0; i < n; i++) {
-        kernels[i]->wide = d->vectors && mc_wide_can(kernels[i]);
+        kernels[i]->wide = mc_kernel_wide(d, kernels[i]);
         wide |= kernels[i]->wide;
     }
     mc_str_add(out, d->prelude);

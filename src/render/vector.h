@@ -42,6 +42,7 @@ VECTOR vf v_rint(vf a) { return v_rounded(a, 8); }
 VECTOR vf v_floor(vf a) { return v_rounded(a, 9); }
 VECTOR vf v_ceil(vf a) { return v_rounded(a, 10); }
 VECTOR vf v_trunc(vf a) { return v_rounded(a, 11); }
+VECTOR vf v_add(vf a, vf b) { return a + b; }
 VECTOR vf v_fabs(vf a) { return (vf)((vi)a & 0x7fffffff); }
 VECTOR vf v_copysign(vf a, vf b) { return (vf)(((vi)a & 0x7fffffff) | ((vi)b & (-0x7fffffff - 1))); }
 VECTOR vf v_scale(vf a, vf n) { return (vf)__builtin_ia32_scalefps512_mask(a, n, (vf){ 0 }, (vm)-1, 4); } /* a 2^n, rounded once */

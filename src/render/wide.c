@@ -3,7 +3,7 @@
  * The innermost loop takes sixteen elements at a time.  What is left at the end of a row goes through the same
  * loop once more: it is copied to and from a vector of its own, and reductions leave the lanes behind it out.
  *
- * Invariant: a kernel that mc_wide_can() prints the same values as otherwise, within the bounds of the
+ * Invariant: a kernel that mc_kernel_wide() allows prints the same values as otherwise, within the bounds of the
  * functions of math_f32.def. */
 #include "render/print.h"
 #include "device/cpu/cpu.h"
@@ -15,6 +15,8 @@ const char mc_wide_text[] = {
 const char mc_wide_names[] = "#undef M\n#undef SEL\n#undef NOT\n#undef C\n#undef LT\n#undef LE\n#undef GT\n#undef GE\n#undef EQ\n#undef NE\n"
     "#define M(x) v_##x\n#define SEL v_sel\n#define NOT(c) ((vm)~(c))\n#define C v_all\n#define LT v_lt\n#define LE v_le\n#define GT v_gt\n"
     "#define GE v_ge\n#define EQ v_eq\n#define NE v_ne\n";
+
+enum { ROWS = 128, AHEAD = 8 }; /* of column kernels: as many add up in float; so far ahead is fetched */
 
 /* ---- which kernels ---- */
 
@@ -53,16 +55,23 @@ static bool compares_position(const struct mc_kernel *k, const struct mc_kval *v
            (k->val.at[v->arg[0]].kind == K_INDEX) != (k->val.at[v->arg[1]].kind == K_INDEX);
 }
 
+/* A row value of a column kernel: one for each column. */
+static bool in_columns(const struct mc_kernel *k, const struct mc_kval *v)
+{
+    return k->mode == KERNEL_COLUMN && !v->element && v->varies && v->kind != K_CONST;
+}
+
 static bool op_can(const struct mc_kernel *k, const struct mc_kval *v)
 {
     mc_dtype t = mc_print_op_dtype(k, v);
     if (compares_position(k, v)) {
         const struct mc_kval *x = &k->val.at[v->arg[k->val.at[v->arg[0]].kind == K_INDEX]];
-        return x->dtype == MC_INT64 && !x->element;
+        return x->dtype == MC_INT64 && !x->element && !(k->mode == KERNEL_COLUMN && x->varies);
     }
     for (int i = 0; i < v->narg; i++) {
         bool mask = t == MC_BOOL || (v->op->typing == TYPE_WHERE && i == 0);
-        if (k->val.at[v->arg[i]].dtype != (mask ? MC_BOOL : MC_FLOAT32)) {
+        const struct mc_kval *a = &k->val.at[v->arg[i]];
+        if (a->dtype != (mask ? MC_BOOL : MC_FLOAT32) || (mask && in_columns(k, a))) {
             return false;
         }
     }
@@ -112,10 +121,10 @@ static bool value_can(const struct mc_kernel *k, int i)
     }
 }
 
-bool mc_wide_can(const struct mc_kernel *k)
+bool mc_kernel_wide(const struct mc_dialect *d, const struct mc_kernel *k)
 {
     const struct mc_cpu *cpu = mc_cpu();
-    if (!cpu->avx512f || !cpu->avx512dq || !mc_flag_int(FLAG_vectors) || k->mode == KERNEL_COLUMN || k->inner < 0) {
+    if (!d->vectors || !cpu->avx512f || !cpu->avx512dq || !mc_flag_int(FLAG_vectors) || k->inner < 0) {
         return false;
     }
     bool elements = false;
@@ -145,8 +154,8 @@ static const char *type_of(mc_dtype d)
 static void ref(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
-    if (x->element) {
-        mc_str_addf(p->out, "v%d", v);
+    if (x->element || in_columns(p->k, x)) {
+        mc_str_addf(p->out, x->element ? "v%d" : "*(const vu *)(r%d + j)", v);
         return;
     }
     mc_str_add(p->out, x->dtype == MC_BOOL ? "(vm)-(0 != " : "v_all(");
@@ -179,6 +188,9 @@ static void define(struct print *p, int v)
     if (x->kind == K_LOAD) {
         bool moves = mc_print_moves(p->k, &p->k->operand.at[x->operand]);
         mc_str_addf(p->out, moves ? "*(const vu *)(a%d + j); " : "v_all(a%d[0]); ", x->operand);
+        if (moves && p->k->mode == KERNEL_COLUMN) { /* rows are pages apart: nothing fetches the next by itself */
+            mc_str_addf(p->out, "__builtin_prefetch(a%d + j + %d * s[%d]); ", x->operand, AHEAD, 3 * x->operand + 1);
+        }
         return;
     }
     if (x->kind == K_CAST) {
@@ -230,6 +242,14 @@ static void gather(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
     int a = x->arg[0];
+    if (p->k->mode == KERNEL_COLUMN) { /* lanes in memory; those behind the last column hold anything */
+        const char *f = x->op->name[0] == 's' ? "v_add" : x->op->name[1] == 'a' ? "v_most" : "v_least";
+        mc_str_addf(p->out, "*(vf *)(l%d + j) = %s(*(vf *)(l%d + j), v%d); ", v, f, v, a);
+        if (mc_print_monoid(x)->flags) {
+            mc_str_addf(p->out, "q%d[j / 16] |= v_ne(v%d, v%d); ", v, a, a);
+        }
+        return;
+    }
     if (x->op->name[0] == 's') {
         mc_str_addf(p->out, "l%d += v_sel(keep, v%d, v_all(0)); ", v, a);
     } else {
@@ -360,14 +380,9 @@ static void detour_end(struct print *p)
     }
 }
 
-void mc_wide_loop(struct print *p, bool reduces)
+static void walk(struct print *p)
 {
-    mc_str_add(p->out, reduces ? "for (i64 b = 0; b < n0; b += 2048) {\nconst i64 e = n0 - b < 2048 ? n0 : b + 2048;\n"
-                               : "{\nconst i64 b = 0, e = n0;\n");
-    each_reduction(p, begin);
-    detour_places(p);
-    mc_str_add(p->out, "\nvm keep = (vm)-1; i64 j = b, m = b + (e - b) / 16 * 16;\n"
-                       "for (;;) {\nfor (; j < m; j += 16) { ");
+    mc_str_add(p->out, "for (;;) {\nfor (; j < m; j += 16) { ");
     body(p);
     mc_str_add(p->out, "}\nif (m >= e) break;\nconst i64 left = e - m; keep = (vm)((1u << left) - 1); ");
     detour(p);
@@ -376,6 +391,64 @@ void mc_wide_loop(struct print *p, bool reduces)
     mc_str_add(p->out, "if (keep != (vm)-1) { ");
     detour_end(p);
     mc_str_add(p->out, "}\n");
+}
+
+/* ---- column kernels: rows add up in float, many rows in double ---- */
+
+static void begin_columns(struct print *p, int v)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    mc_str_addf(p->out, "for (i64 j = 0; j < nb; j += 16) { *(vf *)(l%d + j) = v_all(%s); ", v, mc_print_first(p, x));
+    mc_str_addf(p->out, mc_print_monoid(x)->flags ? "q%d[j / 16] = 0; }\n" : "}\n", v);
+}
+
+static void declare_columns(struct print *p, int v)
+{
+    mc_str_addf(p->out, "float l%d[%d] __attribute__((aligned(64))); ", v, KERNEL_COLUMNS);
+    if (mc_print_monoid(&p->k->val.at[v])->flags) {
+        mc_str_addf(p->out, "vm q%d[%d]; ", v, KERNEL_COLUMNS / 16);
+    }
+    begin_columns(p, v);
+}
+
+static void end_columns(struct print *p, int v)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    bool sum = x->op->name[0] == 's', max = x->op->name[1] == 'a';
+    if (sum) {
+        mc_str_addf(p->out, "for (i64 j = 0; j < nb; j++) c%d[j] += l%d[j];\n", v, v);
+    } else {
+        mc_str_addf(p->out, "for (i64 j = 0; j < nb; j++) { c%d[j] = l%d[j] %c c%d[j] ? l%d[j] : c%d[j]; z%d[j] |= q%d[j / 16] >> j %% 16 & 1; }\n",
+                    v, v, max ? '>' : '<', v, v, v, v, v);
+    }
+}
+
+void mc_wide_columns(struct print *p, void (*pointers)(struct print *p, bool elements, const char *offset))
+{
+    mc_str_add(p->out, "{\n");
+    each_reduction(p, declare_columns);
+    mc_str_add(p->out, "\ni64 rows = 0;\nfor (i64 i2 = 0; i2 < n2; i2++) for (i64 i1 = 0; i1 < n1; i1++) {\n");
+    pointers(p, true, "j12");
+    detour_places(p);
+    mc_str_add(p->out, "\nvm keep = (vm)-1; const i64 e = nb; i64 j = 0, m = e / 16 * 16;\n");
+    walk(p);
+    mc_str_addf(p->out, "if (++rows == %d) { rows = 0;\n", ROWS);
+    each_reduction(p, end_columns);
+    each_reduction(p, begin_columns);
+    mc_str_add(p->out, "} }\n");
+    each_reduction(p, end_columns);
+    mc_str_add(p->out, "}\n");
+}
+
+void mc_wide_loop(struct print *p, bool reduces)
+{
+    mc_str_add(p->out, reduces ? "for (i64 b = 0; b < n0; b += 2048) {\nconst i64 e = n0 - b < 2048 ? n0 : b + 2048;\n"
+                               : "{\nconst i64 b = 0, e = n0;\n");
+    each_reduction(p, begin);
+    detour_places(p);
+    mc_str_add(p->out, "\nvm keep = (vm)-1; i64 j = b, m = b + (e - b) / 16 * 16;\n"
+                       );
+    walk(p);
     each_reduction(p, end);
     mc_str_add(p->out, "}\n");
 }

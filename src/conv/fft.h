@@ -1,0 +1,48 @@
+/* fft.h: transforms of tiles and products of their spectra, in vectors of the widest kind: each lane has a tile of its own.
+ *
+ * A tile is T by T numbers; T * T / 2 + 2 complex frequencies describe it, the others being their conjugates.
+ * Spectra lie frequency by frequency; one frequency of some tiles is a matrix whose rows are re[columns], im[columns].
+ *
+ * Invariant: no kernel reads or writes beyond its window, or, of spectra, beyond whole vectors. */
+#ifndef MC_CONV_FFT_H
+#define MC_CONV_FFT_H
+
+#include "base/base.h"
+
+enum { FFT_LANES = 16, FFT_SIZES = 2, FFT_MOST = 32 };  /* most lanes, sizes 16 and 32, the largest size */
+/* One lane's window on an array: element (r, c) at at[r * rs + c * cs] for top <= r < bottom, left <= c < right; zeros elsewhere. */
+struct mc_fft_lane {
+    float *at;
+    const float *add;           /* beta times, when writing: with the strides of at; NULL: nothing */
+    int top, bottom, left, right;
+};
+struct mc_fft_window {
+    struct mc_fft_lane lane[FFT_LANES];
+    int64_t rs, cs;
+    int dr, dc;                 /* row r is row r * dr of the tile */
+};
+/* c (rows, columns) = a (rows, depth) * b (depth, columns), complex, or added to c */
+struct mc_fft_product {
+    int64_t rows, columns, depth;
+    const float *a, *b;
+    float *c;
+    int64_t a_row, a_depth, a_im, b_depth, b_im, c_row, c_im;   /* columns: whole vectors, adjacent */
+    bool add;
+};
+typedef void mc_fft_forward(const struct mc_fft_window *w, bool conjugate, float *tile, float *spectrum, int64_t step, int64_t im);
+typedef void mc_fft_inverse(const float *spectrum, int64_t step, int64_t im, float alpha, float beta, float *tile,
+                            const struct mc_fft_window *w);
+struct mc_fft_kernel {
+    int lanes;
+    double math, turn;          /* of the peak that products reach; cycles an element of a tile to transform it */
+    mc_fft_forward *forward[FFT_SIZES]; /* four times the transform's values */
+    mc_fft_inverse *inverse[FFT_SIZES];
+    void (*product)(const struct mc_fft_product *p);
+};
+extern const struct mc_fft_kernel *const mc_fft_avx512, *const mc_fft_avx2, *const mc_fft_plain;
+
+static inline int64_t fft_frequencies(int64_t size)
+{
+    return size * size / 2 + 2;
+}
+#endif

@@ -1,0 +1,25 @@
+/* fft_avx2.c: transforms and spectral products in 16 registers of 256 bits: product tiles of 5 rows by 1 vector.
+ *
+ * Invariant: nothing here runs unless the processor reports AVX2 and FMA. */
+#include "conv/fft.h"
+#include "gemm/kernel.h"
+
+#if defined(__x86_64__)
+#include "gemm/x86.h"
+
+#define TARGET      __attribute__((target("avx2,fma")))
+#define L           8
+#define MR          5
+#define NV          1
+#define EACH_ROWS(F) F(1) F(2) F(3) F(4) F(5)
+#define MATH        0.75
+#define TURN_CYCLES 30
+#define TURN_SIZE   8
+#define TURN        x86_turn8_f32
+#include "conv/fft_rows.h"
+#include "conv/fft_body.h"
+
+const struct mc_fft_kernel *const mc_fft_avx2 = &kernel;
+#else
+const struct mc_fft_kernel *const mc_fft_avx2 = NULL;
+#endif

@@ -1,0 +1,373 @@
+/* fft_body.h: the one text of the transforms, compiled for each instruction set by the file that includes it, which
+ * defines TARGET, L (lanes), MR and NV (rows and vectors of a product's tile), TURN (8 by 8 or none), READ_ROW and
+ * WRITE_ROW (a piece of a row), ISA.
+ *
+ * A tile's rows are transformed two at a time, one as real and one as imaginary part; then its columns, of which the
+ * first and the middle one are real for the same reason and go as one.  The inverse does the same backwards; the
+ * roles of real and imaginary parts exchanged make a transform its inverse.
+ *
+ * Invariant: no arithmetic mixes lanes. */
+
+typedef float V __attribute__((vector_size(4 * L)));
+#define FUSED static inline TARGET __attribute__((always_inline))
+
+FUSED V load(const float *p)
+{
+    V v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+FUSED void store(float *p, V v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+/* exp(-2 pi i k / 32) */
+static const float turn_re[] = {
+    1, 0.98078528f, 0.92387953f, 0.83146961f, 0.70710678f, 0.55557023f, 0.38268343f, 0.19509032f, 0, -0.19509032f, -0.38268343f,
+    -0.55557023f, -0.70710678f, -0.83146961f, -0.92387953f, -0.98078528f, -1, -0.98078528f, -0.92387953f, -0.83146961f,
+    -0.70710678f, -0.55557023f,
+};
+static const float turn_im[] = {
+    0, -0.19509032f, -0.38268343f, -0.55557023f, -0.70710678f, -0.83146961f, -0.92387953f, -0.98078528f, -1, -0.98078528f,
+    -0.92387953f, -0.83146961f, -0.70710678f, -0.55557023f, -0.38268343f, -0.19509032f, 0, 0.19509032f, 0.38268343f, 0.55557023f,
+    0.70710678f, 0.83146961f,
+};
+
+/* ---- transforms of 4, 8, 16 and 32 complex numbers: re and im apart, elements L or `step` floats apart ---- */
+
+FUSED void fft4(const V *xr, const V *xi, V *yr, V *yi)
+{
+    const V ar = xr[0] + xr[2], ai = xi[0] + xi[2], br = xr[0] - xr[2], bi = xi[0] - xi[2];
+    const V cr = xr[1] + xr[3], ci = xi[1] + xi[3], dr = xr[1] - xr[3], di = xi[1] - xi[3];
+    yr[0] = ar + cr, yi[0] = ai + ci;
+    yr[1] = br + di, yi[1] = bi - dr;
+    yr[2] = ar - cr, yi[2] = ai - ci;
+    yr[3] = br - di, yi[3] = bi + dr;
+}
+
+FUSED void fft8(const V *xr, const V *xi, V *yr, V *yi)
+{
+    const float h = 0.70710678f;
+    V sr[4], si[4], dr[4], di[4], er[4], ei[4], or[4], oi[4];
+    UNROLL(4)
+    for (int j = 0; j < 4; j++) {
+        sr[j] = xr[j] + xr[j + 4], si[j] = xi[j] + xi[j + 4];
+        dr[j] = xr[j] - xr[j + 4], di[j] = xi[j] - xi[j + 4];
+    }
+    const V pr = (dr[1] + di[1]) * h, pi = (di[1] - dr[1]) * h, qr = (di[3] - dr[3]) * h, qi = (dr[3] + di[3]) * -h;
+    const V t = dr[2];
+    dr[1] = pr, di[1] = pi, dr[2] = di[2], di[2] = -t, dr[3] = qr, di[3] = qi;
+    fft4(sr, si, er, ei);
+    fft4(dr, di, or, oi);
+    UNROLL(4)
+    for (int j = 0; j < 4; j++) {
+        yr[2 * j] = er[j], yi[2 * j] = ei[j];
+        yr[2 * j + 1] = or[j], yi[2 * j + 1] = oi[j];
+    }
+}
+
+/* Size 4 m: four of size m of what size 4 leaves.  sign is that of the imaginary results. */
+FUSED void fft(const int size, const float *re, const float *im, float *to_re, float *to_im, int64_t step, float sign)
+{
+    const int m = size / 4, stride = FFT_MOST / size;
+    _Alignas(64) float tr[FFT_MOST * L], ti[FFT_MOST * L];
+    for (int j = 0; j < m; j++) {
+        V xr[4], xi[4], yr[4], yi[4];
+        UNROLL(4)
+        for (int q = 0; q < 4; q++) {
+            xr[q] = load(re + (j + q * m) * L), xi[q] = load(im + (j + q * m) * L);
+        }
+        fft4(xr, xi, yr, yi);
+        store(tr + j * L, yr[0]);
+        store(ti + j * L, yi[0]);
+        UNROLL(3)
+        for (int q = 1; q < 4; q++) {
+            const float c = turn_re[j * q * stride], s = turn_im[j * q * stride];
+            store(tr + (q * m + j) * L, yr[q] * c - yi[q] * s);
+            store(ti + (q * m + j) * L, yr[q] * s + yi[q] * c);
+        }
+    }
+    for (int q = 0; q < 4; q++) {
+        V xr[8], xi[8], yr[8], yi[8];
+        UNROLL(8)
+        for (int j = 0; j < m; j++) {
+            xr[j] = load(tr + (q * m + j) * L), xi[j] = load(ti + (q * m + j) * L);
+        }
+        if (m == 8) {
+            fft8(xr, xi, yr, yi);
+        } else {
+            fft4(xr, xi, yr, yi);
+        }
+        UNROLL(8)
+        for (int j = 0; j < m; j++) {
+            store(to_re + (q + 4 * j) * step, yr[j]);
+            store(to_im + (q + 4 * j) * step, yi[j] * sign);
+        }
+    }
+}
+
+/* ---- rows of windows ---- */
+
+/* to[j][i] = from[i][j], (L, size) */
+FUSED void turn(float *to, int64_t to_row, const float *from, int64_t from_row, int rows, int columns)
+{
+    for (int i = 0; i < rows; i += TURN_SIZE) {
+        for (int j = 0; j < columns; j += TURN_SIZE) {
+            TURN(to + j * to_row + i, to_row, from + i * from_row + j, from_row);
+        }
+    }
+}
+
+FUSED void read_row(const int size, const struct mc_fft_window *w, int row, float *to)
+{
+    _Alignas(64) float at[L * FFT_MOST];
+    for (int l = 0; l < L; l++) {
+        const struct mc_fft_lane *x = &w->lane[l];
+        float *line = at + l * size;
+        const bool in = row >= x->top && row < x->bottom;
+        if (in && w->cs == 1 && w->dc == 1) {
+            READ_ROW(line, x->at + row * w->rs, x->left, x->right, size);
+            continue;
+        }
+        memset(line, 0, (size_t)size * sizeof *line);
+        for (int c = x->left; in && c < x->right; c++) {
+            line[c * w->dc] = x->at[row * w->rs + c * w->cs];
+        }
+    }
+    turn(to, L, at, size, L, size);
+}
+
+FUSED void write_row(const int size, const struct mc_fft_window *w, int row, const float *from, float alpha, float beta)
+{
+    _Alignas(64) float at[L * FFT_MOST];
+    turn(at, size, from, L, size, L);
+    for (int l = 0; l < L; l++) {
+        const struct mc_fft_lane *x = &w->lane[l];
+        const float *line = at + l * size;
+        if (row < x->top || row >= x->bottom) {
+            continue;
+        }
+        if (!x->add && w->cs == 1 && w->dc == 1 && x->left == 0) {
+            WRITE_ROW(x->at + row * w->rs, line, alpha, x->right, size);
+            continue;
+        }
+        for (int c = x->left; c < x->right; c++) {
+            const int64_t e = row * w->rs + c * w->cs;
+            x->at[e] = alpha * line[c * w->dc] + (x->add ? beta * x->add[e] : 0);
+        }
+    }
+}
+
+/* The rows that some lane has. */
+FUSED void span(const struct mc_fft_window *w, int *lo, int *hi)
+{
+    *lo = FFT_MOST;
+    *hi = 0;
+    for (int l = 0; l < L; l++) {
+        if (w->lane[l].top < w->lane[l].bottom) {
+            *lo = MC_MIN(*lo, w->lane[l].top);
+            *hi = MC_MAX(*hi, w->lane[l].bottom);
+        }
+    }
+}
+
+/* ---- tiles.  Of column c of the half, (re, im) of its rows lie at tile[c]; column 0 is that of the first and the
+ * middle frequency, both real before columns are transformed: as one complex column ---- */
+
+FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate, float *tile, float *out, int64_t step, int64_t im)
+{
+    const int half = size / 2, column = 2 * size * L;
+    const float sign = conjugate ? -1 : 1;
+    _Alignas(64) float a[FFT_MOST * L], b[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
+    int lo, hi;
+    span(w, &lo, &hi);
+    if (hi - lo < size) {
+        memset(tile, 0, (size_t)(half * column) * sizeof *tile);
+    }
+    for (int r = lo; r < hi; r += 2) {
+        read_row(size, w, r, a);
+        if (r + 1 < hi) {
+            read_row(size, w, r + 1, b);
+        } else {
+            memset(b, 0, (size_t)(size * L) * sizeof *b);
+        }
+        fft(size, a, b, zr, zi, L, 1);
+        float *const ta = tile + r * w->dr * L, *const tb = ta + w->dr * L;
+        const bool two = r + 1 < hi;
+        store(ta, load(zr) * 2);
+        store(ta + size * L, load(zr + half * L) * 2);
+        if (two) {
+            store(tb, load(zi) * 2);
+            store(tb + size * L, load(zi + half * L) * 2);
+        }
+        for (int k = 1; k < half; k++) {
+            const V pr = load(zr + k * L), pi = load(zi + k * L), qr = load(zr + (size - k) * L), qi = load(zi + (size - k) * L);
+            store(ta + k * column, pr + qr);
+            store(ta + k * column + size * L, pi - qi);
+            if (two) {
+                store(tb + k * column, pi + qi);
+                store(tb + k * column + size * L, qr - pr);
+            }
+        }
+    }
+    for (int c = 1; c < half; c++) {
+        float *to = out + (c - 1) * size * step;
+        fft(size, tile + c * column, tile + c * column + size * L, to, to + im, step, sign);
+    }
+    fft(size, tile, tile + size * L, zr, zi, L, 1);
+    float *first = out + (half - 1) * size * step, *middle = first + (half + 1) * step;
+    const float h = 0.5f, hs = 0.5f * sign;
+    for (int k = 0; k <= half; k++) {
+        const int m = k ? size - k : 0;
+        const V pr = load(zr + k * L), pi = load(zi + k * L), qr = load(zr + m * L), qi = load(zi + m * L);
+        store(first + k * step, (pr + qr) * h);
+        store(first + k * step + im, (pi - qi) * hs);
+        store(middle + k * step, (pi + qi) * h);
+        store(middle + k * step + im, (qr - pr) * hs);
+    }
+}
+
+FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, float alpha, float beta, float *tile,
+                   const struct mc_fft_window *w)
+{
+    const int half = size / 2, column = 2 * size * L;
+    _Alignas(64) float a[FFT_MOST * L], b[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
+    int lo, hi;
+    for (int c = 1; c < half; c++) {
+        const float *from = in + (c - 1) * size * step;
+        for (int r = 0; r < size; r++) {
+            store(zr + r * L, load(from + r * step));
+            store(zi + r * L, load(from + r * step + im));
+        }
+        fft(size, zi, zr, tile + c * column + size * L, tile + c * column, L, 1);
+    }
+    const float *first = in + (half - 1) * size * step, *middle = first + (half + 1) * step;
+    for (int k = 0; k <= half; k++) {
+        const V pr = load(first + k * step), pi = load(first + k * step + im);
+        const V qr = load(middle + k * step), qi = load(middle + k * step + im);
+        if (k > 0 && k < half) {
+            store(zr + (size - k) * L, pr + qi);
+            store(zi + (size - k) * L, qr - pi);
+        }
+        store(zr + k * L, pr - qi);
+        store(zi + k * L, pi + qr);
+    }
+    fft(size, zi, zr, tile + size * L, tile, L, 1);
+    span(w, &lo, &hi);
+    for (int r = lo; r < hi; r += 2) {
+        const bool two = r + 1 < hi;
+        const float *const ta = tile + r * w->dr * L, *const tb = two ? ta + w->dr * L : ta;
+        store(zr, load(ta));
+        store(zi, load(tb));
+        store(zr + half * L, load(ta + size * L));
+        store(zi + half * L, load(tb + size * L));
+        for (int k = 1; k < half; k++) {
+            const V ar = load(ta + k * column), ai = load(ta + k * column + size * L);
+            const V br = load(tb + k * column), bi = load(tb + k * column + size * L);
+            store(zr + k * L, ar - bi);
+            store(zi + k * L, ai + br);
+            store(zr + (size - k) * L, ar + bi);
+            store(zi + (size - k) * L, br - ai);
+        }
+        fft(size, zi, zr, b, a, L, 1);
+        write_row(size, w, r, a, alpha, beta);
+        if (two) {
+            write_row(size, w, r + 1, b, alpha, beta);
+        }
+    }
+}
+
+#define SIZES(size)                                                                                                      \
+    static TARGET void forward##size(const struct mc_fft_window *w, bool conjugate, float *tile, float *out, int64_t step, \
+                                     int64_t im)                                                                         \
+    {                                                                                                                    \
+        forward(size, w, conjugate, tile, out, step, im);                                                                \
+    }                                                                                                                    \
+    static TARGET void inverse##size(const float *in, int64_t step, int64_t im, float alpha, float beta, float *tile,    \
+                                     const struct mc_fft_window *w)                                                      \
+    {                                                                                                                    \
+        inverse(size, in, step, im, alpha, beta, tile, w);                                                               \
+    }
+SIZES(16)
+SIZES(32)
+
+/* ---- products ---- */
+
+FUSED void tile_of(const int mr, const int nv, const struct mc_fft_product *p, const float *a, const float *b, float *c,
+                   int64_t depth, bool add)
+{
+    V cr[MR][NV], ci[MR][NV];
+    UNROLL(8)
+    for (int i = 0; i < mr; i++) {
+        UNROLL(4)
+        for (int v = 0; v < nv; v++) {
+            cr[i][v] = ci[i][v] = (V){ 0 };
+        }
+    }
+    for (int64_t k = 0; k < depth; k++, a += p->a_depth, b += p->b_depth) {
+        V br[NV], bi[NV];
+        UNROLL(4)
+        for (int v = 0; v < nv; v++) {
+            br[v] = load(b + v * L), bi[v] = load(b + p->b_im + v * L);
+        }
+        UNROLL(8)
+        for (int i = 0; i < mr; i++) {
+            const float ar = a[i * p->a_row], ai = a[i * p->a_row + p->a_im];
+            UNROLL(4)
+            for (int v = 0; v < nv; v++) {
+                cr[i][v] += ar * br[v];
+                ci[i][v] += ar * bi[v];
+                cr[i][v] -= ai * bi[v];
+                ci[i][v] += ai * br[v];
+            }
+        }
+    }
+    UNROLL(8)
+    for (int i = 0; i < mr; i++) {
+        UNROLL(4)
+        for (int v = 0; v < nv; v++) {
+            float *to = c + i * p->c_row + v * L;
+            store(to, add ? load(to) + cr[i][v] : cr[i][v]);
+            store(to + p->c_im, add ? load(to + p->c_im) + ci[i][v] : ci[i][v]);
+        }
+    }
+}
+
+FUSED void rows_of(const int nv, const struct mc_fft_product *p, int64_t column, int64_t k, int64_t depth)
+{
+    const bool add = p->add || k > 0;
+    for (int64_t i = 0; i < p->rows; i += MR) {
+        const float *a = p->a + i * p->a_row + k * p->a_depth, *b = p->b + column + k * p->b_depth;
+        float *c = p->c + i * p->c_row + column;
+        switch (MC_MIN(p->rows - i, (int64_t)MR)) {
+#define ROWS(n) case n: tile_of(n, nv, p, a, b, c, depth, add); break;
+        EACH_ROWS(ROWS)
+#undef ROWS
+        default: break;
+        }
+    }
+}
+
+/* Sums in pieces of at most DEPTH: half the digits that one long sum would lose, and pieces of b that stay in cache. */
+enum { DEPTH = 64 };
+static TARGET void product(const struct mc_fft_product *p)
+{
+    for (int64_t column = 0, n = 0; column < p->columns; column += n) {
+        n = p->columns - column >= NV * L ? NV * L : L;
+        for (int64_t k = 0; k < p->depth; k += DEPTH) {
+            const int64_t depth = MC_MIN(p->depth - k, (int64_t)DEPTH);
+            if (n == NV * L) {
+                rows_of(NV, p, column, k, depth);
+            } else {
+                rows_of(1, p, column, k, depth);
+            }
+        }
+    }
+}
+
+static const struct mc_fft_kernel kernel = {
+    .lanes = L, .math = MATH, .turn = TURN_CYCLES,
+    .forward = { forward16, forward32 }, .inverse = { inverse16, inverse32 }, .product = product,
+};

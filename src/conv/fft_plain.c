@@ -1,0 +1,28 @@
+/* fft_plain.c: transforms and spectral products in whatever the compiler makes of vectors of four numbers.
+ *
+ * Invariant: runs everywhere. */
+#include "conv/fft.h"
+#include "gemm/kernel.h"
+
+#define TARGET
+#define L           4
+#define MR          4
+#define NV          1
+#define EACH_ROWS(F) F(1) F(2) F(3) F(4)
+#define MATH        0.6
+#define TURN_CYCLES 60
+#define TURN_SIZE   4
+#define TURN        turn4
+
+static inline void turn4(float *to, int64_t to_row, const float *from, int64_t from_row)
+{
+    for (int i = 0; i < 4; i++) {
+        for (int j = 0; j < 4; j++) {
+            to[j * to_row + i] = from[i * from_row + j];
+        }
+    }
+}
+#include "conv/fft_rows.h"
+#include "conv/fft_body.h"
+
+const struct mc_fft_kernel *const mc_fft_plain = &kernel;

@@ -1,0 +1,254 @@
+/* fft_run.c: one call: blocks of operands are transformed, multiplied frequency by frequency, and the sums transformed
+ * back where a block of the result is whole.
+ *
+ *   forward   y[u] = sum over a of x[u - pad + a] * w[a]             spectrum of x by the conjugate one of w
+ *   inputs    x[i] = sum over a of y[i - (k - 1 - pad) + a] * w[k - 1 - a]            of y by that of w turned
+ *   weights   w[a] = sum over u of x[u - pad + a] * y[u]                          of x by the conjugate one of y
+ *
+ * A tile reads size places; the last (k - 1) * dilation of what comes back is wrapped around, and not kept.
+ *
+ * Invariant: an operand's block is transformed again only when another took its place. */
+#include "conv/fft_plan.h"
+
+struct call {
+    const struct fft *d;
+    struct mc_conv_run r;
+    int64_t group, at[NLETTER], n[NLETTER]; /* this block: where it begins, how much it is */
+    bool add;                               /* to the sums that are there */
+    int role;                               /* whose transforms these tasks are */
+};
+
+static int64_t lanes_of(const struct call *x, const struct spectra *s)
+{
+    return conv_ceil(x->n[s->lane], x->d->kernel->lanes);
+}
+
+static float *spectra(const struct call *x, int role)
+{
+    return (float *)(void *)(x->r.workspace + x->d->s[role].at);
+}
+
+/* ---- windows ---- */
+
+static int clamp(int64_t v, int64_t most)
+{
+    return (int)MC_MAX(MC_MIN(v, most), (int64_t)0);
+}
+
+/* What a tile sees of x or y from place `from` on: `size` places of an axis, or fewer. */
+static void see(int64_t from, int64_t extent, int64_t size, int *lo, int *hi)
+{
+    *lo = clamp(-from, size);
+    *hi = clamp(extent - from, size);
+}
+
+/* How many places before a tile's own its window begins: where x and y are read whole; and how many there are. */
+static void reach(const struct call *x, int axis, int64_t *before, int64_t *size)
+{
+    const struct mc_conv_shape *s = &x->r.p->s;
+    const int64_t wide = (s->k[axis] - 1) * s->dilation[axis];
+    const bool whole = x->role != mc_conv_result(s->pass) && (s->pass != CONV_WEIGHTS || x->role == CONV_X);
+    *before = !whole ? 0 : s->pass == CONV_INPUTS ? wide - s->pad[axis] : s->pad[axis];
+    *size = whole ? x->d->size : x->d->step[axis - 1];
+}
+
+/* Elements before tile m, channel c of x or y, counted over groups. */
+static int64_t tile_window(const struct call *x, int64_t m, int64_t c, struct mc_fft_lane *lane, int64_t box[4])
+{
+    const struct mc_conv_shape *s = &x->r.p->s;
+    const int64_t *stride = x->role == CONV_X ? x->r.p->at.x : x->r.p->at.y;
+    const int64_t *extent = x->role == CONV_X ? s->in : s->out, *tiles = x->d->tiles;
+    const int64_t tile = m % (tiles[0] * tiles[1]), n = m / (tiles[0] * tiles[1]);
+    const int64_t place[2] = { tile / tiles[1] * x->d->step[0], tile % tiles[1] * x->d->step[1] };
+    int64_t before[2], size[2];
+    for (int i = 0; i < 2; i++) {
+        reach(x, 1 + i, &before[i], &size[i]);
+    }
+    see(place[0] - before[0], extent[1], size[0], &lane->top, &lane->bottom);
+    see(place[1] - before[1], extent[2], size[1], &lane->left, &lane->right);
+    box[0] = n, box[1] = c, box[2] = place[0], box[3] = place[1];
+    return n * stride[0] + c * stride[1] + (place[0] - before[0]) * stride[3] + (place[1] - before[1]) * stride[4];
+}
+
+static bool turned(const struct mc_conv_shape *s)
+{
+    return s->flip != (s->pass == CONV_INPUTS);
+}
+
+static int64_t filter_window(const struct call *x, int64_t c, int64_t f, struct mc_fft_lane *lane)
+{
+    const struct mc_conv_shape *s = &x->r.p->s;
+    const int64_t *stride = x->r.p->at.w;
+    lane->top = lane->left = 0;
+    lane->bottom = (int)s->k[1];
+    lane->right = (int)s->k[2];
+    return f * stride[0] + c * stride[1] + (turned(s) ? (s->k[1] - 1) * stride[3] + (s->k[2] - 1) * stride[4] : 0);
+}
+
+/* The lanes of task (row i, lanes from j on) of this call's role; returns how many.  box: the first one's image, channel,
+ * first row and column. */
+static int window(const struct call *x, int64_t i, int64_t j, struct mc_fft_window *w, int64_t box[4])
+{
+    const struct fft *d = x->d;
+    const struct mc_conv_shape *s = &x->r.p->s;
+    const struct spectra *sp = &d->s[x->role];
+    const bool result = x->role == mc_conv_result(s->pass), filter = x->role == CONV_W;
+    const int64_t *stride = x->role == CONV_X ? x->r.p->at.x : x->r.p->at.y;
+    const int count = (int)MC_MIN(x->n[sp->lane] - j, (int64_t)d->kernel->lanes);
+    const int64_t sign = turned(s) ? -1 : 1;
+    w->rs = filter ? sign * x->r.p->at.w[3] : stride[3];
+    w->cs = filter ? sign * x->r.p->at.w[4] : stride[4];
+    w->dr = filter ? (int)s->dilation[1] : 1;
+    w->dc = filter ? (int)s->dilation[2] : 1;
+    for (int l = d->kernel->lanes - 1; l >= 0; l--) {
+        struct mc_fft_lane *lane = &w->lane[l];
+        int64_t index[NLETTER] = { 0 };
+        *lane = (struct mc_fft_lane){ 0 };
+        if (l >= count) {
+            continue;
+        }
+        index[sp->row] = x->at[sp->row] + i;
+        index[sp->lane] = x->at[sp->lane] + j + l;
+        const int64_t c = x->group * d->all[C] + index[C], f = x->group * d->all[F] + index[F];
+        const int64_t e = filter ? filter_window(x, index[C], f, lane)
+                                 : tile_window(x, index[M], x->role == CONV_X ? c : f, lane, box);
+        if (filter) {
+            box[0] = f, box[1] = index[C], box[2] = box[3] = 0;
+        }
+        lane->at = (float *)(void *)x->r.at[x->role] + e;
+        lane->add = result && x->r.c0 ? (const float *)(const void *)x->r.c0 + e : NULL;
+    }
+    return count;
+}
+
+/* ---- tasks ---- */
+
+static void forward_task(void *arg, int64_t task, int slot)
+{
+    const struct call *x = arg;
+    const struct fft *d = x->d;
+    const struct spectra *s = &d->s[x->role];
+    const int64_t groups = lanes_of(x, s), i = task / groups, j = task % groups * d->kernel->lanes;
+    const enum mc_conv_pass pass = x->r.p->s.pass;
+    struct mc_fft_window w;
+    int64_t box[4];
+    window(x, i, j, &w, box);
+    d->kernel->forward[d->which](&w, x->role == (pass == CONV_WEIGHTS ? CONV_Y : CONV_W),
+                                 (float *)(void *)(x->r.workspace + d->tile_at + (size_t)slot * d->tile_bytes),
+                                 spectra(x, x->role) + i * 2 * s->width + j, s->step, s->width);
+}
+
+static void finish(const struct call *x, const struct mc_fft_window *w, int count, int64_t i, int64_t j, const int64_t box[4])
+{
+    const struct spectra *s = &x->d->s[x->role];
+    const bool filter = x->role == CONV_W;
+    int64_t at[5] = { box[0], box[1], 0, box[2], box[3] };
+    int64_t size[5] = { 1, 1, 1, w->lane[0].bottom, w->lane[0].right };
+    if (!x->r.epilogue) {
+        return;
+    }
+    if (s->lane != M) {
+        size[filter && s->lane == F ? 0 : 1] = count;
+        conv_finish(&x->r, at, size);
+        return;
+    }
+    for (int l = 0; l < count; l++) {
+        struct mc_fft_lane lane;
+        int64_t own[4];
+        tile_window(x, x->at[M] + j + l, box[1], &lane, own);
+        at[0] = own[0], at[3] = own[2], at[4] = own[3];
+        size[3] = lane.bottom, size[4] = lane.right;
+        conv_finish(&x->r, at, size);
+    }
+    (void)i;
+}
+
+static void inverse_task(void *arg, int64_t task, int slot)
+{
+    const struct call *x = arg;
+    const struct fft *d = x->d;
+    const struct spectra *s = &d->s[x->role];
+    const int64_t groups = lanes_of(x, s), i = task / groups, j = task % groups * d->kernel->lanes;
+    struct mc_fft_window w;
+    int64_t box[4];
+    const int count = window(x, i, j, &w, box);
+    const double scale = x->r.p->alpha / (4.0 * d->size * d->size);
+    d->kernel->inverse[d->which](spectra(x, x->role) + i * 2 * s->width + j, s->step, s->width, (float)scale,
+                                 (float)x->r.p->beta,
+                                 (float *)(void *)(x->r.workspace + d->tile_at + (size_t)slot * d->tile_bytes), &w);
+    finish(x, &w, count, i, j, box);
+}
+
+enum { FREQUENCIES = 4 }; /* of one task */
+
+static void product_task(void *arg, int64_t task, int slot)
+{
+    const struct call *x = arg;
+    const struct fft *d = x->d;
+    const struct spectra *a = &d->s[d->a], *b = &d->s[d->b], *c = &d->s[d->c];
+    const int64_t stop = MC_MIN((task + 1) * FREQUENCIES, fft_frequencies(d->size));
+    (void)slot;
+    struct mc_fft_product p = {
+        .rows = x->n[d->rows], .columns = lanes_of(x, c) * d->kernel->lanes, .depth = x->n[d->summed], .add = x->add,
+        .a_row = a->row == d->rows ? 2 * a->width : 1, .a_depth = a->row == d->rows ? 1 : 2 * a->width, .a_im = a->width,
+        .b_depth = 2 * b->width, .b_im = b->width, .c_row = 2 * c->width, .c_im = c->width,
+    };
+    for (int64_t i = task * FREQUENCIES; i < stop; i++) {
+        p.a = spectra(x, d->a) + i * a->step;
+        p.b = spectra(x, d->b) + i * b->step;
+        p.c = spectra(x, d->c) + i * c->step;
+        d->kernel->product(&p);
+    }
+}
+
+/* ---- blocks ---- */
+
+static void transform(struct call *x, int role, mc_team_task *task, double seconds)
+{
+    const struct spectra *s = &x->d->s[role];
+    x->role = role;
+    mc_team_tasks(task, x, x->n[s->row] * lanes_of(x, s), x->d->slots, x->r.threads, seconds);
+}
+
+/* Transforms an operand's block unless it is the one that is there. */
+static void bring(struct call *x, int role, int64_t there[4], double seconds)
+{
+    const struct spectra *s = &x->d->s[role];
+    const int64_t now[4] = { x->group, x->at[s->row], x->at[s->lane], 1 };
+    if (memcmp(now, there, sizeof now) != 0) {
+        memcpy(there, now, sizeof now);
+        transform(x, role, forward_task, seconds);
+    }
+}
+
+mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct fft *d = (const struct fft *)(const void *)plan;
+    struct call x = { .d = d, .r = mc_conv_bind(plan, operand, workspace, threads) };
+    const bool weights = x.r.p->s.pass == CONV_WEIGHTS;
+    const int outer = weights ? C : M, inner = d->rows == outer ? d->lanes : d->rows;
+    const int order[NLETTER] = { outer, inner, d->summed };
+    int64_t blocks[NLETTER], all = x.r.p->s.groups, a_there[4] = { 0 }, b_there[4] = { 0 };
+    for (int i = 0; i < NLETTER; i++) {
+        blocks[i] = conv_ceil(d->all[order[i]], d->block[order[i]]);
+        all *= blocks[i];
+    }
+    const double seconds = mc_conv_work(x.r.p) / (double)all;
+    for (int64_t b = 0; b < all; b++) {
+        const int64_t at[NLETTER] = { b / blocks[2] / blocks[1] % blocks[0], b / blocks[2] % blocks[1], b % blocks[2] };
+        x.group = b / blocks[2] / blocks[1] / blocks[0];
+        for (int i = 0; i < NLETTER; i++) {
+            const int letter = order[i];
+            x.at[letter] = at[i] * d->block[letter];
+            x.n[letter] = MC_MIN(d->block[letter], d->all[letter] - x.at[letter]);
+        }
+        x.add = at[2] > 0;
+        bring(&x, d->a, a_there, seconds);
+        bring(&x, d->b, b_there, seconds);
+        mc_team_tasks(product_task, &x, conv_ceil(fft_frequencies(d->size), FREQUENCIES), d->slots, x.r.threads, seconds);
+        if (at[2] + 1 == blocks[2]) {
+            transform(&x, d->c, inverse_task, seconds);
+        }
+    }
+    return MC_OK;
+}

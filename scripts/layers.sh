@@ -11,8 +11,8 @@ device    value base
 plan      device value base
 gemm      plan device value base
 conv      gemm plan device op graph value base
-pool      plan device value base
-norm      plan device value base
+pool      plan device op graph value base
+norm      plan device op graph value base
 softmax   plan device value base
 rewrite   op graph value base
 grad      op graph value base

@@ -1,0 +1,48 @@
+/* kernel.h: the innermost loops of pooling, a table of functions for each instruction set and element type.
+ * kernel_body.h is the one text they are compiled from; kernel_avx512.c, kernel_avx2.c and kernel_plain.c say which
+ * registers and instructions it means.
+ *
+ * Invariant: no kernel reads or writes an element outside of what its arguments describe. */
+#ifndef MC_POOL_KERNEL_H
+#define MC_POOL_KERNEL_H
+
+#include "base/base.h"
+
+/* n windows side by side, none of them cut: window j has cells x[r][j * s + b] for r < nrow, b < w.  Cell (r, b) has
+ * the mark mark[r] + b.  Lanes are windows with w = 1, s = 1, and as many rows as there are cells.  The same again for
+ * each of `bands`, with all arrays so many bytes further on. */
+enum { POOL_ROWS = 64 }; /* most rows of one call */
+struct mc_pool_row {
+    int64_t n, s, bands, x_band, y_band, key_band;
+    int w, nrow;
+    char *x[POOL_ROWS];
+    int32_t mark[POOL_ROWS];
+    void *y;            /* (n) */
+    void *key;          /* (n) marks; NULL: none are wanted */
+    bool wide;          /* marks are int32, else uint8 */
+    double scale;       /* of sums */
+    bool more;          /* there were rows before these: y (and key) hold what they came to */
+};
+typedef void mc_pool_row_kernel(const struct mc_pool_row *r);
+struct mc_pool_kernel {
+    const char *name;   /* "avx512" */
+    int lanes;          /* the least n that is fast */
+    mc_pool_row_kernel *max;    /* y = the largest, key = its mark */
+    mc_pool_row_kernel *sum;    /* y = scale * the sum */
+    mc_pool_row_kernel *put;    /* w = 2, s = 2, uint8: x[r][2 j + b] = key[j] is its mark ? y[j] : 0 */
+    mc_pool_row_kernel *send;   /* w = 1, s = 1: x[r][j] += key[j] is mark[r] ? y[j] : 0 */
+    mc_pool_row_kernel *share;  /* w = 1, s = 1: x[r][j] += scale * y[j] */
+};
+/* [0] is float32, [1] is float64; NULL where the compiler does not know the instruction set */
+extern const struct mc_pool_kernel *const mc_pool_avx512[2], *const mc_pool_avx2[2], *const mc_pool_plain[2];
+
+/* kernel_plain.c: windows of a band from `from` on, one by one: any w and s. */
+void mc_pool_max_slow(const struct mc_pool_row *r, int64_t band, int64_t from, bool f64);
+void mc_pool_sum_slow(const struct mc_pool_row *r, int64_t band, int64_t from, bool f64);
+
+/* The best that this processor runs for n windows side by side. */
+const struct mc_pool_kernel *mc_pool_kernel(bool f64, int64_t n);
+/* For tests: use only the named one if the processor runs it (false: it does not); NULL: the best again. */
+bool mc_pool_kernel_only(const char *name);
+
+#endif

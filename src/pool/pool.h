@@ -1,0 +1,25 @@
+/* pool.h: pooling as a family of solvers: one problem for all passes, modes, ranks and layouts.
+ *
+ * Arrays stand by role (op/pool.h): X is shaped as the images, Y as the pooled ones, KEY as Y (marks) or as X.  FORWARD
+ * reads X and writes Y, and marks too if they are asked for; SPREAD reads Y (and KEY) and writes X; GATHER reads X and
+ * KEY and writes Y.  Layouts are strides: bc01 has stride 1 along the last pooled axis, c01b along images, b01c along
+ * channels. */
+#ifndef MC_POOL_H
+#define MC_POOL_H
+
+#include "op/pool.h"
+#include "plan/plan.h"
+
+struct mc_pool_problem {
+    struct mc_problem base;
+    mc_dtype dtype;                 /* of X and Y */
+    bool marks;                     /* FORWARD: are marks wanted?  Where nobody reads them this saves time */
+    struct mc_pool_shape s;
+    int64_t at[POOL_NARRAY][MC_MAX_RANK]; /* element strides by role, in the order of x's axes; KEY's in elements of its own */
+};
+/* operand[] of a plan's run: POOL_X, POOL_Y, POOL_KEY; none overlaps what is written */
+
+extern const struct mc_family mc_pool_family;
+struct mc_plan *mc_pool_plan(const struct mc_pool_problem *p);   /* fills base.family, asks the planner */
+
+#endif

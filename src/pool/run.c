@@ -1,0 +1,148 @@
+/* run.c: the grid of a problem, and its planes over the thread team.
+ *
+ * Invariant: a plane, or a part of its lanes, is one thread's; no two write the same element. */
+#include "pool/solver.h"
+
+bool mc_pool_keyed(const struct mc_pool_problem *p)
+{
+    return p->s.pass == POOL_FORWARD ? p->s.key == POOL_KEY_MARKS && p->marks : p->s.key != POOL_KEY_NONE;
+}
+
+/* ---- the grid ---- */
+
+/* Axis i runs on where axis i + 1 ends, in every array. */
+static bool joins(const struct mc_pool_grid *g, int i)
+{
+    bool yes = true;
+    for (int r = 0; r < POOL_NARRAY; r++) {
+        yes = yes && g->at[r][i] == g->at[r][i + 1] * g->size[i + 1];
+    }
+    return yes;
+}
+
+static void drop(struct mc_pool_grid *g, int i)
+{
+    g->nfree--;
+    for (int k = i; k < g->nfree; k++) {
+        g->size[k] = g->size[k + 1];
+        for (int r = 0; r < POOL_NARRAY; r++) {
+            g->at[r][k] = g->at[r][k + 1];
+        }
+    }
+}
+
+static void take_lanes(struct mc_pool_grid *g, bool keyed)
+{
+    int best = -1;
+    for (int i = 0; i < g->nfree; i++) {
+        bool one = g->at[POOL_X][i] == 1 && g->at[POOL_Y][i] == 1 && (!keyed || g->at[POOL_KEY][i] == 1);
+        best = one && (best < 0 || g->size[i] > g->size[best]) ? i : best;
+    }
+    g->lanes = 1;
+    if (best >= 0) {
+        g->lanes = g->size[best];
+        drop(g, best);
+    }
+}
+
+void mc_pool_grid(const struct mc_pool_problem *p, struct mc_pool_grid *g)
+{
+    const bool keyed = mc_pool_keyed(p);
+    *g = (struct mc_pool_grid){ .s = &p->s, .planes = 1 };
+    for (int i = 0; i < p->s.rank; i++) {
+        bool pooled = i == p->s.axis[0] || i == p->s.axis[1] || i == p->s.axis[2];
+        if (pooled || p->s.dims[i] == 1) {
+            continue;
+        }
+        g->size[g->nfree] = p->s.dims[i];
+        for (int r = 0; r < POOL_NARRAY; r++) {
+            g->at[r][g->nfree] = r == POOL_KEY && !keyed ? 0 : p->at[r][i];
+        }
+        g->nfree++;
+    }
+    for (int i = 0; i < 3; i++) {
+        for (int r = 0; r < POOL_NARRAY; r++) {
+            g->slot[r][i] = p->s.axis[i] < 0 || (r == POOL_KEY && !keyed) ? 0 : p->at[r][p->s.axis[i]];
+        }
+    }
+    take_lanes(g, keyed);
+    for (int i = g->nfree - 2; i >= 0; i--) {
+        if (joins(g, i)) {
+            g->size[i + 1] *= g->size[i];
+            drop(g, i);
+        }
+    }
+    for (int i = 0; i < g->nfree; i++) {
+        g->planes *= g->size[i];
+    }
+}
+
+/* ---- planes ---- */
+
+struct job { const struct mc_pool_each *e; int64_t chunk, n; };
+
+static void one(const struct mc_pool_each *e, int64_t number, int slot)
+{
+    const struct mc_pool_grid *g = e->g;
+    const struct mc_pool_problem *q = pooling(e->plan->problem);
+    const int64_t size = mc_dtypes[q->dtype].size, cut = number % e->cuts, unit = 64;
+    const int64_t blocks = (g->lanes + unit - 1) / unit, from = MC_MIN(blocks * cut / e->cuts * unit, g->lanes);
+    const int64_t to = cut + 1 == e->cuts ? g->lanes : MC_MIN(blocks * (cut + 1) / e->cuts * unit, g->lanes);
+    int64_t plane = number / e->cuts, at[POOL_NARRAY] = { from, from, from };
+    for (int i = g->nfree - 1; i >= 0; i--) {
+        for (int r = 0; r < POOL_NARRAY; r++) {
+            at[r] += plane % g->size[i] * g->at[r][i];
+        }
+        plane /= g->size[i];
+    }
+    const struct mc_pool_plane p = {
+        .g = g, .lanes = to - from, .scratch = e->scratch + (size_t)slot * e->bytes,
+        .at = { (char *)e->operand[POOL_X] + at[POOL_X] * size, (char *)e->operand[POOL_Y] + at[POOL_Y] * size,
+                mc_pool_keyed(q) ? (char *)e->operand[POOL_KEY] + at[POOL_KEY] * (int64_t)mc_dtypes[q->s.mark].size : NULL },
+    };
+    if (to > from) {
+        e->work(e->plan, &p);
+    }
+}
+
+static void chunk(void *arg, int64_t task, int slot)
+{
+    const struct job *j = arg;
+    for (int64_t i = task * j->chunk, end = MC_MIN(i + j->chunk, j->n); i < end; i++) {
+        one(j->e, i, slot);
+    }
+}
+
+void mc_pool_each(const struct mc_pool_each *e)
+{
+    const int threads = e->threads > 0 ? MC_MIN(e->threads, e->slots) : e->slots;
+    struct job j = { .e = e, .n = e->g->planes * e->cuts };
+    j.chunk = MC_MAX(j.n / (8 * (int64_t)threads), 1);
+    mc_team_tasks(chunk, &j, (j.n + j.chunk - 1) / j.chunk, e->slots, threads, mc_pool_seconds(pooling(e->plan->problem)));
+}
+
+/* ---- estimates ---- */
+
+static const double bytes_a_second = 15e9; /* of one thread */
+
+double mc_pool_seconds(const struct mc_pool_problem *p)
+{
+    double x = 1, y = 1;
+    for (int i = 0; i < p->s.rank; i++) {
+        x *= (double)p->s.dims[i];
+    }
+    for (int i = 0; i < 3; i++) {
+        y *= p->s.in[i] ? (double)p->s.out[i] / (double)p->s.in[i] : 0;
+    }
+    return x * (1 + y) * mc_dtypes[p->dtype].size / bytes_a_second;
+}
+
+const char *mc_pool_hollow(const struct mc_pool_problem *p)
+{
+    for (int i = 0; i < p->s.rank; i++) {
+        if (p->s.dims[i] == 0) {
+            return "leaves empty images to the reference";
+        }
+    }
+    return p->s.out[0] * p->s.out[1] * p->s.out[2] == 0 ? "leaves empty results to the reference" : NULL;
+}

@@ -1,0 +1,197 @@
+/* t_pool.c: every solver of pooling against the reference, on one grid of problems; the family's words and errors. */
+#include "check.h"
+#include "pool/solver.h"
+#include <stdio.h>
+
+static int64_t below(int64_t n)
+{
+    return (int64_t)(test_random() % (uint64_t)n);
+}
+
+/* Dense strides for `rank` axes laid out in `order`, the last of which is the fastest; some axes backwards, some with gaps. */
+static void lay_out(int rank, const int *order, const int64_t *dims, bool plain, int64_t *strides)
+{
+    int64_t next = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        const int axis = order[i];
+        strides[axis] = next;
+        next *= dims[axis] + (plain || i == rank - 1 || below(4) ? 0 : 1);
+        if (!plain && i < rank - 1 && below(5) == 0) {
+            strides[axis] = -strides[axis];
+        }
+    }
+}
+
+/* The node's rule for sizes, from op/pool_shape.c, is not asked here: any result that has no empty window will do. */
+static bool slot(struct mc_pool_shape *s, int i, int axis, int64_t in, int64_t w, int64_t st, int64_t pad)
+{
+    s->axis[i] = axis;
+    s->in[i] = in;
+    s->w[i] = w;
+    s->stride[i] = st;
+    s->pad[i] = pad;
+    s->out[i] = MC_MAX(0, (in + pad - 1) / st + 1);                         /* as many as begin inside */
+    s->out[i] = s->out[i] > 1 && below(2) ? (in + pad - w) / st + 1 : s->out[i]; /* or as end inside */
+    return in > 0 && s->out[i] > 0 && pad < w && -pad < in;
+}
+
+/* A problem of rank 4 with layout bc01, b01c or c01b, in any of the passes.  False: there is none like this. */
+static bool any_problem(struct mc_pool_problem *p, mc_dtype d, int largest)
+{
+    static const int orders[3][4] = { { 0, 1, 2, 3 }, { 0, 2, 3, 1 }, { 1, 2, 3, 0 } };
+    const int *order = orders[below(3)];
+    struct mc_pool_shape *s = &p->s;
+    *p = (struct mc_pool_problem){ .base = { &mc_pool_family }, .dtype = d, .marks = below(3) > 0 };
+    *s = (struct mc_pool_shape){ .rank = 4, .nd = 1 + (int)below(3), .axis = { -1, -1, -1 }, .in = { 1, 1, 1 }, .out = { 1, 1, 1 },
+                                 .w = { 1, 1, 1 }, .stride = { 1, 1, 1 }, .whole = below(2) };
+    s->mode = (enum mc_pool_mode)below(4);
+    s->key = s->mode == POOL_MAX ? (below(4) ? POOL_KEY_MARKS : POOL_KEY_X) : POOL_KEY_NONE;
+    s->pass = s->mode == POOL_MAX ? (enum mc_pool_pass)below(3) : (enum mc_pool_pass)below(2);
+    for (int i = 0; i < 4; i++) {
+        s->dims[i] = i < 2 && below(3) == 0 ? 1 + below(90) : 1 + below(i < 2 ? 5 : largest);
+    }
+    int64_t cells = 1;
+    for (int i = 3 - s->nd; i < 3; i++) {
+        const int64_t w = 1 + below(below(8) ? 4 : 20), st = 1 + below(4), pad = below(3) ? 0 : below(2 * w) - w;
+        if (!slot(s, i, i + 1, s->dims[i + 1], w, st, pad)) {
+            return false;
+        }
+        cells *= w;
+    }
+    s->mark = cells > 256 || below(4) == 0 ? MC_INT32 : MC_UINT8;
+    int64_t y[MC_MAX_RANK];
+    memcpy(y, s->dims, sizeof y);
+    for (int i = 0; i < 3; i++) {
+        if (s->axis[i] >= 0) {
+            y[s->axis[i]] = s->out[i];
+        }
+    }
+    const bool plain = below(2);
+    lay_out(4, order, s->dims, plain, p->at[POOL_X]);
+    lay_out(4, order, y, plain, p->at[POOL_Y]);
+    lay_out(4, order, s->key == POOL_KEY_X ? s->dims : y, plain, p->at[POOL_KEY]);
+    return true;
+}
+
+static void check_solvers(const struct mc_pool_problem *p, int *ran)
+{
+    struct mc_str text = { 0 };
+    mc_pool_family.word(&p->base, &text);
+    for (int k = 0; mc_pool_solvers[k]; k++) {
+        const struct mc_solver *s = mc_pool_solvers[k];
+        if (s->refuse && s->refuse(&p->base)) {
+            continue;
+        }
+        struct mc_plan *plan = mc_plan_with(&p->base, s);
+        if (CHECK(plan, "%s: %s: %s", s->name, text.s, mc_last_error())) {
+            CHECK(mc_pool_family.verify(&p->base, plan) == MC_OK, "%s: %s: %s", s->name, text.s, mc_last_error());
+            CHECK(s->estimate(&p->base) > 0, "%s: %s", s->name, text.s);
+        }
+        ran[k]++;
+        mc_plan_free(plan);
+    }
+    mc_str_free(&text);
+}
+
+TEST(every_pool_solver_gives_the_reference)
+{
+    static const char *const kernels[] = { NULL, "plain", "avx2", "avx512" };
+    int ran[8] = { 0 };
+    for (size_t k = 0; k < NELEM(kernels); k++) {
+        if (!mc_pool_kernel_only(kernels[k])) {
+            continue;
+        }
+        for (int turn = 0; turn < (test_is_full() ? 1500 : 250); turn++) {
+            struct mc_pool_problem p;
+            if (any_problem(&p, below(3) ? MC_FLOAT32 : MC_FLOAT64, below(4) ? 9 : 70)) {
+                check_solvers(&p, ran);
+            }
+        }
+    }
+    mc_pool_kernel_only(NULL);
+    CHECK(ran[0] > 50 && ran[1] > 50 && ran[2] > ran[0], "ran %d, %d, %d times", ran[0], ran[1], ran[2]);
+}
+
+/* bc01, as a convolutional net has it. */
+static struct mc_pool_problem plain_problem(enum mc_pool_mode mode, enum mc_pool_pass pass, int64_t in, int64_t w, int64_t st)
+{
+    const int64_t out = (in - w) / st + 1;
+    struct mc_pool_problem p = {
+        .base = { &mc_pool_family }, .dtype = MC_FLOAT32, .marks = true,
+        .s = { .pass = pass, .mode = mode, .key = mode == POOL_MAX ? POOL_KEY_MARKS : POOL_KEY_NONE, .whole = true, .rank = 4, .nd = 2,
+               .axis = { -1, 2, 3 }, .dims = { 2, 3, in, in }, .in = { 1, in, in }, .out = { 1, out, out }, .w = { 1, w, w },
+               .stride = { 1, st, st }, .mark = MC_UINT8 },
+        .at = { { 3 * in * in, in * in, in, 1 }, { 3 * out * out, out * out, out, 1 }, { 3 * out * out, out * out, out, 1 } },
+    };
+    return p;
+}
+
+TEST(pool_words_and_plans)
+{
+    static const struct { enum mc_pool_mode mode; enum mc_pool_pass pass; const char *word; } cases[] = {
+        { POOL_MAX, POOL_FORWARD, "pool f32 max forward marks i13x13 w3x3 s2x2 p0x0 o6x6 planes 6" },
+        { POOL_MAX, POOL_SPREAD, "pool f32 max spread marks i13x13 w3x3 s2x2 p0x0 o6x6 planes 6" },
+        { POOL_AVERAGE_EXC, POOL_SPREAD, "pool f32 average_exc_pad spread i13x13 w3x3 s2x2 p0x0 o6x6 planes 6" },
+    };
+    for (size_t i = 0; i < NELEM(cases); i++) {
+        struct mc_pool_problem p = plain_problem(cases[i].mode, cases[i].pass, 13, 3, 2);
+        struct mc_str word = { 0 };
+        mc_pool_family.word(&p.base, &word);
+        CHECK(word.s && strcmp(word.s, cases[i].word) == 0, "%s", word.s);
+        struct mc_plan *plan = mc_pool_plan(&p);
+        CHECK(plan && strcmp(plan->solver->name, "rows") == 0, "%s", plan ? plan->solver->name : mc_last_error());
+        mc_plan_free(plan);
+        mc_str_free(&word);
+    }
+    struct mc_pool_problem p = plain_problem(POOL_MAX, POOL_FORWARD, 13, 3, 2);
+    mc_flag_set("pool.algo", "reference");
+    struct mc_plan *plan = mc_pool_plan(&p);
+    CHECK(plan && strcmp(plan->solver->name, "reference") == 0, "%s", plan ? plan->solver->name : mc_last_error());
+    mc_plan_free(plan);
+    mc_flag_set("pool.algo", "lanes"); /* declines, and says why */
+    CHECK(!mc_pool_plan(&p) && strstr(mc_last_error(), "side by side"), "%s", mc_last_error());
+    mc_flag_set("pool.algo", "auto");
+    p.s.dims[1] = INT64_MAX / 2;
+    CHECK(!mc_pool_plan(&p) && mc_last_status() == MC_ESHAPE, "%s", mc_last_error());
+}
+
+TEST(pool_plans_when_memory_runs_out)
+{
+    struct mc_pool_problem p = plain_problem(POOL_SUM, POOL_SPREAD, 8, 2, 2);
+    ALLOC_FAIL_LOOP {
+        struct mc_plan *plan = mc_pool_plan(&p);
+        CHECK(plan ? mc_pool_family.verify(&p.base, plan) == MC_OK || ALLOC_FAILED : ALLOC_FAILED, "%s", mc_last_error());
+        mc_plan_free(plan);
+    }
+}
+
+/* Threads divide planes, never sums: the bits are the same. */
+TEST(pool_bits_do_not_depend_on_threads)
+{
+    for (int turn = 0; turn < 40; turn++) {
+        struct mc_pool_problem p;
+        if (!any_problem(&p, MC_FLOAT32, 40) || p.s.key == POOL_KEY_X) {
+            continue;
+        }
+        void *a[8], *b[8];
+        struct mc_plan *plan = mc_pool_plan(&p);
+        REQUIRE(plan && mc_pool_family.operands(&p.base, a) == MC_OK && mc_pool_family.operands(&p.base, b) == MC_OK, "%s", mc_last_error());
+        void *work = mc_alloc_pages(plan->workspace + 1, "tests");
+        CHECK(plan->run(plan, a, work, 1) == MC_OK && plan->run(plan, b, work, 2) == MC_OK, "%s", mc_last_error());
+        const int role = p.s.pass == POOL_SPREAD ? POOL_X : POOL_Y;
+        int64_t far = 0, low = 0;
+        for (int i = 0; i < 4; i++) {
+            int64_t n = p.s.dims[i];
+            for (int k = 0; k < 3 && role == POOL_Y; k++) {
+                n = p.s.axis[k] == i ? p.s.out[k] : n;
+            }
+            far += (n - 1) * (p.at[role][i] > 0 ? p.at[role][i] : -p.at[role][i]);
+            low += p.at[role][i] < 0 ? (n - 1) * p.at[role][i] : 0;
+        }
+        CHECK(memcmp((float *)a[role] + low, (float *)b[role] + low, (size_t)(far + 1) * 4) == 0, "the bits differ");
+        mc_free_pages(work);
+        mc_pool_family.discard(&p.base, a);
+        mc_pool_family.discard(&p.base, b);
+        mc_plan_free(plan);
+    }
+}

@@ -73,7 +73,7 @@ const char *mc_conv_asked(const struct mc_conv_problem *p)
 const char *mc_conv_forced(const struct mc_problem *p, int64_t *mode)
 {
     const char *text = mc_conv_asked(conv(p));
-    const struct word *w = find(text);
+    const struct word *w = find(text); /* inside of others: auto, which keeps the mode */
     if (!w) {
         return text; /* the planner knows whether there is such a solver */
     }

@@ -4,6 +4,8 @@
  *   plan=measure     what wisdom remembers; else the likely ones are timed and the fastest remembered
  *   plan=exhaustive  the same, with all that can do it timed
  *
+ * Under measure, plans inside of a candidate are chosen by estimate: the candidate is timed as a whole.
+ *
  * Invariant: a plan that is returned comes from a solver that did not refuse, keeps the workspace cap
  * and, under check=3, gave the reference's result. */
 #include "plan/plan.h"
@@ -106,10 +108,14 @@ void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out)
     }
 }
 
+static _Thread_local int depth; /* of candidates whose own plans are being made */
+
 /* Plans with s and holds the plan to the workspace cap; the reason for a NULL goes to c->why. */
 static struct mc_plan *plan_within(struct choice *c, const struct mc_solver *s)
 {
+    depth++;
     struct mc_plan *plan = mc_plan_with(c->problem, s);
+    depth--;
     const int64_t cap = mc_flag_int(FLAG_workspace);
     if (!plan) {
         mc_str_addf(&c->why, "; %s failed: %s", s->name, mc_last_error());
@@ -395,6 +401,7 @@ struct mc_plan *mc_plan_make(const struct mc_problem *p)
 {
     struct choice c = { .problem = p, .mode = mc_flag_int(FLAG_plan) };
     struct mc_plan *plan = NULL;
+    c.mode = depth > 0 && c.mode == MEASURE ? ESTIMATE : c.mode;
     mc_clear_error(); /* mc_last_status then tells of this planning alone */
     p->family->word(p, &c.word);
     if (!c.word.bad && c.word.s) {

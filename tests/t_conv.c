@@ -46,7 +46,8 @@ static const char *const grid[] = {
 };
 
 enum { NO_C0, OTHER_C0, SAME_C0, NAN_C0 }; /* SAME: the result itself; NAN: beta is 0 */
-enum { BC01, B01C, C01B, GAPS, NLAYOUT };
+/* MIRROR: channels and the last axis run backwards; SPREAD: one image and one filter stand for all, where read */
+enum { BC01, B01C, C01B, GAPS, MIRROR, SPREAD, NLAYOUT };
 static const struct variant {
     mc_dtype dtype;
     double alpha, beta;
@@ -65,6 +66,8 @@ static const struct variant {
     { MC_FLOAT32,  1,    0,    NO_C0,    BC01, .wide = true },
     { MC_FLOAT16,  1,    1,    OTHER_C0, BC01, .epilogue = true },
     { MC_BFLOAT16, 0.5,  0,    NO_C0,    B01C },
+    { MC_FLOAT32,  1,    1,    OTHER_C0, MIRROR, .epilogue = true },
+    { MC_FLOAT64,  1,    0,    NO_C0,    SPREAD },
 };
 
 /* Numbers joined by x, right-aligned among three. */
@@ -146,6 +149,7 @@ struct instance {
     struct mc_conv_array array[3];
     struct guarded op[3], c0;
     int64_t reach[3];       /* elements, gaps included */
+    char *data[3], *data_c0; /* where element 0 is */
     double *number[3];      /* each operand as a dense array in C order; the result's: what the adjoint meets */
     double *sum;            /* of the definition */
     double *start;          /* c0 */
@@ -155,10 +159,11 @@ struct instance {
     char *before;           /* what the result held */
 };
 
-static void lay_out(struct mc_conv_array *a, int64_t *stride, int layout, int role)
+static void lay_out(struct mc_conv_array *a, int64_t *stride, int layout, bool result)
 {
     static const int orders[NLAYOUT][8] = {
         [BC01] = { 0, 1, 2, 3, 4 }, [B01C] = { 0, 2, 3, 4, 1 }, [C01B] = { 1, 2, 3, 4, 0 }, [GAPS] = { 0, 1, 2, 3, 4 },
+        [MIRROR] = { 0, 1, 2, 3, 4 }, [SPREAD] = { 0, 1, 2, 3, 4 },
     };
     int64_t step = 1;
     mc_conv_dense_strides(a, stride);
@@ -170,8 +175,12 @@ static void lay_out(struct mc_conv_array *a, int64_t *stride, int layout, int ro
         const int axis = orders[layout][i];
         stride[axis] = step;
         step *= MC_MAX(a->size[axis], (int64_t)1);
-        step += layout == GAPS && i >= 2 + (role == CONV_W) ? 1 : 0;
+        step += layout == GAPS && i >= 3;
     }
+    for (int i = 1; i < 5 && layout == MIRROR; i += 3) {
+        stride[i] = -stride[i];
+    }
+    stride[0] = layout == SPREAD && !result ? 0 : stride[0];
 }
 
 static int64_t offset(const struct mc_conv_array *a, int64_t e)
@@ -184,13 +193,16 @@ static int64_t offset(const struct mc_conv_array *a, int64_t e)
     return at;
 }
 
-static int64_t reach(const struct mc_conv_array *a)
+/* Elements that strides reach, and how many of them lie before the first. */
+static int64_t reach(const struct mc_conv_array *a, int64_t *before)
 {
-    int64_t n = 1;
+    int64_t lo = 0, hi = 0;
     for (int i = 0; i < a->rank; i++) {
-        n += (a->size[i] - 1) * a->stride[i];
+        const int64_t far = (a->size[i] - 1) * a->stride[i];
+        *(far < 0 ? &lo : &hi) += far;
     }
-    return mc_conv_count(a) ? n : 0;
+    *before = mc_conv_count(a) ? -lo : 0;
+    return mc_conv_count(a) ? hi - lo + 1 : 0;
 }
 
 /* Rounds to the dtype, so that the definition starts from what the solver reads. */
@@ -268,25 +280,31 @@ static struct instance make(struct mc_conv_shape s, struct variant v)
     int64_t *const strides[] = { x.p.at.x, x.p.at.w, x.p.at.y };
     for (int role = CONV_X; role <= CONV_Y; role++) {
         x.array[role] = mc_conv_array(&x.p, role);
-        lay_out(&x.array[role], strides[role], v.layout, role);
+        lay_out(&x.array[role], strides[role], v.layout, role == mc_conv_result(s.pass));
         const int64_t n = mc_conv_count(&x.array[role]);
-        x.reach[role] = reach(&x.array[role]);
+        int64_t before;
+        x.reach[role] = reach(&x.array[role], &before);
         x.op[role] = guard((size_t)(x.reach[role] * size));
+        x.data[role] = x.op[role].at + before * size;
         x.number[role] = malloc((size_t)(n + 1) * sizeof(double));
         for (int64_t e = 0; e < n; e++) {
             x.number[role][e] = rounded(v.dtype, test_uniform(-1, 1));
-            mc_store_f64(v.dtype, x.op[role].at + offset(&x.array[role], e) * size, x.number[role][e]);
+            mc_store_f64(v.dtype, x.data[role] + offset(&x.array[role], e) * size, x.number[role][e]);
+        }
+        for (int64_t e = 0; e < n; e++) { /* several may share a place */
+            x.number[role][e] = mc_load_f64(v.dtype, x.data[role] + offset(&x.array[role], e) * size);
         }
     }
     const int role = mc_conv_result(s.pass);
     const int64_t n = mc_conv_count(&x.array[role]);
     x.c0 = guard((size_t)(x.reach[role] * size));
+    x.data_c0 = x.c0.at + (x.data[role] - x.op[role].at);
     x.start = calloc((size_t)n + 1, sizeof(double));
     x.seen = calloc((size_t)n + 1, 1);
     x.before = malloc((size_t)(x.reach[role] * size) + 1);
     for (int64_t e = 0; e < n && v.beta != 0; e++) {
         x.start[e] = v.c0 == SAME_C0 ? x.number[role][e] : rounded(v.dtype, test_uniform(-1, 1));
-        mc_store_f64(v.dtype, x.c0.at + offset(&x.array[role], e) * size, x.start[e]);
+        mc_store_f64(v.dtype, x.data_c0 + offset(&x.array[role], e) * size, x.start[e]);
     }
     memcpy(x.before, x.op[role].at, (size_t)(x.reach[role] * size));
     expect(&x);
@@ -319,7 +337,7 @@ static void epilogue(void *arg, const int64_t at[5], const int64_t size[5])
     struct instance *x = arg;
     const struct mc_conv_array a = result_of(x);
     const mc_dtype d = x->p.dtype;
-    char *to = x->op[mc_conv_result(x->p.s.pass)].at;
+    char *to = x->data[mc_conv_result(x->p.s.pass)];
     int64_t count = 1;
     for (int z = 0; z < a.rank; z++) {
         count *= z < 5 ? size[z] : a.size[z];
@@ -346,7 +364,7 @@ static void run(struct instance *x, const struct mc_plan *plan, const char *name
     const int role = mc_conv_result(x->p.s.pass);
     const struct mc_conv_array a = result_of(x);
     const size_t bytes = (size_t)x->reach[role] * mc_dtypes[x->p.dtype].size;
-    void *operand[8] = { x->op[0].at, x->op[1].at, x->op[2].at, x->v.c0 == SAME_C0 ? x->op[role].at : x->c0.at };
+    void *operand[8] = { x->data[0], x->data[1], x->data[2], x->v.c0 == SAME_C0 ? x->data[role] : x->data_c0 };
     mc_conv_epilogue *f = epilogue;
     memcpy(&operand[CONV_EPILOGUE], &f, sizeof f);
     operand[CONV_EPILOGUE_ARG] = x;
@@ -388,7 +406,7 @@ static void judge(struct instance *x, const char *name)
     memcpy(gaps, x->op[role].at, bytes);
     for (int64_t e = 0; e < n; e++) {
         const int64_t at = offset(&a, e) * size;
-        const double v = mc_load_f64(d, x->op[role].at + at);
+        const double v = mc_load_f64(d, x->data[role] + at);
         double want = x->p.alpha * x->sum[e] + x->p.beta * x->start[e];
         want = x->v.epilogue ? after(want) : want;
         inner += v * x->number[role][e];
@@ -398,7 +416,8 @@ static void judge(struct instance *x, const char *name)
             wanted = want;
         }
         missed += x->v.epilogue && x->seen[e] != 1;
-        memcpy(gaps + at, x->before + at, (size_t)size);
+        const int64_t byte = at + (x->data[role] - x->op[role].at);
+        memcpy(gaps + byte, x->before + byte, (size_t)size);
     }
     CHECK(wrong == 0, "%s: %lld of %lld wrong, the first at %lld: %.9g, not %.9g within %.3g", name, (long long)wrong,
           (long long)n, (long long)first, got, wanted, bound(x, wanted));

@@ -1,0 +1,22 @@
+/* norm.h: normalisation across channels (op/norm.h) as a family of solvers, forward and backward.
+ *
+ * Layouts are strides: with the other axes joined where they can be, channels are `channel` elements apart and
+ * what lies side by side are places of an image (bc01), images (c01b) or the channels themselves (b01c). */
+#ifndef MC_NORM_H
+#define MC_NORM_H
+
+#include "op/norm.h"
+#include "plan/plan.h"
+
+struct mc_norm_problem {
+    struct mc_problem base;
+    mc_dtype dtype;
+    struct mc_norm_shape s;
+    int64_t at[3][MC_MAX_RANK];     /* element strides of x, g and the result, in the order of x's axes */
+};
+enum { NORM_X, NORM_G, NORM_Y };    /* operand[] of a plan's run; g is not there forward; y overlaps neither */
+
+extern const struct mc_family mc_norm_family;
+struct mc_plan *mc_norm_plan(const struct mc_norm_problem *p);   /* fills base.family, asks the planner */
+
+#endif

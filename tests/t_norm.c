@@ -1,0 +1,92 @@
+/* t_norm.c: every solver of normalisation across channels against the reference, on one grid of problems. */
+#include "check.h"
+#include "norm/solver.h"
+#include <stdio.h>
+
+static int64_t below(int64_t n)
+{
+    return (int64_t)(test_random() % (uint64_t)n);
+}
+
+/* Images of rank 4: batch, channels, rows, columns, laid out in one of the usual orders. */
+static void any_problem(struct mc_norm_problem *p, mc_dtype d)
+{
+    static const int orders[3][4] = { { 0, 1, 2, 3 }, { 0, 2, 3, 1 }, { 1, 2, 3, 0 } };
+    static const double betas[] = { 0.75, 0.5, 1, 0.6, 2 };
+    const int *order = orders[below(3)];
+    const bool plain = below(2);
+    *p = (struct mc_norm_problem){ .base = { &mc_norm_family }, .dtype = d };
+    p->s = (struct mc_norm_shape){ .backward = below(2), .blocked = below(4) == 0, .rank = 4, .axis = 1, .n = 1 + below(8), .alpha = 0.3,
+                                   .beta = betas[below(5)], .k = 1 + (double)below(2) };
+    for (int i = 0; i < 4; i++) {
+        p->s.dims[i] = below(12) == 0 ? 1 : 1 + below(i == 1 ? 40 : i == 0 && order[3] == 0 ? 50 : 9);
+    }
+    for (int r = 0; r < 3; r++) {
+        int64_t next = 1;
+        for (int i = 3; i >= 0; i--) {
+            p->at[r][order[i]] = !plain && i < 3 && below(5) == 0 ? -next : next;
+            next *= p->s.dims[order[i]] + (plain || i == 3 || below(4) ? 0 : 1);
+        }
+    }
+}
+
+TEST(every_norm_solver_gives_the_reference)
+{
+    static const char *const kernels[] = { NULL, "plain", "avx2", "avx512" };
+    int ran[4] = { 0 };
+    for (size_t k = 0; k < NELEM(kernels); k++) {
+        for (int turn = 0; mc_norm_kernel_only(kernels[k]) && turn < (test_is_full() ? 1000 : 150); turn++) {
+            struct mc_norm_problem p;
+            struct mc_str text = { 0 };
+            any_problem(&p, below(3) ? MC_FLOAT32 : MC_FLOAT64);
+            mc_norm_family.word(&p.base, &text);
+            for (int i = 0; mc_norm_solvers[i]; i++) {
+                const struct mc_solver *s = mc_norm_solvers[i];
+                struct mc_plan *plan = s->refuse && s->refuse(&p.base) ? NULL : mc_plan_with(&p.base, s);
+                ran[i] += plan != NULL;
+                CHECK(!plan || mc_norm_family.verify(&p.base, plan) == MC_OK, "%s: %s: %s", s->name, text.s, mc_last_error());
+                mc_plan_free(plan);
+            }
+            mc_str_free(&text);
+        }
+    }
+    mc_norm_kernel_only(NULL);
+    CHECK(ran[0] > 50 && ran[1] > 50 && ran[2] > ran[0], "ran %d, %d, %d times", ran[0], ran[1], ran[2]);
+}
+
+TEST(norm_words_and_plans)
+{
+    struct mc_norm_problem p = { .dtype = MC_FLOAT32, .base = { &mc_norm_family },
+                                 .s = { .rank = 4, .axis = 1, .dims = { 8, 96, 27, 27 }, .n = 5, .alpha = 1e-4, .beta = 0.75, .k = 2 } };
+    struct mc_str word = { 0 };
+    for (int r = 0; r < 3; r++) {
+        memcpy(p.at[r], (const int64_t[4]){ 96 * 729, 729, 27, 1 }, 4 * sizeof(int64_t));
+    }
+    mc_norm_family.word(&p.base, &word);
+    CHECK(word.s && strcmp(word.s, "norm f32 forward c96 n5 beta 0.75 planes 8 lanes 729") == 0, "%s", word.s);
+    mc_str_free(&word);
+    struct mc_plan *plan = mc_norm_plan(&p);
+    CHECK(plan && strcmp(plan->solver->name, "lanes") == 0, "%s", plan ? plan->solver->name : mc_last_error());
+    mc_plan_free(plan);
+    mc_flag_set("norm.algo", "lines"); /* declines, and says why */
+    CHECK(!mc_norm_plan(&p) && strstr(mc_last_error(), "needs channels side by side"), "%s", mc_last_error());
+    mc_flag_set("norm.algo", "reference");
+    plan = mc_norm_plan(&p);
+    CHECK(plan && strcmp(plan->solver->name, "reference") == 0, "%s", plan ? plan->solver->name : mc_last_error());
+    mc_plan_free(plan);
+    mc_flag_set("norm.algo", "auto");
+    p.dtype = MC_INT32;
+    CHECK(!mc_norm_plan(&p) && mc_last_status() == MC_ETYPE, "%s", mc_last_error());
+}
+
+TEST(norm_plans_when_memory_runs_out)
+{
+    struct mc_norm_problem p;
+    any_problem(&p, MC_FLOAT32);
+    p.s.backward = true;
+    ALLOC_FAIL_LOOP {
+        struct mc_plan *plan = mc_norm_plan(&p);
+        CHECK(plan ? mc_norm_family.verify(&p.base, plan) == MC_OK || ALLOC_FAILED : ALLOC_FAILED, "%s", mc_last_error());
+        mc_plan_free(plan);
+    }
+}

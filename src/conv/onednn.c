@@ -215,6 +215,9 @@ static const char *refuse(const struct mc_conv_problem *p, const char *name)
     if (p->s.unshared) {
         return "has one filter for all places";
     }
+    if (mc_conv_bytes(p) >= 0x1p33) {
+        return "takes arrays of less than 2^31 elements";
+    }
     if (crops(&p->s) || !walks_forward(p)) {
         return "takes no cropping and no negative strides";
     }

@@ -1,5 +1,6 @@
 /* t_ops_pool.c: pooling and what is made of it: sizes from the rules, values from a second way to compute them,
  * gradients from differences and from the adjoint identity. */
+#include "agree.h"
 #include "op/pool.h"
 #include "sample.h"
 #include <math.h>
@@ -490,4 +491,30 @@ TEST(geometry_of_a_node)
     REQUIRE(mc_pool_shape_of(dx, type, NULL, &s) == MC_OK, "%s", mc_last_error());
     CHECK(s.pass == POOL_SPREAD && s.in[1] == 13 && s.dims[3] == 128 && s.mark == MC_UINT8, "%d", (int)s.in[1]);
     mc_graph_free(g);
+}
+
+/* ---- compiled ---- */
+
+TEST(compiled_poolings_agree_with_the_reference)
+{
+    static const char *const formulas[] = {
+        "pool_2d(maximum(x, 0), [2, 2])", "y = pool_2d(x, [3, 3], [2, 2], [1, 1], ignore_border=True); tuple(y, grad(sum(y * y), x))",
+        "y = max_pool(x * 2, ds=3, stride=2); tuple(grad(sum(exp(y)), x), exp(y))", "y = pool_2d(x, [3, 2], mode='average_exc_pad'); grad(sum(y * y), x)",
+        "y = pool_2d(x, [3, 3], [1, 1], ties='all'); d = grad(sum(y * y), x); grad(sum(d * d), x)",
+        "y = pool_2d(x, 2); d = grad(sum(y ** 3), x); grad(sum(d * d), x) + 1", "y = lrn(x, alpha=0.2); tuple(y, grad(sum(y ** 3), x))",
+        "cross_map_norm(x, size_f=4, add_scale=0.3, pow_scale=0.6)", "r = prob_max_pool(x, ds=2); tuple(r[1], grad(sum(r[0] * r[0]), x))",
+        "pool_grad(x, pool(x, 2, axis=3), 2, axis=3) + pool(pool(x, 2, 1, 1, axis=1, mode='sum'), 2, 1, 0, axis=1)",
+        "r = batch_normalization_train(x, 2, 1, axes='spatial'); tuple(r[0], r[3], r[4], grad(sum(r[0] ** 3), x))", "dnn_softmax(x, mode='instance')",
+    };
+    for (size_t i = 0; i < NELEM(formulas); i++) {
+        for (mc_dtype d = MC_FLOAT32; d <= MC_FLOAT64; d++) {
+            struct agree a = { 0 };
+            agree_input(&a, "x", sample(d, MC_SHAPE(3, 6, 7, 6), -1, 1), (unsigned)test_random());
+            mc_node *y = mc_formula(a.g, formulas[i]);
+            for (int k = 0; k < y->nout; k++) {
+                a.out[a.nout++] = mc_item(y, k);
+            }
+            agree(&a, formulas[i]);
+        }
+    }
 }

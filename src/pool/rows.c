@@ -138,16 +138,18 @@ static int64_t careful(const struct columns *c, const struct band *b, int64_t j)
             *(spreads ? cell : y + j) = spreads ? *cell + y[j] : *cell;                            \
         }                                                                                          \
         x += b->cut[0].lo * xs[0] + b->cut[1].lo * xs[1] - s->pad[2];                              \
+        const uint8_t *key = (const uint8_t *)b->key;                                              \
         for (int64_t k = 0; k < b->bands && quick; k++) {                                          \
-            const uint8_t *key = (const uint8_t *)b->key + k * g->slot[POOL_KEY][1];               \
-            for (int64_t j = from; j < to && spreads; j++) {                                       \
-                x[j * st + offset[key[j]]] += y[j];                                                \
+            T *cell = x + from * st;                                                               \
+            for (int64_t j = from; j < to && spreads; j++, cell += st) {                           \
+                cell[offset[key[j]]] += y[j];                                                      \
             }                                                                                      \
-            for (int64_t j = from; j < to && !spreads; j++) {                                      \
-                y[j] = x[j * st + offset[key[j]]];                                                 \
+            for (int64_t j = from; j < to && !spreads; j++, cell += st) {                          \
+                y[j] = cell[offset[key[j]]];                                                       \
             }                                                                                      \
             x += s->stride[1] * xs[1];                                                             \
             y += g->slot[POOL_Y][1];                                                               \
+            key += g->slot[POOL_KEY][1];                                                           \
         }                                                                                          \
     }
 MOVES(float, f32)
@@ -167,7 +169,7 @@ static void by_marks(const struct columns *c, const struct band *b)
     } else {
         (c->size == 4 ? move_f32 : move_f64)(c, b, from, to, true);
     }
-    for (struct band one = *b; one.bands > 0; one.bands--) {
+    for (struct band one = *b; one.bands > 0 && (from > 0 || to < s->out[2]); one.bands--) {
         (c->size == 4 ? move_f32 : move_f64)(c, &one, 0, from, false);
         (c->size == 4 ? move_f32 : move_f64)(c, &one, to, s->out[2], false);
         one.cut[1].lo += s->stride[1];
@@ -228,6 +230,17 @@ static void by_shares(const struct columns *c, const struct band *b)
 
 /* ---- a plane ---- */
 
+/* Windows that do not meet and cover the image leave nothing to clear. */
+static bool covered(const struct columns *c)
+{
+    const struct mc_pool_shape *s = &c->p->s;
+    bool all = s->key == POOL_KEY_MARKS && s->mark == MC_UINT8 && s->w[2] == 2;
+    for (int i = 0; i < 3; i++) {
+        all = all && s->stride[i] == s->w[i] && s->pad[i] == 0 && s->in[i] == s->out[i] * s->w[i];
+    }
+    return all;
+}
+
 static void clear(const struct columns *c)
 {
     const struct mc_pool_shape *s = &c->p->s;
@@ -266,7 +279,7 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
     const struct columns c = { .p = p, .at = at, .plan = r, .kernel = mc_pool_kernel(p->dtype == MC_FLOAT64, r->whole[2].to - r->whole[2].from),
                                .size = mc_dtypes[p->dtype].size, .mark_size = mc_dtypes[s->mark].size, .from = r->whole[2].from,
                                .to = r->whole[2].to };
-    if (s->pass == POOL_SPREAD) {
+    if (s->pass == POOL_SPREAD && !covered(&c)) {
         clear(&c);
     }
     for (int64_t u0 = 0; u0 < s->out[0]; u0++) {

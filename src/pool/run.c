@@ -81,19 +81,32 @@ void mc_pool_grid(const struct mc_pool_problem *p, struct mc_pool_grid *g)
 
 struct job { const struct mc_pool_each *e; int64_t chunk, n; };
 
+/* Part `cut` of the lanes: whole lines of the caches. */
+static int64_t lanes_from(const struct mc_pool_each *e, int64_t cut)
+{
+    const int64_t blocks = (e->g->lanes + 63) / 64;
+    return MC_MIN(blocks * cut / e->cuts * 64, e->g->lanes);
+}
+
+/* Planes may be small: no division here but where there are several axes or cuts. */
 static void one(const struct mc_pool_each *e, int64_t number, int slot)
 {
     const struct mc_pool_grid *g = e->g;
     const struct mc_pool_problem *q = pooling(e->plan->problem);
-    const int64_t size = mc_dtypes[q->dtype].size, cut = number % e->cuts, unit = 64;
-    const int64_t blocks = (g->lanes + unit - 1) / unit, from = MC_MIN(blocks * cut / e->cuts * unit, g->lanes);
-    const int64_t to = cut + 1 == e->cuts ? g->lanes : MC_MIN(blocks * (cut + 1) / e->cuts * unit, g->lanes);
-    int64_t plane = number / e->cuts, at[POOL_NARRAY] = { from, from, from };
+    const int64_t size = mc_dtypes[q->dtype].size;
+    int64_t plane = number, from = 0, to = g->lanes;
+    if (e->cuts > 1) {
+        plane = number / e->cuts;
+        from = lanes_from(e, number % e->cuts);
+        to = lanes_from(e, number % e->cuts + 1);
+    }
+    int64_t at[POOL_NARRAY] = { from, from, from };
     for (int i = g->nfree - 1; i >= 0; i--) {
+        const int64_t k = i ? plane % g->size[i] : plane;
         for (int r = 0; r < POOL_NARRAY; r++) {
-            at[r] += plane % g->size[i] * g->at[r][i];
+            at[r] += k * g->at[r][i];
         }
-        plane /= g->size[i];
+        plane = i ? plane / g->size[i] : 0;
     }
     const struct mc_pool_plane p = {
         .g = g, .lanes = to - from, .scratch = e->scratch + (size_t)slot * e->bytes,

@@ -69,7 +69,9 @@ static struct mc_conv_problem taps_reversed(const struct mc_conv_problem *p)
     c.s.flip = !p->s.flip;
     memcpy(c.at.x, p->at.y, sizeof c.at.x);
     memcpy(c.at.y, p->at.x, sizeof c.at.y);
-    swap(&c.at.w[0], &c.at.w[1]);
+    if (p->s.groups == 1) { /* else one filter a channel: the two are one index */
+        swap(&c.at.w[0], &c.at.w[1]);
+    }
     return c;
 }
 
@@ -126,7 +128,6 @@ static const char *refuse_any(const struct mc_conv_problem *p)
 {
     return p->inner & INNER_EXCHANGE ? "wraps a solver once"
            : mc_conv_hollow(p)       ? mc_conv_hollow(p)
-           : p->s.groups != 1        ? "takes one group"
            : p->s.unshared           ? "has one filter for all places"
                                      : mc_conv_halves(p);
 }
@@ -149,7 +150,7 @@ static double cost(const struct mc_conv_problem *p, struct mc_conv_problem c)
 
 static const char *refuse_places(const struct mc_problem *p)
 {
-    return refuse_any(conv(p));
+    return conv(p)->s.groups != 1 ? "takes one group" : refuse_any(conv(p));
 }
 
 /* For forward, by the rule of Theano's convolution as a matrix product: that routine is the better one
@@ -185,7 +186,8 @@ static const char *refuse_reversed(const struct mc_problem *p_)
             return "takes stride 1";
         }
     }
-    return refuse_any(p);
+    const bool each = p->s.groups == p->s.c && p->s.groups == p->s.f;
+    return p->s.groups != 1 && !each ? "takes one group, or one of each channel" : refuse_any(p);
 }
 
 static double estimate_reversed(const struct mc_problem *p)

@@ -90,3 +90,17 @@ TEST(norm_plans_when_memory_runs_out)
         mc_plan_free(plan);
     }
 }
+
+TEST(norm_problems_of_nodes)
+{
+    const int64_t dims[4] = { 2, 6, 3, 3 }, bytes[4] = { 216, 36, 12, 4 };
+    const int64_t *strides[3] = { bytes, bytes, bytes };
+    mc_graph *g = mc_graph_new();
+    mc_node *x = mc_input_sized(g, "x", MC_FLOAT32, 4, dims), *y = mc_formula(g, "lrn_grad(x, x * 2, n=3, alpha=0.5, beta=0.25, k=1)");
+    struct mc_norm_problem p;
+    REQUIRE(!mc_is_error(y) && mc_norm_problem_of(y, &x->type, strides, &p) == MC_OK, "%s %s", mc_error(g), mc_last_error());
+    CHECK(p.s.backward && p.s.n == 3 && p.s.alpha == 0.5 && p.s.beta == 0.25 && p.s.k == 1 && p.s.axis == 1 && p.at[NORM_G][1] == 9, "axis %d",
+          p.s.axis);
+    CHECK(mc_norm_problem_of(x, &x->type, strides, &p) == MC_EARG, "an input was normalised");
+    mc_graph_free(g);
+}

@@ -1,5 +1,6 @@
 /* t_pool.c: every solver of pooling against the reference, on one grid of problems; the family's words and errors. */
 #include "check.h"
+#include "op/op.h"
 #include "pool/solver.h"
 #include <stdio.h>
 
@@ -193,5 +194,86 @@ TEST(pool_bits_do_not_depend_on_threads)
         mc_pool_family.discard(&p.base, a);
         mc_pool_family.discard(&p.base, b);
         mc_plan_free(plan);
+    }
+}
+
+/* ---- from nodes ---- */
+
+/* One node of a graph by its plan: in[] are its inputs' values, out[] its results, made here. */
+static mc_status run_planned(const mc_node *n, mc_array *const *in, mc_array **out)
+{
+    struct mc_type type[8];
+    struct mc_pool_problem p;
+    const int64_t *strides[POOL_NARRAY] = { NULL };
+    void *operand[POOL_NARRAY] = { NULL };
+    int role[POOL_NARRAY];
+    struct mc_infer q = { .op = n->op, .nin = n->nin, .in = type, .value = (const mc_array *const *)in, .attr = n->attr, .nout = n->op->nout };
+    for (int i = 0; i < n->nin; i++) {
+        type[i] = mc_type_make(in[i]->dtype, in[i]->rank, in[i]->dims);
+    }
+    TRY(n->op->infer(&q));
+    for (int i = 0; i < q.nout; i++) {
+        out[i] = mc_array_empty(q.out[i].dtype, q.out[i].rank, q.out[i].dims);
+    }
+    if (!mc_pool_roles(n, role)) {
+        return mc_fail(MC_EARG, "%s has no roles", n->op->name);
+    }
+    for (int r = 0; r < POOL_NARRAY; r++) {
+        const mc_array *a = role[r] < 0 ? NULL : role[r] < POOL_RESULT ? in[role[r]] : out[role[r] - POOL_RESULT];
+        strides[r] = a ? a->strides : NULL;
+        operand[r] = a ? a->data : NULL;
+    }
+    TRY(mc_pool_problem_of(n, type, (const mc_array *const *)in, strides, &p));
+    struct mc_plan *plan = mc_pool_plan(&p);
+    void *work = plan ? mc_alloc_pages(plan->workspace + 1, "tests") : NULL;
+    const mc_status s = plan ? plan->run(plan, operand, work, 0) : mc_last_status();
+    mc_free_pages(work);
+    mc_plan_free(plan);
+    return s;
+}
+
+TEST(plans_of_nodes_do_what_nodes_do)
+{
+    static const char *const formulas[] = {
+        "pool_2d(x, 2)", "grad(sum(pool_2d(x, [3, 2], [2, 2], [1, 0], ignore_border=True) ** 2), x)", "pool_pick(x, x * x, 3, 1, 1, layout='bc01')",
+        "grad(sum(max_pool(x, ds=3, stride=2) ** 2), x)", "pool_3d(x, 2, mode='average_exc_pad')", "pool_grad(x, pool(x, 2, axis=1), 2, axis=1, mode='sum')",
+        "pool(x, [2, 2], ties='all', axis=[0, 2])", "pool_grad(x, pool(x, [2, 2], ties='all'), [2, 2], ties='all')",
+    };
+    for (size_t i = 0; i < NELEM(formulas); i++) {
+        const int64_t dims[4] = { 4, 5, 6, 7 };
+        mc_array *x = mc_array_new(MC_FLOAT32, 4, dims);
+        for (int64_t k = 0; k < 4 * 5 * 6 * 7; k++) {
+            ((float *)(void *)x->data)[k] = (float)below(9);
+        }
+        mc_graph *g = mc_graph_new();
+        mc_node *in = mc_input_sized(g, "x", MC_FLOAT32, 4, dims), *y = mc_formula(g, formulas[i]);
+        size_t count = 0, planned = 0;
+        mc_node **list = mc_graph_reach(1, &y, &count);
+        CHECK(!mc_is_error(y), "%s: %s", formulas[i], mc_error(g));
+        for (size_t k = 0; k < count; k++) {
+            int role[POOL_NARRAY];
+            mc_array *value[8] = { 0 }, *want[2] = { 0 }, *have[2] = { 0 };
+            if (!mc_pool_roles(list[k], role)) {
+                continue;
+            }
+            planned++;
+            mc_status s = mc_eval(1, &in, &x, list[k]->nin, list[k]->in, value);
+            s = s < 0 ? s : mc_eval_node(list[k], value, want);
+            CHECK(s == MC_OK && run_planned(list[k], value, have) == MC_OK, "%s: %s", formulas[i], mc_last_error());
+            for (int r = 0; r < list[k]->nout && have[r] && want[r]; r++) {
+                CHECK(mc_array_differs(have[r], want[r], 1e-5, 1e-5) < 0, "%s: result %d of %s differs", formulas[i], r, list[k]->op->name);
+            }
+            for (int r = 0; r < 8; r++) {
+                mc_array_unref(&value[r]);
+            }
+            for (int r = 0; r < 2; r++) {
+                mc_array_unref(&want[r]);
+                mc_array_unref(&have[r]);
+            }
+        }
+        CHECK(planned > 0, "%s has no pooling", formulas[i]);
+        mc_free(list);
+        mc_array_unref(&x);
+        mc_graph_free(g);
     }
 }

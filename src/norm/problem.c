@@ -238,3 +238,17 @@ struct mc_plan *mc_norm_plan(const struct mc_norm_problem *asked)
     }
     return mc_plan_make(&p.base);
 }
+
+mc_status mc_norm_problem_of(const mc_node *n, const struct mc_type *x, const int64_t *const strides[3], struct mc_norm_problem *p)
+{
+    *p = (struct mc_norm_problem){ .base = { &mc_norm_family }, .dtype = x->dtype };
+    if (!mc_norm_shape_of(n, x, &p->s)) {
+        return mc_fail(MC_EARG, "%s does not normalise across channels", n->op->name);
+    }
+    for (int r = 0; r < 3; r++) {
+        for (int i = 0; i < x->rank && strides[r]; i++) {
+            p->at[r][i] = strides[r][i] / (int64_t)mc_dtypes[x->dtype].size;
+        }
+    }
+    return MC_OK;
+}

@@ -21,5 +21,10 @@ struct mc_pool_problem {
 
 extern const struct mc_family mc_pool_family;
 struct mc_plan *mc_pool_plan(const struct mc_pool_problem *p);   /* fills base.family, asks the planner */
+/* The problem of a node (mc_pool_roles says which) from the types and values of its inputs, as mc_pool_shape_of takes
+ * them, and the strides of its arrays by role, in bytes; strides[POOL_KEY] is NULL where there is no such array, or
+ * nobody reads the marks that FORWARD would write. */
+mc_status mc_pool_problem_of(const mc_node *n, const struct mc_type *in, const mc_array *const *value,
+                             const int64_t *const strides[POOL_NARRAY], struct mc_pool_problem *p);
 
 #endif

@@ -223,3 +223,17 @@ struct mc_plan *mc_pool_plan(const struct mc_pool_problem *asked)
     }
     return mc_plan_make(&p.base);
 }
+
+mc_status mc_pool_problem_of(const mc_node *n, const struct mc_type *in, const mc_array *const *value,
+                             const int64_t *const strides[POOL_NARRAY], struct mc_pool_problem *p)
+{
+    *p = (struct mc_pool_problem){ .base = { &mc_pool_family }, .dtype = in[0].dtype, .marks = strides[POOL_KEY] != NULL };
+    TRY(mc_pool_shape_of(n, in, value, &p->s));
+    for (int r = 0; r < POOL_NARRAY; r++) {
+        const int64_t size = mc_dtypes[r == POOL_KEY && p->s.key == POOL_KEY_MARKS ? p->s.mark : p->dtype].size;
+        for (int i = 0; i < p->s.rank && strides[r]; i++) {
+            p->at[r][i] = strides[r][i] / size;
+        }
+    }
+    return MC_OK;
+}

@@ -1,107 +1,115 @@
 /* columns.c: the matrix whose columns are windows of x: a row for each channel and tap, a column for each place.
  *
- * Taps stand in w's order, so that a filter is a row of the other matrix as it lies; a flip is in that order.
+ * Taps stand in w's order, so that a filter is a row of the other matrix as it lies; a flip is in that order.  Places
+ * are cut into pieces of rows of y once, then every tap walks the pieces.
  *
  * Invariant: what lies outside of x is zero when windows are gathered, and dropped when they are added. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3") /* the loops here are worth vectorising at every -O level */
+#endif
 #include "conv/solver.h"
 
-/* Places [u, u + n) in a row of y, and the part [lo, hi) of them at which the tap is inside of x. */
+enum { PIECES = 64 };           /* at a time */
+
+/* Places [u, u + n) of a row of y. */
 struct piece {
-    int64_t n, lo, hi;
-    int64_t at;             /* in x, of place lo */
-    int64_t step;           /* in x, from place to place */
+    int64_t i0, i1;             /* the row of x that tap 0 reads */
+    int64_t at;                 /* in x, for tap 0 of the first place */
+    int64_t u, n, column;
+};
+struct tap {
+    int64_t i0, i1, at;         /* further than tap 0 */
+    int64_t lo, hi;             /* places at which the last axis is inside of x */
 };
 
-struct walk {
-    const struct mc_conv_problem *p;
-    int64_t a[3];           /* the tap */
-    int64_t lo, hi;         /* of the last axis */
-    int64_t u[3], left;     /* the next place, and how many */
-};
-
-static bool next_piece(struct walk *w, struct piece *t)
+/* Cuts places from u on, n at most; returns how many were. */
+static int64_t cut(const struct mc_conv_problem *p, int64_t u, int64_t n, int64_t column, struct piece *t, int *pieces)
 {
-    const struct mc_conv_shape *s = &w->p->s;
-    const int64_t *stride = w->p->at.x;
-    if (w->left == 0) {
-        return false;
+    const struct mc_conv_shape *s = &p->s;
+    int64_t u0 = u / (s->out[1] * s->out[2]), u1 = u / s->out[2] % s->out[1], u2 = u % s->out[2], done = 0;
+    for (*pieces = 0; *pieces < PIECES && done < n; ++*pieces) {
+        struct piece *now = &t[*pieces];
+        *now = (struct piece){ .i0 = conv_at(s, 0, u0, 0), .i1 = conv_at(s, 1, u1, 0), .u = u2,
+                               .n = MC_MIN(s->out[2] - u2, n - done), .column = column + done };
+        now->at = now->i0 * p->at.x[2] + now->i1 * p->at.x[3] + conv_at(s, 2, u2, 0) * p->at.x[4];
+        done += now->n;
+        u2 = 0;
+        u0 += u1 + 1 == s->out[1];
+        u1 = u1 + 1 == s->out[1] ? 0 : u1 + 1;
     }
-    t->n = MC_MIN(s->out[2] - w->u[2], w->left);
-    const int64_t i0 = conv_at(s, 0, w->u[0], w->a[0]), i1 = conv_at(s, 1, w->u[1], w->a[1]);
-    const bool in = i0 >= 0 && i0 < s->in[0] && i1 >= 0 && i1 < s->in[1];
-    const int64_t lo = MC_MIN(MC_MAX(w->lo, w->u[2]), w->u[2] + t->n), hi = in ? MC_MIN(w->hi, w->u[2] + t->n) : lo;
-    t->lo = lo - w->u[2];
-    t->hi = MC_MAX(hi - w->u[2], t->lo);
-    t->at = i0 * stride[2] + i1 * stride[3] + conv_at(s, 2, lo, w->a[2]) * stride[4];
-    w->left -= t->n;
-    w->u[2] += t->n;
-    for (int i = 2; i > 0 && w->u[i] == s->out[i]; i--) {
-        w->u[i] = 0;
-        w->u[i - 1]++;
-    }
-    return true;
+    return done;
 }
 
-/* The first tap of w, at place u. */
-static struct walk begin(const struct mc_conv_shape *s, int64_t u)
+static struct tap tap_of(const struct mc_conv_problem *p, const int64_t k[3])
 {
-    return (struct walk){ .u = { u / (s->out[1] * s->out[2]), u / s->out[2] % s->out[1], u % s->out[2] } };
-}
-
-/* The same at tap k of w, for n places. */
-static struct walk at_tap(const struct mc_conv_problem *p, const struct walk *first, const int64_t k[3], int64_t n)
-{
-    struct walk w = *first;
-    w.p = p;
-    w.left = n;
+    const struct mc_conv_shape *s = &p->s;
+    int64_t a[3];
     for (int i = 0; i < 3; i++) {
-        w.a[i] = conv_tap(&p->s, i, k[i]); /* its own inverse */
+        a[i] = conv_tap(s, i, k[i]); /* its own inverse */
     }
-    mc_conv_range(&p->s, 2, w.a[2], &w.lo, &w.hi);
-    return w;
+    struct tap t = { .i0 = a[0] * s->dilation[0], .i1 = a[1] * s->dilation[1] };
+    t.at = t.i0 * p->at.x[2] + t.i1 * p->at.x[3] + a[2] * s->dilation[2] * p->at.x[4];
+    mc_conv_range(s, 2, a[2], &t.lo, &t.hi);
+    return t;
+}
+
+/* The part [*lo, *hi) of the piece's places that is inside of x. */
+static inline void inside(const struct mc_conv_shape *s, const struct piece *t, const struct tap *a, int64_t *lo, int64_t *hi)
+{
+    const bool in = (uint64_t)(t->i0 + a->i0) < (uint64_t)s->in[0] && (uint64_t)(t->i1 + a->i1) < (uint64_t)s->in[1];
+    *lo = MC_MIN(MC_MAX(a->lo - t->u, (int64_t)0), t->n);
+    *hi = in ? MC_MAX(MC_MIN(a->hi - t->u, t->n), *lo) : *lo;
 }
 
 #define COLUMNS(type)                                                                                                   \
-    static void gather_##type(struct walk *w, const type *x, type *restrict to)                                     \
+    static void gather_##type(const struct mc_conv_problem *p, const struct piece *t, int pieces, const struct tap *a,  \
+                              const type *x, type *restrict row)                                                        \
     {                                                                                                                   \
-        const int64_t step = w->p->s.stride[2] * w->p->at.x[4];                                                         \
-        struct piece t;                                                                                                 \
-        while (next_piece(w, &t)) {                                                                                    \
-            const type *from = x + t.at - t.lo * step;                                                                  \
-            for (int64_t i = 0; i < t.lo; i++) {                                                                        \
+        const int64_t step = p->s.stride[2] * p->at.x[4];                                                               \
+        for (const struct piece *end = t + pieces; t < end; t++) {                                                      \
+            int64_t lo, hi;                                                                                             \
+            inside(&p->s, t, a, &lo, &hi);                                                                              \
+            const type *from = x + (lo < hi ? t->at + a->at : 0);                                                       \
+            type *to = row + t->column;                                                                                 \
+            for (int64_t i = 0; i < lo; i++) {                                                                          \
                 to[i] = 0;                                                                                              \
             }                                                                                                           \
             if (step == 1) {                                                                                            \
-                for (int64_t i = t.lo; i < t.hi; i++) {                                                                 \
+                for (int64_t i = lo; i < hi; i++) {                                                                     \
                     to[i] = from[i];                                                                                    \
                 }                                                                                                       \
+            } else if (step == 2) {                                                                                     \
+                for (int64_t i = lo; i < hi; i++) {                                                                     \
+                    to[i] = from[2 * i];                                                                                \
+                }                                                                                                       \
             } else {                                                                                                    \
-                for (int64_t i = t.lo; i < t.hi; i++) {                                                                 \
+                for (int64_t i = lo; i < hi; i++) {                                                                     \
                     to[i] = from[i * step];                                                                             \
                 }                                                                                                       \
             }                                                                                                           \
-            for (int64_t i = t.hi; i < t.n; i++) {                                                                      \
+            for (int64_t i = hi; i < t->n; i++) {                                                                       \
                 to[i] = 0;                                                                                              \
             }                                                                                                           \
-            to += t.n;                                                                                                  \
         }                                                                                                               \
     }                                                                                                                   \
-    static void add_##type(struct walk *w, type *x, const type *restrict from)                                      \
+    static void add_##type(const struct mc_conv_problem *p, const struct piece *t, int pieces, const struct tap *a,     \
+                           type *x, const type *restrict row)                                                           \
     {                                                                                                                   \
-        const int64_t step = w->p->s.stride[2] * w->p->at.x[4];                                                         \
-        struct piece t;                                                                                                 \
-        while (next_piece(w, &t)) {                                                                                    \
-            type *to = x + t.at - t.lo * step;                                                                          \
+        const int64_t step = p->s.stride[2] * p->at.x[4];                                                               \
+        for (const struct piece *end = t + pieces; t < end; t++) {                                                      \
+            int64_t lo, hi;                                                                                             \
+            inside(&p->s, t, a, &lo, &hi);                                                                              \
+            type *to = x + (lo < hi ? t->at + a->at : 0);                                                               \
+            const type *from = row + t->column;                                                                         \
             if (step == 1) {                                                                                            \
-                for (int64_t i = t.lo; i < t.hi; i++) {                                                                 \
+                for (int64_t i = lo; i < hi; i++) {                                                                     \
                     to[i] += from[i];                                                                                   \
                 }                                                                                                       \
             } else {                                                                                                    \
-                for (int64_t i = t.lo; i < t.hi; i++) {                                                                 \
+                for (int64_t i = lo; i < hi; i++) {                                                                     \
                     to[i * step] += from[i];                                                                            \
                 }                                                                                                       \
             }                                                                                                           \
-            from += t.n;                                                                                                \
         }                                                                                                               \
     }
 
@@ -115,32 +123,44 @@ static void next_tap(const struct mc_conv_shape *s, int64_t k[3])
     }
 }
 
-/* One row of the matrix a tap of a channel: brought here, or added there. */
-static void rows(const struct mc_conv_problem *p, char *x, int64_t channels, int64_t u, int64_t n, char *columns, bool back)
+/* Some pieces of every row of the matrix, brought here or added there. */
+static void rows(const struct mc_conv_problem *p, char *x, int64_t channels, const struct piece *t, int pieces, int64_t n,
+                 char *columns, bool back)
 {
     const int64_t taps = conv_volume(p->s.k), size = mc_dtypes[p->dtype].size;
-    const struct walk first = begin(&p->s, u);
     int64_t k[3] = { 0 };
     for (int64_t row = 0; row < channels * taps; row++) {
-        struct walk w = at_tap(p, &first, k, n);
+        const struct tap a = tap_of(p, k);
         char *from = x + row / taps * p->at.x[1] * size, *to = columns + row * n * size;
         if (p->dtype == MC_FLOAT64) {
-            back ? add_double(&w, (double *)(void *)from, (double *)(void *)to)
-                 : gather_double(&w, (double *)(void *)from, (double *)(void *)to);
+            back ? add_double(p, t, pieces, &a, (double *)(void *)from, (double *)(void *)to)
+                 : gather_double(p, t, pieces, &a, (double *)(void *)from, (double *)(void *)to);
         } else {
-            back ? add_float(&w, (float *)(void *)from, (float *)(void *)to)
-                 : gather_float(&w, (float *)(void *)from, (float *)(void *)to);
+            back ? add_float(p, t, pieces, &a, (float *)(void *)from, (float *)(void *)to)
+                 : gather_float(p, t, pieces, &a, (float *)(void *)from, (float *)(void *)to);
         }
         next_tap(&p->s, k);
     }
 }
 
+static void all_rows(const struct mc_conv_problem *p, char *x, int64_t channels, int64_t u, int64_t n, char *columns,
+                     bool back)
+{
+    struct piece t[PIECES];
+    int pieces;
+    for (int64_t done = 0; done < n;) {
+        const int64_t more = cut(p, u + done, n - done, done, t, &pieces);
+        rows(p, x, channels, t, pieces, n, columns, back);
+        done += more;
+    }
+}
+
 void mc_conv_gather(const struct mc_conv_problem *p, const char *x, int64_t channels, int64_t u, int64_t n, void *columns)
 {
-    rows(p, (char *)x, channels, u, n, columns, false);
+    all_rows(p, (char *)x, channels, u, n, columns, false);
 }
 
 void mc_conv_scatter(const struct mc_conv_problem *p, char *x, int64_t channels, int64_t u, int64_t n, const void *columns)
 {
-    rows(p, x, channels, u, n, (char *)columns, true);
+    all_rows(p, x, channels, u, n, (char *)columns, true);
 }

@@ -4,6 +4,9 @@
  * taken in tiles of the two, so that lines of both stay in the first cache.
  *
  * Invariant: boxes are disjoint and cover the array. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3") /* the loops here are worth vectorising at every -O level */
+#endif
 #include "conv/solver.h"
 #include <stdlib.h>
 

@@ -1,6 +1,9 @@
 /* run.c: operands of one call, what begins and ends it, and what estimates are made of.
  *
  * Invariant: blocks of one image and channel (filter and channel for weights) are disjoint. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3") /* the loops here are worth vectorising at every -O level */
+#endif
 #include "conv/solver.h"
 #include "gemm/kernel.h"
 

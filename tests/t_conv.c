@@ -721,6 +721,68 @@ TEST(conv_algo_words)
     name_solver("auto");
 }
 
+/* What a node asks for counts, not the flag; and it need not live longer than the planning. */
+TEST(conv_algo_of_a_problem)
+{
+    struct mc_conv_problem p = problem("n2c3f4 i9x7 k3x3 p1x1", CONV_FORWARD);
+    char algo[] = "im2col", precision[] = "float64";
+    name_solver("reference");
+    p.algo = algo;
+    struct mc_plan *plan = mc_conv_plan(&p);
+    memset(algo, 'x', sizeof algo - 1);
+    REQUIRE(plan, "%s", mc_last_error());
+    CHECK(strcmp(plan->solver->name, "im2col") == 0, "%s", plan->solver->name);
+    CHECK(strcmp(((const struct mc_conv_problem *)(const void *)plan->problem)->algo, "im2col") == 0, "the text was the caller's");
+    mc_plan_free(plan);
+    CHECK(!mc_conv_plan(&p) && strstr(mc_last_error(), "conv has no solver 'xxxxxx'"), "%s", mc_last_error());
+    p.algo = "fft_tiling";
+    p.precision = precision;
+    plan = mc_conv_plan(&p);
+    REQUIRE(plan, "%s", mc_last_error());
+    CHECK(strcmp(plan->solver->name, "relayout") == 0, "float64 by %s", plan->solver->name);
+    mc_plan_free(plan);
+    p.algo = "one";
+    p.precision = NULL;
+    CHECK(!mc_conv_plan(&p) && strstr(mc_last_error(), "solver one, which was asked for, takes filters of one tap"), "%s", mc_last_error());
+    name_solver("auto");
+}
+
+/* Through a function: the node's word, then the flag. */
+TEST(conv_algo_of_a_node)
+{
+    static const struct {
+        const char *formula, *solver;
+    } rows[] = {
+        { "dnn_conv(x, w, algo='im2col')", "im2col" },
+        { "dnn_conv(x, w, algo='none')", "im2col" },
+        { "dnn_conv(x, w)", "reference" },
+        { "conv(x, w, precision='float64', algo='relayout')", "relayout" },
+    };
+    name_solver("reference");
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_formula(g, "input x float32[2, 3, 8, 9]; input w float32[4, 3, 3, 3]");
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w", .outputs = rows[i].formula });
+        REQUIRE(f, "%s", mc_error(g));
+        mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3, 8, 9)), *w = mc_array_new(MC_FLOAT32, MC_SHAPE(4, 3, 3, 3)), *y = NULL;
+        memset(mc_array_data(x), 0, (size_t)mc_array_size(x) * 4);
+        memset(mc_array_data(w), 0, (size_t)mc_array_size(w) * 4);
+        CHECK(mc_call(f, MC_IN(x, w), MC_OUT(&y)) == MC_OK, "%s: %s", rows[i].formula, mc_last_error());
+        bool met = false;
+        for (int k = 0; k < mc_function_nsteps(f); k++) {
+            const mc_step_info step = mc_function_step(f, k);
+            met |= step.solver && strcmp(step.solver, rows[i].solver) == 0;
+        }
+        CHECK(met, "%s is not served by %s", rows[i].formula, rows[i].solver);
+        mc_array_unref(&x);
+        mc_array_unref(&w);
+        mc_array_unref(&y);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+    name_solver("auto");
+}
+
 TEST(conv_verify)
 {
     mc_flags_parse("check=3");

@@ -23,7 +23,8 @@ struct mc_conv_problem {
     struct mc_conv_strides at;
     double alpha, beta;
     bool has_epilogue;
-    bool wide;                      /* accumulate in float64 whatever dtype is; mc_conv_plan sets it from conv.precision */
+    const char *algo, *precision;   /* instead of the flags conv.algo_* and conv.precision; NULL: as those say */
+    bool wide;                      /* accumulate in float64 whatever dtype is; mc_conv_plan sets it from precision */
     unsigned inner;                 /* solvers that wrap others and are around this problem already; 0 for those who ask */
 };
 enum { CONV_C0 = CONV_Y + 1, CONV_EPILOGUE, CONV_EPILOGUE_ARG, CONV_NOPERAND }; /* operand[] of a plan's run, after x, w, y */

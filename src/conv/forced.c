@@ -1,4 +1,4 @@
-/* forced.c: the flags conv.algo_*: a solver's own name, or a word of Theano's cuDNN flags.
+/* forced.c: the flags conv.algo_*, and algo of a node: a solver's own name, or a word of Theano's cuDNN flags.
  *
  * A solver's own name is an order: what it declines is an error with its reason.  Theano's words for
  * algorithms fall back as they do there.  guess and time choose how to plan; plans are made for each shape
@@ -65,9 +65,16 @@ static const struct word *find(const char *text)
     return NULL;
 }
 
+const char *mc_conv_lasting(const char *algo)
+{
+    const struct mc_solver *s = solver(algo);
+    const struct word *w = find(algo);
+    return s ? s->name : w ? w->word : algo;
+}
+
 const char *mc_conv_asked(const struct mc_conv_problem *p)
 {
-    return p->inner ? "auto" : mc_flag_text(flag_of[p->s.pass]);
+    return p->inner ? "auto" : p->algo ? p->algo : mc_flag_text(flag_of[p->s.pass]);
 }
 
 const char *mc_conv_forced(const struct mc_problem *p, int64_t *mode)

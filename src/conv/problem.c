@@ -291,7 +291,10 @@ static void settle(struct mc_conv_problem *p)
         one &= s->k[i] == 1;
     }
     s->flip &= !one;
-    p->wide |= p->dtype != MC_FLOAT64 && strcmp(mc_flag_text(FLAG_conv_precision), "float64") == 0;
+    const char *precision = p->precision ? p->precision : mc_flag_text(FLAG_conv_precision);
+    p->wide |= p->dtype != MC_FLOAT64 && !p->inner && strcmp(precision, "float64") == 0;
+    p->precision = NULL;                                        /* plans keep the problem, but not the caller's text */
+    p->algo = p->algo && !p->inner ? mc_conv_lasting(p->algo) : NULL;
 }
 
 static bool possible(const struct mc_conv_problem *p)

@@ -23,7 +23,8 @@ static inline const struct mc_conv_problem *conv(const struct mc_problem *p)
 
 /* ---- forced.c ---- */
 const char *mc_conv_forced(const struct mc_problem *p, int64_t *mode);
-const char *mc_conv_asked(const struct mc_conv_problem *p); /* the flag's text for this pass; auto inside of others */
+const char *mc_conv_asked(const struct mc_conv_problem *p); /* algo, or the flag of this pass; auto inside of others */
+const char *mc_conv_lasting(const char *algo);              /* the same word, but static text if it is one that is known */
 
 /* ---- run.c: one call of a plan ---- */
 struct mc_conv_run {

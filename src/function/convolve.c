@@ -27,6 +27,8 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     roles(f, st, v);
     const struct mc_spot *y = &p->place[mc_heavy_result(st)];
     struct mc_conv_problem q = { .dtype = y->type.dtype, .alpha = 1, .has_epilogue = st->kernel != NULL };
+    q.algo = mc_attr_named(n, "algo")->text;
+    q.precision = mc_attr_named(n, "precision")->text;
     TRY(mc_conv_shape_of(n, in, value, &y->type, &q.s));
     mc_conv_strides_of(n, p->place[v[CONV_X]].strides, p->place[v[CONV_W]].strides, p->place[v[CONV_Y]].strides,
                        (int64_t)mc_dtypes[q.dtype].size, &q.at);

@@ -8,7 +8,7 @@
 #include "gemm/kernel.h"
 #include <math.h>
 
-enum { LINE = 64, ROWS = 48 };
+enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20 };
 static const int sizes[FFT_SIZES] = { 16, 32 };
 const signed char mc_fft_letter[3][2] = { [CONV_X] = { M, C }, [CONV_W] = { C, F }, [CONV_Y] = { M, F } };
 
@@ -29,16 +29,21 @@ static int64_t wide(const struct mc_conv_shape *s, int axis)
 
 static bool tiles(struct fft *d, const struct mc_conv_shape *s, int which)
 {
-    const int64_t *extent = s->pass == CONV_INPUTS ? s->in : s->out;
+    const int64_t *result = s->pass == CONV_INPUTS ? s->in : s->out, *read = s->pass == CONV_INPUTS ? s->out : s->in;
     d->kernel = kernel();
     d->which = which;
     d->size = sizes[which];
     for (int i = 0; i < 2; i++) {
-        d->step[i] = d->size - wide(s, 1 + i);
+        const int64_t w = wide(s, 1 + i), before = s->pass == CONV_INPUTS ? w - s->pad[1 + i] : s->pad[1 + i];
+        d->step[i] = d->size - w;
+        /* One tile has more places where what is wrapped around is zeros. */
+        if (read[1 + i] + before <= d->size && result[1 + i] + w - d->size <= before && result[1 + i] <= d->size && w < d->size) {
+            d->step[i] = MC_MAX(d->step[i], result[1 + i]);
+        }
         if (d->step[i] < 1) {
             return false;
         }
-        d->tiles[i] = conv_ceil(extent[1 + i], d->step[i]);
+        d->tiles[i] = conv_ceil(result[1 + i], d->step[i]);
     }
     d->all[M] = s->n * d->tiles[0] * d->tiles[1];
     d->all[C] = s->c / s->groups;
@@ -93,9 +98,14 @@ static size_t lay_out(struct fft *d, int slots)
     for (int role = CONV_X; role <= CONV_Y; role++) {
         struct spectra *s = &d->s[role];
         s->width = padded(d, d->block[s->lane]);
-        s->step = d->block[s->row] * 2 * s->width + LINE / 4; /* not a multiple of what caches repeat at */
+        /* What products read and write by rows has its frequencies together, as transforms like it. */
+        const bool together = role != d->b && s->row == d->rows;
+        const int64_t many = together ? fft_frequencies(d->size) : d->block[s->row];
+        const int64_t near = 2 * s->width, far = many * near + LINE / 4; /* not a multiple of what caches repeat at */
+        s->step = together ? near : far;
+        s->next = together ? far : near;
         s->at = at;
-        at += (size_t)(s->step * fft_frequencies(d->size)) * sizeof(float);
+        at += (size_t)(far * (together ? d->block[s->row] : fft_frequencies(d->size))) * sizeof(float);
         at = (at + LINE - 1) / LINE * LINE;
     }
     d->tile_at = at;
@@ -124,8 +134,15 @@ static bool fit(struct fft *d, enum mc_conv_pass pass)
 {
     const size_t cap = (size_t)mc_flag_int(FLAG_workspace);
     memcpy(d->block, d->all, sizeof d->block);
-    const int64_t many = pass == CONV_WEIGHTS ? 4 * ROWS : ROWS;
-    d->block[M] = even(d, d->all[M], many, d->s[CONV_X].lane == M || d->s[CONV_Y].lane == M);
+    const bool vectors = d->s[CONV_X].lane == M || d->s[CONV_Y].lane == M;
+    const int64_t tile = 8 * (d->all[C] + d->all[F]) * fft_frequencies(d->size); /* bytes of one tile's spectra */
+    const int64_t filters = 8 * d->all[C] * d->all[F] * fft_frequencies(d->size);
+    const int64_t many = pass == CONV_WEIGHTS ? 4 * ROWS : MC_MAX(MC_MIN(MC_MAX(filters, NEAR / 2) / tile, (int64_t)ROWS), LEAST);
+    d->block[M] = even(d, d->all[M], many, vectors);
+    if (d->block[M] == d->all[M] && filters > NEAR) { /* the result's channels in turn, so that filters stay near */
+        const int letter = pass == CONV_INPUTS ? C : F;
+        d->block[letter] = even(d, d->all[letter], MC_MAX(d->all[letter] * NEAR / filters, 2 * d->kernel->lanes), true);
+    }
     while (lay_out(d, 1) > cap) {
         const int64_t *b = d->block;
         const int larger = b[C] > b[F] ? C : F, smaller = C + F - larger;

@@ -68,8 +68,10 @@ FUSED void fft8(const V *xr, const V *xi, V *yr, V *yi)
     }
 }
 
-/* Size 4 m: four of size m of what size 4 leaves.  sign is that of the imaginary results. */
-FUSED void fft(const int size, const float *re, const float *im, float *to_re, float *to_im, int64_t step, float sign)
+/* Size 4 m: four of size m of what size 4 leaves; of the input the first live * m are not zeros, and the others not read.
+ * sign is that of the imaginary results. */
+FUSED void fft(const int size, const int live, const float *re, const float *im, int64_t from, float *to_re, float *to_im,
+               int64_t to, float sign)
 {
     const int m = size / 4, stride = FFT_MOST / size;
     _Alignas(64) float tr[FFT_MOST * L], ti[FFT_MOST * L];
@@ -77,9 +79,22 @@ FUSED void fft(const int size, const float *re, const float *im, float *to_re, f
         V xr[4], xi[4], yr[4], yi[4];
         UNROLL(4)
         for (int q = 0; q < 4; q++) {
-            xr[q] = load(re + (j + q * m) * L), xi[q] = load(im + (j + q * m) * L);
+            xr[q] = q < live ? load(re + (j + q * m) * from) : (V){ 0 };
+            xi[q] = q < live ? load(im + (j + q * m) * from) : (V){ 0 };
         }
-        fft4(xr, xi, yr, yi);
+        if (live == 1) {
+            UNROLL(4)
+            for (int q = 0; q < 4; q++) {
+                yr[q] = xr[0], yi[q] = xi[0];
+            }
+        } else if (live == 2) {
+            yr[0] = xr[0] + xr[1], yi[0] = xi[0] + xi[1];
+            yr[1] = xr[0] + xi[1], yi[1] = xi[0] - xr[1];
+            yr[2] = xr[0] - xr[1], yi[2] = xi[0] - xi[1];
+            yr[3] = xr[0] - xi[1], yi[3] = xi[0] + xr[1];
+        } else {
+            fft4(xr, xi, yr, yi);
+        }
         store(tr + j * L, yr[0]);
         store(ti + j * L, yi[0]);
         UNROLL(3)
@@ -102,10 +117,33 @@ FUSED void fft(const int size, const float *re, const float *im, float *to_re, f
         }
         UNROLL(8)
         for (int j = 0; j < m; j++) {
-            store(to_re + (q + 4 * j) * step, yr[j]);
-            store(to_im + (q + 4 * j) * step, yi[j] * sign);
+            store(to_re + (q + 4 * j) * to, yr[j]);
+            store(to_im + (q + 4 * j) * to, yi[j] * sign);
         }
     }
+}
+
+typedef void fft_any(const float *re, const float *im, int64_t from, float *to_re, float *to_im, int64_t to, float sign);
+#define FFT(size, live)                                                                                                  \
+    static TARGET void fft##size##_##live(const float *re, const float *im, int64_t from, float *to_re, float *to_im,    \
+                                          int64_t to, float sign)                                                        \
+    {                                                                                                                    \
+        fft(size, live, re, im, from, to_re, to_im, to, sign);                                                           \
+    }
+FFT(16, 1)
+FFT(16, 2)
+FFT(16, 4)
+FFT(32, 1)
+FFT(32, 2)
+FFT(32, 4)
+#undef FFT
+
+/* The least of them for `count` numbers, and how many it reads. */
+FUSED fft_any *fitting(const int size, int count, int *reads)
+{
+    const int live = count <= size / 4 ? 1 : count <= size / 2 ? 2 : 4;
+    *reads = live * size / 4;
+    return size == 16 ? (live == 1 ? fft16_1 : live == 2 ? fft16_2 : fft16_4) : live == 1 ? fft32_1 : live == 2 ? fft32_2 : fft32_4;
 }
 
 /* ---- rows of windows ---- */
@@ -120,7 +158,7 @@ FUSED void turn(float *to, int64_t to_row, const float *from, int64_t from_row, 
     }
 }
 
-FUSED void read_row(const int size, const struct mc_fft_window *w, int row, float *to)
+FUSED void read_row(const int size, const struct mc_fft_window *w, int row, int columns, float *to)
 {
     _Alignas(64) float at[L * FFT_MOST];
     for (int l = 0; l < L; l++) {
@@ -136,7 +174,7 @@ FUSED void read_row(const int size, const struct mc_fft_window *w, int row, floa
             line[c * w->dc] = x->at[row * w->rs + c * w->cs];
         }
     }
-    turn(to, L, at, size, L, size);
+    turn(to, L, at, size, L, (columns + TURN_SIZE - 1) / TURN_SIZE * TURN_SIZE);
 }
 
 FUSED void write_row(const int size, const struct mc_fft_window *w, int row, const float *from, float alpha, float beta)
@@ -160,15 +198,16 @@ FUSED void write_row(const int size, const struct mc_fft_window *w, int row, con
     }
 }
 
-/* The rows that some lane has. */
-FUSED void span(const struct mc_fft_window *w, int *lo, int *hi)
+/* The rows that some lane has, and how many columns. */
+FUSED void span(const struct mc_fft_window *w, int *lo, int *hi, int *columns)
 {
     *lo = FFT_MOST;
-    *hi = 0;
+    *hi = *columns = 0;
     for (int l = 0; l < L; l++) {
         if (w->lane[l].top < w->lane[l].bottom) {
             *lo = MC_MIN(*lo, w->lane[l].top);
             *hi = MC_MAX(*hi, w->lane[l].bottom);
+            *columns = MC_MAX(*columns, (w->lane[l].right - 1) * w->dc + 1);
         }
     }
 }
@@ -181,19 +220,21 @@ FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate
     const int half = size / 2, column = 2 * size * L;
     const float sign = conjugate ? -1 : 1;
     _Alignas(64) float a[FFT_MOST * L], b[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
-    int lo, hi;
-    span(w, &lo, &hi);
-    if (hi - lo < size) {
-        memset(tile, 0, (size_t)(half * column) * sizeof *tile);
+    int lo, hi, columns, rows;
+    span(w, &lo, &hi, &columns);
+    fft_any *const across = fitting(size, columns, &columns), *const down = fitting(size, (hi - 1) * w->dr + 1, &rows);
+    for (int c = 0; c < half && hi - lo < rows; c++) {
+        memset(tile + c * column, 0, (size_t)(rows * L) * sizeof *tile);
+        memset(tile + c * column + size * L, 0, (size_t)(rows * L) * sizeof *tile);
     }
     for (int r = lo; r < hi; r += 2) {
-        read_row(size, w, r, a);
+        read_row(size, w, r, columns, a);
         if (r + 1 < hi) {
-            read_row(size, w, r + 1, b);
+            read_row(size, w, r + 1, columns, b);
         } else {
             memset(b, 0, (size_t)(size * L) * sizeof *b);
         }
-        fft(size, a, b, zr, zi, L, 1);
+        across(a, b, L, zr, zi, L, 1);
         float *const ta = tile + r * w->dr * L, *const tb = ta + w->dr * L;
         const bool two = r + 1 < hi;
         store(ta, load(zr) * 2);
@@ -214,9 +255,9 @@ FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate
     }
     for (int c = 1; c < half; c++) {
         float *to = out + (c - 1) * size * step;
-        fft(size, tile + c * column, tile + c * column + size * L, to, to + im, step, sign);
+        down(tile + c * column, tile + c * column + size * L, L, to, to + im, step, sign);
     }
-    fft(size, tile, tile + size * L, zr, zi, L, 1);
+    down(tile, tile + size * L, L, zr, zi, L, 1);
     float *first = out + (half - 1) * size * step, *middle = first + (half + 1) * step;
     const float h = 0.5f, hs = 0.5f * sign;
     for (int k = 0; k <= half; k++) {
@@ -233,15 +274,12 @@ FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, fl
                    const struct mc_fft_window *w)
 {
     const int half = size / 2, column = 2 * size * L;
+    fft_any *const whole = size == 16 ? fft16_4 : fft32_4;
     _Alignas(64) float a[FFT_MOST * L], b[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
-    int lo, hi;
+    int lo, hi, columns;
     for (int c = 1; c < half; c++) {
         const float *from = in + (c - 1) * size * step;
-        for (int r = 0; r < size; r++) {
-            store(zr + r * L, load(from + r * step));
-            store(zi + r * L, load(from + r * step + im));
-        }
-        fft(size, zi, zr, tile + c * column + size * L, tile + c * column, L, 1);
+        whole(from + im, from, step, tile + c * column + size * L, tile + c * column, L, 1);
     }
     const float *first = in + (half - 1) * size * step, *middle = first + (half + 1) * step;
     for (int k = 0; k <= half; k++) {
@@ -254,8 +292,8 @@ FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, fl
         store(zr + k * L, pr - qi);
         store(zi + k * L, pi + qr);
     }
-    fft(size, zi, zr, tile + size * L, tile, L, 1);
-    span(w, &lo, &hi);
+    whole(zi, zr, L, tile + size * L, tile, L, 1);
+    span(w, &lo, &hi, &columns);
     for (int r = lo; r < hi; r += 2) {
         const bool two = r + 1 < hi;
         const float *const ta = tile + r * w->dr * L, *const tb = two ? ta + w->dr * L : ta;
@@ -271,7 +309,7 @@ FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, fl
             store(zr + (size - k) * L, ar + bi);
             store(zi + (size - k) * L, br - ai);
         }
-        fft(size, zi, zr, b, a, L, 1);
+        whole(zi, zr, L, b, a, L, 1);
         write_row(size, w, r, a, alpha, beta);
         if (two) {
             write_row(size, w, r + 1, b, alpha, beta);

@@ -16,7 +16,7 @@ enum { M, C, F, NLETTER };
 /* Spectra of one operand's block: rows by one letter, lanes by the other. */
 struct spectra {
     int row, lane;              /* letters */
-    int64_t width, step;        /* floats from re to im of a row; from a frequency to the next */
+    int64_t width, step, next;  /* floats from re to im of a row; from a frequency to the next; from a row to the next */
     size_t at;                  /* in the workspace */
 };
 struct fft {

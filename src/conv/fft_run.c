@@ -135,10 +135,10 @@ static void forward_task(void *arg, int64_t task, int slot)
     window(x, i, j, &w, box);
     d->kernel->forward[d->which](&w, x->role == (pass == CONV_WEIGHTS ? CONV_Y : CONV_W),
                                  (float *)(void *)(x->r.workspace + d->tile_at + (size_t)slot * d->tile_bytes),
-                                 spectra(x, x->role) + i * 2 * s->width + j, s->step, s->width);
+                                 spectra(x, x->role) + i * s->next + j, s->step, s->width);
 }
 
-static void finish(const struct call *x, const struct mc_fft_window *w, int count, int64_t i, int64_t j, const int64_t box[4])
+static void finish(const struct call *x, const struct mc_fft_window *w, int count, int64_t j, const int64_t box[4])
 {
     const struct spectra *s = &x->d->s[x->role];
     const bool filter = x->role == CONV_W;
@@ -160,7 +160,6 @@ static void finish(const struct call *x, const struct mc_fft_window *w, int coun
         size[3] = lane.bottom, size[4] = lane.right;
         conv_finish(&x->r, at, size);
     }
-    (void)i;
 }
 
 static void inverse_task(void *arg, int64_t task, int slot)
@@ -173,10 +172,10 @@ static void inverse_task(void *arg, int64_t task, int slot)
     int64_t box[4];
     const int count = window(x, i, j, &w, box);
     const double scale = x->r.p->alpha / (4.0 * d->size * d->size);
-    d->kernel->inverse[d->which](spectra(x, x->role) + i * 2 * s->width + j, s->step, s->width, (float)scale,
+    d->kernel->inverse[d->which](spectra(x, x->role) + i * s->next + j, s->step, s->width, (float)scale,
                                  (float)x->r.p->beta,
                                  (float *)(void *)(x->r.workspace + d->tile_at + (size_t)slot * d->tile_bytes), &w);
-    finish(x, &w, count, i, j, box);
+    finish(x, &w, count, j, box);
 }
 
 enum { FREQUENCIES = 4 }; /* of one task */
@@ -190,8 +189,8 @@ static void product_task(void *arg, int64_t task, int slot)
     (void)slot;
     struct mc_fft_product p = {
         .rows = x->n[d->rows], .columns = lanes_of(x, c) * d->kernel->lanes, .depth = x->n[d->summed], .add = x->add,
-        .a_row = a->row == d->rows ? 2 * a->width : 1, .a_depth = a->row == d->rows ? 1 : 2 * a->width, .a_im = a->width,
-        .b_depth = 2 * b->width, .b_im = b->width, .c_row = 2 * c->width, .c_im = c->width,
+        .a_row = a->row == d->rows ? a->next : 1, .a_depth = a->row == d->rows ? 1 : a->next, .a_im = a->width,
+        .b_depth = b->next, .b_im = b->width, .c_row = c->next, .c_im = c->width,
     };
     for (int64_t i = task * FREQUENCIES; i < stop; i++) {
         p.a = spectra(x, d->a) + i * a->step;

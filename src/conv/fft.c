@@ -6,10 +6,9 @@
  * Invariant: what refuse() lets pass fits into the workspace cap. */
 #include "conv/fft_plan.h"
 #include "gemm/kernel.h"
-#include <math.h>
 
 enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20 };
-static const int sizes[FFT_SIZES] = { 16, 32 };
+static const int sizes[FFT_SIZES] = { 16, 32, 64 };
 const signed char mc_fft_letter[3][2] = { [CONV_X] = { M, C }, [CONV_W] = { C, F }, [CONV_Y] = { M, F } };
 
 static const struct mc_fft_kernel *kernel(void)
@@ -109,7 +108,7 @@ static size_t lay_out(struct fft *d, int slots)
         at = (at + LINE - 1) / LINE * LINE;
     }
     d->tile_at = at;
-    d->tile_bytes = (size_t)d->size * (size_t)d->size * (size_t)d->kernel->lanes * sizeof(float);
+    d->tile_bytes = (size_t)fft_tile(d->size, d->kernel->lanes) * sizeof(float);
     d->slots = slots;
     return at + (size_t)slots * d->tile_bytes;
 }
@@ -137,7 +136,8 @@ static bool fit(struct fft *d, enum mc_conv_pass pass)
     const bool vectors = d->s[CONV_X].lane == M || d->s[CONV_Y].lane == M;
     const int64_t tile = 8 * (d->all[C] + d->all[F]) * fft_frequencies(d->size); /* bytes of one tile's spectra */
     const int64_t filters = 8 * d->all[C] * d->all[F] * fft_frequencies(d->size);
-    const int64_t many = pass == CONV_WEIGHTS ? 4 * ROWS : MC_MAX(MC_MIN(MC_MAX(filters, NEAR / 2) / tile, (int64_t)ROWS), LEAST);
+    const int64_t near = MC_MAX(pass == CONV_WEIGHTS ? 2 * filters : filters, (int64_t)NEAR / 2);
+    const int64_t many = MC_MAX(MC_MIN(near / tile, (int64_t)ROWS * (pass == CONV_WEIGHTS ? 4 : 1)), (int64_t)LEAST);
     d->block[M] = even(d, d->all[M], many, vectors);
     if (d->block[M] == d->all[M] && filters > NEAR) { /* the result's channels in turn, so that filters stay near */
         const int letter = pass == CONV_INPUTS ? C : F;
@@ -171,7 +171,7 @@ static double cycles(const struct fft *d, const struct mc_conv_shape *s)
         const double vectors = (double)d->all[sp->row] * (double)padded(d, d->all[sp->lane]) / lanes;
         const bool again = role != d->c && (role == CONV_W ? blocks_of(d, C) * blocks_of(d, F) > 1 : blocks_of(d, d->summed) > 1);
         const int lacking = M + C + F - mc_fft_letter[role][0] - mc_fft_letter[role][1];
-        sum += vectors * area * d->kernel->turn * (again ? blocks_of(d, lacking) : 1);
+        sum += vectors * area * d->kernel->turn[d->which] * (again ? blocks_of(d, lacking) : 1);
     }
     return (double)s->groups * sum;
 }
@@ -223,7 +223,7 @@ static const char *refuse(const struct mc_problem *p_)
         return "takes one or two axes";
     }
     if (wide(s, 1) >= FFT_MOST || wide(s, 2) >= FFT_MOST) {
-        return "has tiles of at most 32 places a side, and the filter is wider";
+        return "has tiles of at most 64 places a side, and the filter is wider";
     }
     return choose(&d, p) ? NULL : "needs more workspace than the flag workspace allows";
 }
@@ -252,13 +252,15 @@ static struct mc_plan *plan(const struct mc_problem *p)
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
+    const struct mc_conv_shape *s = &p->s;
     struct fft d = { 0 };
     if (!choose(&d, p)) {
         return 1e30;
     }
     const double hz = mc_conv_peak(p) / mc_gemm_kernel(MC_FLOAT32)->flops;
-    const double seconds = cycles(&d, &p->s) / hz + mc_conv_copy(mc_conv_bytes(p));
-    return 5e-6 + seconds / mc_conv_threads(seconds, (double)fft_frequencies(d.size) / 4);
+    const double seconds = cycles(&d, s) / hz + mc_conv_copy(mc_conv_bytes(p));
+    const double steps = (double)s->groups * blocks_of(&d, M) * blocks_of(&d, C) * blocks_of(&d, F);
+    return 5e-6 * steps + seconds / mc_conv_threads(seconds, (double)fft_frequencies(d.size) / 4);
 }
 
 const struct mc_solver mc_conv_fft = { .name = "fft", .refuse = refuse, .estimate = estimate, .plan = plan };

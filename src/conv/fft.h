@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 
-enum { FFT_LANES = 16, FFT_SIZES = 2, FFT_MOST = 32 };  /* most lanes, sizes 16 and 32, the largest size */
+enum { FFT_LANES = 16, FFT_SIZES = 3, FFT_MOST = 64 };  /* most lanes, sizes 16, 32 and 64, the largest size */
 /* One lane's window on an array: element (r, c) at at[r * rs + c * cs] for top <= r < bottom, left <= c < right; zeros elsewhere. */
 struct mc_fft_lane {
     float *at;
@@ -34,7 +34,8 @@ typedef void mc_fft_inverse(const float *spectrum, int64_t step, int64_t im, flo
                             const struct mc_fft_window *w);
 struct mc_fft_kernel {
     int lanes;
-    double math, turn;          /* of the peak that products reach; cycles an element of a tile to transform it */
+    double math;                /* of the peak that products reach */
+    double turn[FFT_SIZES];     /* cycles a place of a tile, to transform all lanes */
     mc_fft_forward *forward[FFT_SIZES]; /* four times the transform's values */
     mc_fft_inverse *inverse[FFT_SIZES];
     void (*product)(const struct mc_fft_product *p);
@@ -44,5 +45,10 @@ extern const struct mc_fft_kernel *const mc_fft_avx512, *const mc_fft_avx2, *con
 static inline int64_t fft_frequencies(int64_t size)
 {
     return size * size / 2 + 2;
+}
+/* Floats of a tile while it is transformed. */
+static inline int64_t fft_tile(int64_t size, int64_t lanes)
+{
+    return size / 2 * (2 * size + 1) * lanes;
 }
 #endif

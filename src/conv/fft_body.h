@@ -23,19 +23,25 @@ FUSED void store(float *p, V v)
     memcpy(p, &v, sizeof v);
 }
 
-/* exp(-2 pi i k / 32) */
+/* exp(-2 pi i k / 64) */
 static const float turn_re[] = {
-    1, 0.98078528f, 0.92387953f, 0.83146961f, 0.70710678f, 0.55557023f, 0.38268343f, 0.19509032f, 0, -0.19509032f, -0.38268343f,
-    -0.55557023f, -0.70710678f, -0.83146961f, -0.92387953f, -0.98078528f, -1, -0.98078528f, -0.92387953f, -0.83146961f,
-    -0.70710678f, -0.55557023f,
+    1, 0.995184727f, 0.98078528f, 0.956940336f, 0.923879533f, 0.881921264f, 0.831469612f, 0.773010453f, 0.707106781f,
+    0.634393284f, 0.555570233f, 0.471396737f, 0.382683432f, 0.290284677f, 0.195090322f, 0.09801714f, 0, -0.09801714f,
+    -0.195090322f, -0.290284677f, -0.382683432f, -0.471396737f, -0.555570233f, -0.634393284f, -0.707106781f,
+    -0.773010453f, -0.831469612f, -0.881921264f, -0.923879533f, -0.956940336f, -0.98078528f, -0.995184727f, -1,
+    -0.995184727f, -0.98078528f, -0.956940336f, -0.923879533f, -0.881921264f, -0.831469612f, -0.773010453f,
+    -0.707106781f, -0.634393284f, -0.555570233f, -0.471396737f, -0.382683432f, -0.290284677f,
 };
 static const float turn_im[] = {
-    0, -0.19509032f, -0.38268343f, -0.55557023f, -0.70710678f, -0.83146961f, -0.92387953f, -0.98078528f, -1, -0.98078528f,
-    -0.92387953f, -0.83146961f, -0.70710678f, -0.55557023f, -0.38268343f, -0.19509032f, 0, 0.19509032f, 0.38268343f, 0.55557023f,
-    0.70710678f, 0.83146961f,
+    0, -0.09801714f, -0.195090322f, -0.290284677f, -0.382683432f, -0.471396737f, -0.555570233f, -0.634393284f,
+    -0.707106781f, -0.773010453f, -0.831469612f, -0.881921264f, -0.923879533f, -0.956940336f, -0.98078528f,
+    -0.995184727f, -1, -0.995184727f, -0.98078528f, -0.956940336f, -0.923879533f, -0.881921264f, -0.831469612f,
+    -0.773010453f, -0.707106781f, -0.634393284f, -0.555570233f, -0.471396737f, -0.382683432f, -0.290284677f,
+    -0.195090322f, -0.09801714f, 0, 0.09801714f, 0.195090322f, 0.290284677f, 0.382683432f, 0.471396737f, 0.555570233f,
+    0.634393284f, 0.707106781f, 0.773010453f, 0.831469612f, 0.881921264f, 0.923879533f, 0.956940336f,
 };
 
-/* ---- transforms of 4, 8, 16 and 32 complex numbers: re and im apart, elements L or `step` floats apart ---- */
+/* ---- transforms of 4, 8 and 16 complex numbers in registers, 16, 32 and 64 in memory: re and im apart, elements L or `step` floats apart ---- */
 
 FUSED void fft4(const V *xr, const V *xi, V *yr, V *yi)
 {
@@ -65,6 +71,32 @@ FUSED void fft8(const V *xr, const V *xi, V *yr, V *yi)
     for (int j = 0; j < 4; j++) {
         yr[2 * j] = er[j], yi[2 * j] = ei[j];
         yr[2 * j + 1] = or[j], yi[2 * j + 1] = oi[j];
+    }
+}
+
+FUSED void fft16(const V *xr, const V *xi, V *yr, V *yi)
+{
+    V tr[16], ti[16];
+    UNROLL(4)
+    for (int j = 0; j < 4; j++) {
+        const V ar[4] = { xr[j], xr[j + 4], xr[j + 8], xr[j + 12] }, ai[4] = { xi[j], xi[j + 4], xi[j + 8], xi[j + 12] };
+        V br[4], bi[4];
+        fft4(ar, ai, br, bi);
+        UNROLL(4)
+        for (int q = 0; q < 4; q++) {
+            const float c = turn_re[4 * j * q], s = turn_im[4 * j * q];
+            tr[4 * q + j] = j && q ? br[q] * c - bi[q] * s : br[q];
+            ti[4 * q + j] = j && q ? br[q] * s + bi[q] * c : bi[q];
+        }
+    }
+    UNROLL(4)
+    for (int q = 0; q < 4; q++) {
+        V br[4], bi[4];
+        fft4(tr + 4 * q, ti + 4 * q, br, bi);
+        UNROLL(4)
+        for (int j = 0; j < 4; j++) {
+            yr[q + 4 * j] = br[j], yi[q + 4 * j] = bi[j];
+        }
     }
 }
 
@@ -105,17 +137,19 @@ FUSED void fft(const int size, const int live, const float *re, const float *im,
         }
     }
     for (int q = 0; q < 4; q++) {
-        V xr[8], xi[8], yr[8], yi[8];
-        UNROLL(8)
+        V xr[16], xi[16], yr[16], yi[16];
+        UNROLL(16)
         for (int j = 0; j < m; j++) {
             xr[j] = load(tr + (q * m + j) * L), xi[j] = load(ti + (q * m + j) * L);
         }
-        if (m == 8) {
+        if (m == 16) {
+            fft16(xr, xi, yr, yi);
+        } else if (m == 8) {
             fft8(xr, xi, yr, yi);
         } else {
             fft4(xr, xi, yr, yi);
         }
-        UNROLL(8)
+        UNROLL(16)
         for (int j = 0; j < m; j++) {
             store(to_re + (q + 4 * j) * to, yr[j]);
             store(to_im + (q + 4 * j) * to, yi[j] * sign);
@@ -136,6 +170,9 @@ FFT(16, 4)
 FFT(32, 1)
 FFT(32, 2)
 FFT(32, 4)
+FFT(64, 1)
+FFT(64, 2)
+FFT(64, 4)
 #undef FFT
 
 /* The least of them for `count` numbers, and how many it reads. */
@@ -143,7 +180,9 @@ FUSED fft_any *fitting(const int size, int count, int *reads)
 {
     const int live = count <= size / 4 ? 1 : count <= size / 2 ? 2 : 4;
     *reads = live * size / 4;
-    return size == 16 ? (live == 1 ? fft16_1 : live == 2 ? fft16_2 : fft16_4) : live == 1 ? fft32_1 : live == 2 ? fft32_2 : fft32_4;
+    return live == 1   ? (size == 16 ? fft16_1 : size == 32 ? fft32_1 : fft64_1)
+           : live == 2 ? (size == 16 ? fft16_2 : size == 32 ? fft32_2 : fft64_2)
+                       : (size == 16 ? fft16_4 : size == 32 ? fft32_4 : fft64_4);
 }
 
 /* ---- rows of windows ---- */
@@ -217,7 +256,7 @@ FUSED void span(const struct mc_fft_window *w, int *lo, int *hi, int *columns)
 
 FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate, float *tile, float *out, int64_t step, int64_t im)
 {
-    const int half = size / 2, column = 2 * size * L;
+    const int half = size / 2, column = (2 * size + 1) * L; /* odd: not to fall into the same lines of a cache */
     const float sign = conjugate ? -1 : 1;
     _Alignas(64) float a[FFT_MOST * L], b[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
     int lo, hi, columns, rows;
@@ -273,8 +312,8 @@ FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate
 FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, float alpha, float beta, float *tile,
                    const struct mc_fft_window *w)
 {
-    const int half = size / 2, column = 2 * size * L;
-    fft_any *const whole = size == 16 ? fft16_4 : fft32_4;
+    const int half = size / 2, column = (2 * size + 1) * L; /* odd: not to fall into the same lines of a cache */
+    fft_any *const whole = size == 16 ? fft16_4 : size == 32 ? fft32_4 : fft64_4;
     _Alignas(64) float a[FFT_MOST * L], b[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
     int lo, hi, columns;
     for (int c = 1; c < half; c++) {
@@ -330,6 +369,7 @@ FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, fl
     }
 SIZES(16)
 SIZES(32)
+SIZES(64)
 
 /* ---- products ---- */
 
@@ -407,5 +447,5 @@ static TARGET void product(const struct mc_fft_product *p)
 
 static const struct mc_fft_kernel kernel = {
     .lanes = L, .math = MATH, .turn = TURN_CYCLES,
-    .forward = { forward16, forward32 }, .inverse = { inverse16, inverse32 }, .product = product,
+    .forward = { forward16, forward32, forward64 }, .inverse = { inverse16, inverse32, inverse64 }, .product = product,
 };

@@ -8,7 +8,7 @@
 #include "gemm/kernel.h"
 
 enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20 };
-static const int sizes[FFT_SIZES] = { 16, 32, 64 };
+static const int sizes[FFT_SIZES] = { 8, 16, 32, 64 };
 const signed char mc_fft_letter[3][2] = { [CONV_X] = { M, C }, [CONV_W] = { C, F }, [CONV_Y] = { M, F } };
 
 static const struct mc_fft_kernel *kernel(void)

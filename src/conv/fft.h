@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 
-enum { FFT_LANES = 16, FFT_SIZES = 3, FFT_MOST = 64 };  /* most lanes, sizes 16, 32 and 64, the largest size */
+enum { FFT_LANES = 16, FFT_SIZES = 4, FFT_MOST = 64 };  /* most lanes; sizes 8, 16, 32, 64; the largest */
 /* One lane's window on an array: element (r, c) at at[r * rs + c * cs] for top <= r < bottom, left <= c < right; zeros elsewhere. */
 struct mc_fft_lane {
     float *at;

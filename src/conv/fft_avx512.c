@@ -14,7 +14,7 @@
 #define NV          2
 #define EACH_ROWS(F) F(1) F(2) F(3) F(4) F(5) F(6)
 #define MATH        0.8
-#define TURN_CYCLES { 22, 28, 55 }
+#define TURN_CYCLES { 20, 22, 28, 55 }
 #define TURN_SIZE   8
 #define TURN        x86_turn8_f32
 #define READ_ROW    read_piece
@@ -30,14 +30,14 @@ static inline TARGET __attribute__((always_inline)) __mmask16 mask(int j, int c0
 static inline TARGET __attribute__((always_inline)) void read_piece(float *to, const float *from, int c0, int c1, const int size)
 {
     for (int j = 0; j < size; j += 16) {
-        _mm512_store_ps(to + j, _mm512_maskz_loadu_ps(mask(j, c0, c1), from + j));
+        _mm512_storeu_ps(to + j, _mm512_maskz_loadu_ps(mask(j, c0, c1), from + j));
     }
 }
 
 static inline TARGET __attribute__((always_inline)) void write_piece(float *to, const float *from, float alpha, int c1, const int size)
 {
     for (int j = 0; j < size; j += 16) {
-        _mm512_mask_storeu_ps(to + j, mask(j, 0, c1), _mm512_mul_ps(_mm512_load_ps(from + j), _mm512_set1_ps(alpha)));
+        _mm512_mask_storeu_ps(to + j, mask(j, 0, c1), _mm512_mul_ps(_mm512_loadu_ps(from + j), _mm512_set1_ps(alpha)));
     }
 }
 #include "conv/fft_body.h"

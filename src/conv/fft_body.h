@@ -41,7 +41,7 @@ static const float turn_im[] = {
     0.634393284f, 0.707106781f, 0.773010453f, 0.831469612f, 0.881921264f, 0.923879533f, 0.956940336f,
 };
 
-/* ---- transforms of 4, 8 and 16 complex numbers in registers, 16, 32 and 64 in memory: re and im apart, elements L or `step` floats apart ---- */
+/* ---- transforms of 4, 8 and 16 complex numbers in registers, 8, 16, 32 and 64 in memory: re and im apart, elements L or `step` floats apart ---- */
 
 FUSED void fft4(const V *xr, const V *xi, V *yr, V *yi)
 {
@@ -146,8 +146,11 @@ FUSED void fft(const int size, const int live, const float *re, const float *im,
             fft16(xr, xi, yr, yi);
         } else if (m == 8) {
             fft8(xr, xi, yr, yi);
-        } else {
+        } else if (m == 4) {
             fft4(xr, xi, yr, yi);
+        } else {
+            yr[0] = xr[0] + xr[1], yi[0] = xi[0] + xi[1];
+            yr[1] = xr[0] - xr[1], yi[1] = xi[0] - xi[1];
         }
         UNROLL(16)
         for (int j = 0; j < m; j++) {
@@ -164,6 +167,9 @@ typedef void fft_any(const float *re, const float *im, int64_t from, float *to_r
     {                                                                                                                    \
         fft(size, live, re, im, from, to_re, to_im, to, sign);                                                           \
     }
+FFT(8, 1)
+FFT(8, 2)
+FFT(8, 4)
 FFT(16, 1)
 FFT(16, 2)
 FFT(16, 4)
@@ -180,9 +186,9 @@ FUSED fft_any *fitting(const int size, int count, int *reads)
 {
     const int live = count <= size / 4 ? 1 : count <= size / 2 ? 2 : 4;
     *reads = live * size / 4;
-    return live == 1   ? (size == 16 ? fft16_1 : size == 32 ? fft32_1 : fft64_1)
-           : live == 2 ? (size == 16 ? fft16_2 : size == 32 ? fft32_2 : fft64_2)
-                       : (size == 16 ? fft16_4 : size == 32 ? fft32_4 : fft64_4);
+    return live == 1   ? (size == 8 ? fft8_1 : size == 16 ? fft16_1 : size == 32 ? fft32_1 : fft64_1)
+           : live == 2 ? (size == 8 ? fft8_2 : size == 16 ? fft16_2 : size == 32 ? fft32_2 : fft64_2)
+                       : (size == 8 ? fft8_4 : size == 16 ? fft16_4 : size == 32 ? fft32_4 : fft64_4);
 }
 
 /* ---- rows of windows ---- */
@@ -313,7 +319,7 @@ FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, fl
                    const struct mc_fft_window *w)
 {
     const int half = size / 2, column = (2 * size + 1) * L; /* odd: not to fall into the same lines of a cache */
-    fft_any *const whole = size == 16 ? fft16_4 : size == 32 ? fft32_4 : fft64_4;
+    fft_any *const whole = size == 8 ? fft8_4 : size == 16 ? fft16_4 : size == 32 ? fft32_4 : fft64_4;
     _Alignas(64) float a[FFT_MOST * L], b[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
     int lo, hi, columns;
     for (int c = 1; c < half; c++) {
@@ -367,6 +373,7 @@ FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, fl
     {                                                                                                                    \
         inverse(size, in, step, im, alpha, beta, tile, w);                                                               \
     }
+SIZES(8)
 SIZES(16)
 SIZES(32)
 SIZES(64)
@@ -447,5 +454,6 @@ static TARGET void product(const struct mc_fft_product *p)
 
 static const struct mc_fft_kernel kernel = {
     .lanes = L, .math = MATH, .turn = TURN_CYCLES,
-    .forward = { forward16, forward32, forward64 }, .inverse = { inverse16, inverse32, inverse64 }, .product = product,
+    .forward = { forward8, forward16, forward32, forward64 },
+    .inverse = { inverse8, inverse16, inverse32, inverse64 }, .product = product,
 };

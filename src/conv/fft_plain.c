@@ -10,7 +10,7 @@
 #define NV          1
 #define EACH_ROWS(F) F(1) F(2) F(3) F(4)
 #define MATH        0.6
-#define TURN_CYCLES { 60, 70, 100 }
+#define TURN_CYCLES { 60, 60, 70, 100 }
 #define TURN_SIZE   4
 #define TURN        turn4
 

@@ -138,7 +138,7 @@ static bool fit(struct fft *d, enum mc_conv_pass pass)
     const int64_t filters = 8 * d->all[C] * d->all[F] * fft_frequencies(d->size);
     const int64_t near = MC_MAX(pass == CONV_WEIGHTS ? 2 * filters : filters, (int64_t)NEAR / 2);
     const int64_t many = MC_MAX(MC_MIN(near / tile, (int64_t)ROWS * (pass == CONV_WEIGHTS ? 4 : 1)), (int64_t)LEAST);
-    d->block[M] = even(d, d->all[M], many, vectors);
+    d->block[M] = even(d, d->all[M], filters > NEAR ? MC_MAX(many, (int64_t)2 * ROWS) : many, vectors);
     if (d->block[M] == d->all[M] && filters > NEAR) { /* the result's channels in turn, so that filters stay near */
         const int letter = pass == CONV_INPUTS ? C : F;
         d->block[letter] = even(d, d->all[letter], MC_MAX(d->all[letter] * NEAR / filters, 2 * d->kernel->lanes), true);

@@ -1,0 +1,211 @@
+/* direct.c: convolutions summed tap by tap, with any stride and dilation: planes, taps and what it costs.
+ *
+ * Invariant: what refuse() lets pass fits into the workspace cap. */
+#include "conv/direct_plan.h"
+#include "gemm/kernel.h"
+
+enum { LINE = 64, NEAR = 4 << 20 };     /* bytes of planes that a chunk of images takes */
+
+static const struct mc_direct_kernel *kernel(void)
+{
+    const char *name = mc_gemm_kernel(MC_FLOAT32)->name;
+    return mc_direct_avx512 && strcmp(name, "avx512") == 0 ? mc_direct_avx512
+           : mc_direct_avx2 && strcmp(name, "avx2") == 0   ? mc_direct_avx2
+                                                           : mc_direct_plain;
+}
+
+/* ---- geometry ---- */
+
+/* Largest e of a tap a: a * dilation = e * stride + phase. */
+static int64_t farthest(const struct mc_conv_shape *s, int axis)
+{
+    return (s->k[axis] - 1) * s->dilation[axis] / s->stride[axis];
+}
+
+static void axes(struct direct *d, const struct mc_conv_shape *s)
+{
+    int64_t rows = 0;
+    for (int i = 0; i < 2; i++) {
+        const int axis = 1 + i;
+        const int64_t stride = s->stride[axis], far = farthest(s, axis);
+        if (s->pass == CONV_INPUTS) { /* places U = (x + pad - phase) / stride, from the least U on */
+            const int64_t least = s->pad[axis] >= 0 ? s->pad[axis] / stride : -conv_ceil(-s->pad[axis], stride);
+            const int64_t last = s->pad[axis] + s->in[axis] - 1;
+            const int64_t count = (last >= 0 ? last / stride : -conv_ceil(-last, stride)) - least + 1;
+            d->read[i] = (struct direct_axis){ 1, far - least, count + far };
+            d->write[i] = (struct direct_axis){ stride, s->pad[axis] - least * stride, count };
+        } else {
+            d->read[i] = (struct direct_axis){ stride, s->pad[axis], s->out[axis] + far };
+            d->write[i] = (struct direct_axis){ 1, 0, s->out[axis] };
+        }
+        rows = i == 0 ? d->write[0].count : rows;
+    }
+    const int64_t lanes = d->kernel->lanes;
+    d->pitch = d->read[1].count;
+    d->places = conv_ceil((rows - 1) * d->pitch + d->write[1].count, lanes) * lanes;
+    d->plane = conv_ceil(MC_MAX(d->read[0].count * d->pitch, d->places + farthest(s, 1) * d->pitch + farthest(s, 2)), lanes) * lanes;
+    d->channel = d->plane * d->read[0].stride * d->read[1].stride;
+    d->dy = conv_ceil(MC_MAX(rows * d->pitch, d->places), lanes) * lanes;
+    d->phases = s->pass == CONV_INPUTS ? s->stride[1] * s->stride[2] : 1;
+    d->taps = s->k[1] * s->k[2];
+    d->from = (s->pass == CONV_INPUTS ? s->f : s->c) / s->groups;
+    d->to = (s->pass == CONV_INPUTS ? s->c : s->f) / s->groups;
+    d->blocks = conv_ceil(d->to, DIRECT_ROWS);
+}
+
+static int64_t phase_of(const struct mc_conv_shape *s, int axis, int64_t a)
+{
+    return a * s->dilation[axis] % s->stride[axis];
+}
+
+/* The taps of every phase of the result, in their order in w. */
+static bool list_taps(struct direct *d, const struct mc_conv_problem *p)
+{
+    const struct mc_conv_shape *s = &p->s;
+    const bool inputs = s->pass == CONV_INPUTS;
+    d->first = mc_alloc((size_t)(d->phases + 1) * sizeof *d->first, "plans");
+    d->tap = mc_alloc((size_t)d->taps * sizeof *d->tap, "plans");
+    d->off = mc_alloc((size_t)d->taps * sizeof *d->off, "plans");
+    if (!d->first || !d->tap || !d->off) {
+        return false;
+    }
+    int64_t n = 0;
+    for (int64_t phase = 0; phase < d->phases; phase++) {
+        d->first[phase] = n;
+        for (int64_t t = 0; t < d->taps; t++) {
+            const int64_t a[2] = { t / s->k[2], t % s->k[2] };
+            int64_t e[2], r[2];
+            for (int i = 0; i < 2; i++) {
+                e[i] = a[i] * s->dilation[1 + i] / s->stride[1 + i];
+                r[i] = phase_of(s, 1 + i, a[i]);
+            }
+            const int64_t own = r[0] * s->stride[2] + r[1], w = conv_tap(s, 1, a[0]) * p->at.w[3] + conv_tap(s, 2, a[1]) * p->at.w[4];
+            if (inputs && own != phase) {
+                continue;
+            }
+            d->tap[n].w = w;
+            d->tap[n].off = inputs ? (farthest(s, 1) - e[0]) * d->pitch + farthest(s, 2) - e[1]
+                                   : own * d->plane + e[0] * d->pitch + e[1];
+            d->off[n] = d->tap[n].off;
+            n++;
+        }
+    }
+    d->first[d->phases] = n;
+    return true;
+}
+
+/* ---- workspace ---- */
+
+static size_t take(size_t *at, int64_t floats)
+{
+    const size_t here = *at;
+    *at += ((size_t)floats * sizeof(float) + LINE - 1) / LINE * LINE;
+    return here;
+}
+
+static size_t lay_out(struct direct *d, const struct mc_conv_shape *s, int64_t images, int slots)
+{
+    const bool weights = s->pass == CONV_WEIGHTS;
+    size_t at = 0;
+    d->images = images;
+    d->slots = slots;
+    d->source_at = take(&at, images * d->from * s->groups * d->channel);
+    d->dy_at = take(&at, weights ? images * s->f * d->dy : 0);
+    d->w_at = take(&at, weights ? 0 : d->blocks * s->groups * d->from * d->taps * DIRECT_ROWS);
+    d->slot_at = at;
+    d->slot_bytes = 0;
+    take(&d->slot_bytes, weights ? 0 : DIRECT_ROWS * d->places);
+    return at + (size_t)slots * d->slot_bytes;
+}
+
+/* As many images at a time as stay near and keep the cap; false: not even one does. */
+static bool fit(struct direct *d, const struct mc_conv_shape *s)
+{
+    const size_t cap = (size_t)mc_flag_int(FLAG_workspace);
+    int64_t images = s->n;
+    while (images > 1 && (lay_out(d, s, images, 1) > cap || (images > 2 * 4 && d->w_at > NEAR))) {
+        images = conv_ceil(images, 2);
+    }
+    return lay_out(d, s, images, 1) <= cap;
+}
+
+/* ---- solver ---- */
+
+static const char *refuse(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    const struct mc_conv_shape *s = &p->s;
+    struct direct d = { .kernel = kernel() };
+    if (mc_conv_hollow(p)) {
+        return mc_conv_hollow(p);
+    }
+    if (p->dtype != MC_FLOAT32 || p->wide) {
+        return "sums in float32 alone";
+    }
+    if (s->unshared) {
+        return "has one filter for all places";
+    }
+    if (s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0) {
+        return "takes one or two axes";
+    }
+    axes(&d, s);
+    return fit(&d, s) ? NULL : "needs more workspace than the flag workspace allows";
+}
+
+static void release(struct mc_plan *plan)
+{
+    struct direct *d = (struct direct *)(void *)plan;
+    mc_free(d->first);
+    mc_free(d->tap);
+    mc_free(d->off);
+}
+
+static struct mc_plan *plan(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    struct direct *d = mc_calloc(1, sizeof *d, "plans");
+    if (!d) {
+        return NULL;
+    }
+    d->base.run = mc_direct_run;
+    d->base.destroy = release;
+    d->kernel = kernel();
+    axes(d, &p->s);
+    if (!fit(d, &p->s)) {
+        mc_fail(MC_EUNSUPPORTED, "conv: no image of direct fits into the workspace");
+        mc_free(d);
+        return NULL;
+    }
+    if (!list_taps(d, p)) {
+        release(&d->base);
+        mc_free(d);
+        return NULL;
+    }
+    const size_t cap = (size_t)mc_flag_int(FLAG_workspace), one = lay_out(d, &p->s, d->images, 1);
+    int slots = 1;
+    while (slots < mc_team_size() && one + (size_t)slots * d->slot_bytes <= cap) {
+        slots++;
+    }
+    d->base.workspace = lay_out(d, &p->s, d->images, slots);
+    return &d->base;
+}
+
+/* Every place of the pitch is computed, whole blocks of rows cost as much as they load, planes are written and read. */
+static double estimate(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    const struct mc_conv_shape *s = &p->s;
+    struct direct d = { .kernel = kernel() };
+    axes(&d, s);
+    fit(&d, s);
+    const double n = (double)s->n * (double)s->groups, rows = (double)MC_MAX(d.to, d.blocks * 3);
+    const double taps = (double)d.taps / (s->pass == CONV_INPUTS ? 1 : 1);
+    const double math = 2 * n * rows * (double)d.from * taps * (double)d.places / (d.kernel->math * mc_conv_peak(p));
+    const double copies = n * 8 * ((double)d.from * (double)d.channel + (double)d.to * (double)d.places);
+    const double sums = s->pass == CONV_WEIGHTS ? n * (double)d.from * (double)d.to * taps * 4e-9 *
+                        (double)MC_MIN(d.places, (int64_t)2048) / 2048 : 0;
+    const double seconds = math + sums + mc_conv_copy(copies) + mc_conv_copy(mc_conv_bytes(p));
+    return 3e-6 + seconds / mc_conv_threads(seconds, (double)d.blocks * n) + (seconds > 4e-6 ? 6e-6 : 0);
+}
+
+const struct mc_solver mc_conv_direct = { .name = "direct", .refuse = refuse, .estimate = estimate, .plan = plan };

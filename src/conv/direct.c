@@ -4,7 +4,7 @@
 #include "conv/direct_plan.h"
 #include "gemm/kernel.h"
 
-enum { LINE = 64, NEAR = 4 << 20 };     /* bytes of planes that a chunk of images takes */
+enum { LINE = 64, NEAR = 4 << 20, FAR = 24 << 20, PART = 1024 }; /* bytes of a chunk's planes, and for weights; places of a task */
 
 static const struct mc_direct_kernel *kernel(void)
 {
@@ -42,8 +42,13 @@ static void axes(struct direct *d, const struct mc_conv_shape *s)
     }
     const int64_t lanes = d->kernel->lanes;
     d->pitch = d->read[1].count;
-    d->places = conv_ceil((rows - 1) * d->pitch + d->write[1].count, lanes) * lanes;
-    d->plane = conv_ceil(MC_MAX(d->read[0].count * d->pitch, d->places + farthest(s, 1) * d->pitch + farthest(s, 2)), lanes) * lanes;
+    const int64_t most = s->pass == CONV_WEIGHTS ? rows : MC_MIN(MC_MAX(PART / d->pitch, (int64_t)1), rows);
+    d->parts = conv_ceil(rows, most);
+    d->rows = conv_ceil(rows, d->parts);
+    d->parts = conv_ceil(rows, d->rows);
+    d->places = conv_ceil((d->rows - 1) * d->pitch + d->write[1].count, lanes) * lanes;
+    const int64_t reach = ((d->parts - 1) * d->rows + farthest(s, 1)) * d->pitch + d->places + farthest(s, 2);
+    d->plane = conv_ceil(MC_MAX(d->read[0].count * d->pitch, reach), lanes) * lanes;
     d->channel = d->plane * d->read[0].stride * d->read[1].stride;
     d->dy = conv_ceil(MC_MAX(rows * d->pitch, d->places), lanes) * lanes;
     d->phases = s->pass == CONV_INPUTS ? s->stride[1] * s->stride[2] : 1;
@@ -122,8 +127,9 @@ static size_t lay_out(struct direct *d, const struct mc_conv_shape *s, int64_t i
 static bool fit(struct direct *d, const struct mc_conv_shape *s)
 {
     const size_t cap = (size_t)mc_flag_int(FLAG_workspace);
+    const size_t near = s->pass == CONV_WEIGHTS ? FAR : NEAR;
     int64_t images = s->n;
-    while (images > 1 && (lay_out(d, s, images, 1) > cap || (images > 2 * 4 && d->w_at > NEAR))) {
+    while (images > 1 && (lay_out(d, s, images, 1) > cap || d->w_at > near)) {
         images = conv_ceil(images, 2);
     }
     return lay_out(d, s, images, 1) <= cap;
@@ -198,14 +204,14 @@ static double estimate(const struct mc_problem *p_)
     struct direct d = { .kernel = kernel() };
     axes(&d, s);
     fit(&d, s);
-    const double n = (double)s->n * (double)s->groups, rows = (double)MC_MAX(d.to, d.blocks * 3);
-    const double taps = (double)d.taps / (s->pass == CONV_INPUTS ? 1 : 1);
-    const double math = 2 * n * rows * (double)d.from * taps * (double)d.places / (d.kernel->math * mc_conv_peak(p));
-    const double copies = n * 8 * ((double)d.from * (double)d.channel + (double)d.to * (double)d.places);
-    const double sums = s->pass == CONV_WEIGHTS ? n * (double)d.from * (double)d.to * taps * 4e-9 *
-                        (double)MC_MIN(d.places, (int64_t)2048) / 2048 : 0;
-    const double seconds = math + sums + mc_conv_copy(copies) + mc_conv_copy(mc_conv_bytes(p));
-    return 3e-6 + seconds / mc_conv_threads(seconds, (double)d.blocks * n) + (seconds > 4e-6 ? 6e-6 : 0);
+    const double n = (double)s->n * (double)s->groups, from = (double)d.from, taps = (double)d.taps;
+    const double places = (double)d.places * (double)d.parts, last = (double)(d.to - (d.blocks - 1) * DIRECT_ROWS);
+    const double rows = (double)(d.blocks - 1) * DIRECT_ROWS + MC_MAX(last, 2.2);
+    const double math = 2 * n * rows * from * taps * places / (d.kernel->math * mc_conv_peak(p));
+    const double copies = n * 8 * (from * (double)d.channel + (double)d.to * places);
+    const double sums = n * from * (double)d.to * taps * 10e-9 * MC_MIN(places, 8192) / 8192;
+    const double seconds = math + (s->pass == CONV_WEIGHTS ? sums : 0) + 0.5 * mc_conv_copy(copies) + mc_conv_copy(mc_conv_bytes(p));
+    return 3e-6 + seconds / mc_conv_threads(seconds, (double)d.blocks * n * (double)d.parts) + (seconds > 4e-6 ? 6e-6 : 0);
 }
 
 const struct mc_solver mc_conv_direct = { .name = "direct", .refuse = refuse, .estimate = estimate, .plan = plan };

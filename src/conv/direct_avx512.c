@@ -9,7 +9,7 @@
 #define L       16
 #define NV      6
 #define EACH(F) F(1) F(2) F(3) F(4) F(5) F(6)
-#define MATH    0.85
+#define MATH    0.9
 #include "conv/direct_body.h"
 
 const struct mc_direct_kernel *const mc_direct_avx512 = &kernel;

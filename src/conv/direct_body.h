@@ -92,12 +92,13 @@ FUSED void dots_of(const int rows, const int taps, const struct mc_direct_dots *
         for (int t = 0; t < taps; t++) {
             float lane[L], *to = d->out + r * d->out_step + t;
             store(lane, acc[r][t]);
-            for (int half = L / 2; half; half /= 2) {
-                for (int l = 0; l < half; l++) {
-                    lane[l] += lane[l + half];
+            float four[4] = { 0 };
+            for (int l = 0; l < L; l += 4) {
+                for (int i = 0; i < 4; i++) {
+                    four[i] += lane[l + i];
                 }
             }
-            *to = lane[0];
+            *to = (four[0] + four[2]) + (four[1] + four[3]);
         }
     }
 }

@@ -21,7 +21,9 @@ struct direct {
     struct mc_plan base;
     const struct mc_direct_kernel *kernel;
     struct direct_axis read[2], write[2];   /* of the source's planes; of the result's phases (weights: of y) */
-    int64_t pitch, places;                  /* of a row; of the largest result in that pitch, whole vectors */
+    int64_t pitch;                          /* of a row */
+    int64_t rows, parts;                    /* rows that a task makes of each phase, and how many such there are */
+    int64_t places;                         /* of those rows in that pitch, whole vectors */
     int64_t plane, channel;                 /* floats of a source plane, and of all planes of a channel */
     int64_t dy;                             /* floats of a plane of y, for weights */
     int64_t phases;                         /* of the result */

@@ -3,7 +3,7 @@
  * Invariant: a task makes a block of the result alone, all of its sums in one order. */
 #include "conv/direct_plan.h"
 
-enum { TERMS = 512, ENOUGH = 2048 };    /* products summed in registers before sums of sums; places, likewise */
+enum { TERMS = 512, ENOUGH = 8192 };    /* products summed in registers before sums of sums; places, likewise */
 struct call {
     const struct direct *d;
     struct mc_conv_run r;
@@ -140,7 +140,8 @@ static void write_row(const struct call *x, int64_t e, int64_t step, const float
     }
 }
 
-static void write_phase(const struct call *x, int64_t n, int64_t channel, int64_t phase, const float *from)
+/* Rows [top, top + d->rows) of a phase. */
+static void write_phase(const struct call *x, int64_t n, int64_t channel, int64_t phase, int64_t top, const float *from)
 {
     const struct direct *d = x->d;
     const struct mc_conv_shape *s = &x->r.p->s;
@@ -151,11 +152,24 @@ static void write_phase(const struct call *x, int64_t n, int64_t channel, int64_
     for (int i = 0; i < 2; i++) {
         inside(&d->write[i], both[i], extent[1 + i], &lo[i], &hi[i]);
     }
-    for (int64_t u = lo[0]; u < hi[0]; u++) {
+    for (int64_t u = MC_MAX(lo[0], top); u < MC_MIN(hi[0], top + d->rows); u++) {
         const int64_t row = u * d->write[0].stride + both[0] - d->write[0].before;
         const int64_t column = lo[1] * d->write[1].stride + both[1] - d->write[1].before;
         write_row(x, n * stride[0] + channel * stride[1] + row * stride[3] + column * stride[4], d->write[1].stride * stride[4],
-                  from + u * d->pitch + lo[1], hi[1] - lo[1]);
+                  from + (u - top) * d->pitch + lo[1], hi[1] - lo[1]);
+    }
+}
+
+/* The rows of the result that all phases together make of a part. */
+static void finish_part(const struct call *x, int64_t n, int64_t channel, int rows, int64_t top)
+{
+    const struct direct *d = x->d;
+    const struct mc_conv_shape *s = &x->r.p->s;
+    const int64_t *extent = s->pass == CONV_INPUTS ? s->in : s->out;
+    const int64_t from = MC_MAX(top * d->write[0].stride - d->write[0].before, (int64_t)0);
+    const int64_t to = MC_MIN((top + d->rows) * d->write[0].stride - d->write[0].before, extent[1]);
+    if (from < to) {
+        conv_finish(&x->r, (int64_t[]){ n, channel, 0, from, 0 }, (int64_t[]){ 1, rows, 1, to - from, extent[2] });
     }
 }
 
@@ -163,21 +177,20 @@ static void sum_task(void *arg, int64_t task, int slot)
 {
     const struct call *x = arg;
     const struct direct *d = x->d;
-    const struct mc_conv_shape *s = &x->r.p->s;
-    const int64_t block = task % (d->blocks * s->groups), n = task / (d->blocks * s->groups), g = block / d->blocks;
-    const int64_t row = block % d->blocks * DIRECT_ROWS, *extent = s->pass == CONV_INPUTS ? s->in : s->out;
+    const int64_t groups = x->r.p->s.groups;
+    const int64_t block = task % d->blocks, part = task / d->blocks % d->parts, image = task / d->blocks / d->parts;
+    const int64_t g = image % groups, n = image / groups, top = part * d->rows, row = block * DIRECT_ROWS;
     const int rows = (int)MC_MIN(d->to - row, (int64_t)DIRECT_ROWS);
-    const float *source = at(x, d->source_at) + (n * s->groups + g) * d->from * d->channel;
-    const float *w = at(x, d->w_at) + block * d->taps * d->from * DIRECT_ROWS;
+    const float *source = at(x, d->source_at) + image * d->from * d->channel + top * d->pitch;
+    const float *w = at(x, d->w_at) + (g * d->blocks + block) * d->taps * d->from * DIRECT_ROWS;
     float *out = at(x, d->slot_at + (size_t)slot * d->slot_bytes);
     for (int64_t phase = 0; phase < d->phases; phase++) {
         sum_phase(x, source, w + d->first[phase] * d->from * DIRECT_ROWS, phase, rows, out);
         for (int r = 0; r < rows; r++) {
-            write_phase(x, x->first + n, g * d->to + row + r, phase, out + r * d->places);
+            write_phase(x, x->first + n, g * d->to + row + r, phase, top, out + r * d->places);
         }
     }
-    conv_finish(&x->r, (int64_t[]){ x->first + n, g * d->to + row, 0, 0, 0 },
-                (int64_t[]){ 1, rows, 1, extent[1], extent[2] });
+    finish_part(x, x->first + n, g * d->to + row, rows, top);
 }
 
 /* ---- weights: a task is a block of filters and one channel ---- */
@@ -189,6 +202,7 @@ static void dots_task(void *arg, int64_t task, int slot)
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t c = task % d->from, block = task / d->from, g = block / d->blocks, *stride = x->r.p->at.w;
     const int64_t f = g * d->to + block % d->blocks * DIRECT_ROWS, some = MC_MAX(ENOUGH / d->places, (int64_t)1);
+    const int64_t vectors = d->places / d->kernel->lanes, pieces = conv_ceil(d->places, ENOUGH);
     const int rows = (int)MC_MIN((g + 1) * d->to - f, (int64_t)DIRECT_ROWS);
     const double alpha = x->r.p->alpha, beta = x->r.p->beta;
     const bool last = x->first + x->n == s->n;
@@ -200,15 +214,17 @@ static void dots_task(void *arg, int64_t task, int slot)
         double sum[DIRECT_ROWS][16] = { { 0 } };
         struct mc_direct_dots q = {
             .out = part[0], .off = d->off + t, .x_image = s->c * d->channel, .y_image = s->f * d->dy, .y_step = d->dy,
-            .out_step = 16, .vectors = d->places / d->kernel->lanes, .rows = rows, .taps = taps,
+            .out_step = 16, .rows = rows, .taps = taps,
         };
-        for (int64_t n = 0; n < x->n; n += some) {
+        for (int64_t i = 0; i < conv_ceil(x->n, some) * pieces; i++) {
+            const int64_t n = i / pieces * some, v = vectors * (i % pieces) / pieces;
             q.images = MC_MIN(some, x->n - n);
-            q.x = source + n * q.x_image;
-            q.y = y + n * q.y_image;
+            q.vectors = vectors * (i % pieces + 1) / pieces - v;
+            q.x = source + n * q.x_image + v * d->kernel->lanes;
+            q.y = y + n * q.y_image + v * d->kernel->lanes;
             d->kernel->dots(&q);
-            for (int i = 0; i < rows * taps; i++) {
-                sum[i / taps][i % taps] += part[i / taps][i % taps];
+            for (int j = 0; j < rows * taps; j++) {
+                sum[j / taps][j % taps] += part[j / taps][j % taps];
             }
         }
         for (int i = 0; i < rows * taps; i++) {
@@ -242,7 +258,7 @@ mc_status mc_direct_run(const struct mc_plan *plan, void *const *operand, void *
             mc_team_tasks(dy_task, &x, x.n * s->f, x.r.threads, x.r.threads, work / 8);
             mc_team_tasks(dots_task, &x, d->blocks * s->groups * d->from, x.r.threads, x.r.threads, work);
         } else {
-            mc_team_tasks(sum_task, &x, x.n * d->blocks * s->groups, d->slots, x.r.threads, work);
+            mc_team_tasks(sum_task, &x, x.n * s->groups * d->parts * d->blocks, d->slots, x.r.threads, work);
         }
     }
     return MC_OK;

@@ -1,0 +1,105 @@
+/* t_conv_fast.c: the solvers of convolutions with code for each instruction set, on all of them that this processor runs,
+ * against the reference. */
+#include "check.h"
+#include "conv/solver.h"
+#include "gemm/kernel.h"
+#include <math.h>
+
+static const struct {
+    int64_t n, c, in[2], f, k[2], stride, dilation, pad, groups;
+    bool flip;
+} shapes[] = {
+    { 2, 3,  { 7, 7 },   5,  { 3, 3 },   1, 1, 1, 1 },          /* one tile of 8 */
+    { 3, 20, { 14, 13 }, 33, { 3, 3 },   1, 1, 1, 1 },
+    { 1, 5,  { 30, 41 }, 18, { 5, 7 },   1, 1, 0, 1, true },
+    { 2, 1,  { 45, 50 }, 3,  { 11, 9 },  1, 1, 4, 1 },          /* few channels: tiles in the lanes */
+    { 1, 70, { 20, 9 },  17, { 2, 4 },   1, 2, 1, 1 },          /* sums in pieces */
+    { 1, 2,  { 64, 64 }, 2,  { 40, 33 }, 1, 1, 7, 1 },
+    { 2, 6,  { 17, 19 }, 9,  { 3, 4 },   2, 1, 1, 3 },
+    { 2, 7,  { 26, 25 }, 6,  { 5, 3 },   3, 2, 2, 1, true },
+    { 1, 3,  { 9, 300 }, 4,  { 3, 3 },   1, 1, 0, 1 },          /* many parts of rows */
+};
+
+static struct mc_conv_problem problem(size_t i, enum mc_conv_pass pass)
+{
+    struct mc_conv_problem p = { .base.family = &mc_conv_family, .dtype = MC_FLOAT32, .alpha = 0.5, .beta = 2 };
+    struct mc_conv_shape *s = &p.s;
+    *s = (struct mc_conv_shape){ .pass = pass, .nd = 2, .n = shapes[i].n, .c = shapes[i].c, .f = shapes[i].f,
+                                 .groups = shapes[i].groups, .flip = shapes[i].flip };
+    s->in[0] = s->out[0] = s->k[0] = s->stride[0] = s->dilation[0] = 1;
+    for (int a = 1; a < 3; a++) {
+        s->in[a] = shapes[i].in[a - 1], s->k[a] = shapes[i].k[a - 1], s->pad[a] = shapes[i].pad;
+        s->stride[a] = shapes[i].stride, s->dilation[a] = shapes[i].dilation;
+        s->out[a] = (s->in[a] + 2 * s->pad[a] - (s->k[a] - 1) * s->dilation[a] - 1) / s->stride[a] + 1;
+    }
+    int64_t *const strides[] = { p.at.x, p.at.w, p.at.y };
+    for (int role = CONV_X; role <= CONV_Y; role++) {
+        const struct mc_conv_array a = mc_conv_array(&p, role);
+        mc_conv_dense_strides(&a, strides[role]);
+    }
+    return p;
+}
+
+static int try_solver(const struct mc_solver *s, const char *set)
+{
+    int taken = 0;
+    for (size_t i = 0; i < NELEM(shapes); i++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            const struct mc_conv_problem p = problem(i, (enum mc_conv_pass)pass);
+            if (s->refuse(&p.base)) {
+                continue;
+            }
+            struct mc_plan *plan = mc_plan_with(&p.base, s);
+            if (CHECK(plan, "%s", mc_last_error())) {
+                CHECK(mc_conv_family.verify(&p.base, plan) == MC_OK, "shape %zu, %s: %s", i, set, mc_last_error());
+                taken++;
+            }
+            mc_plan_free(plan);
+        }
+    }
+    return taken;
+}
+
+static void try_sets(const struct mc_solver *s, int least)
+{
+    static const char *const sets[] = { "avx512", "avx2", "plain" };
+    for (size_t i = 0; i < NELEM(sets); i++) {
+        if (mc_gemm_kernel_only(sets[i])) {
+            const int taken = try_solver(s, sets[i]);
+            CHECK(taken >= least, "%s took %d", sets[i], taken);
+        }
+    }
+    mc_gemm_kernel_only(NULL);
+}
+
+TEST(conv_fft_in_every_instruction_set) { try_sets(&mc_conv_fft, 21); }
+TEST(conv_direct_in_every_instruction_set) { try_sets(&mc_conv_direct, 27); }
+
+/* What one call leaves, another gives again, whatever the threads. */
+TEST(conv_fast_gives_the_same_bits_on_any_threads)
+{
+    const struct mc_solver *const solvers[] = { &mc_conv_fft, &mc_conv_direct };
+    for (size_t q = 0; q < NELEM(solvers); q++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            const struct mc_conv_problem p = problem(1, (enum mc_conv_pass)pass);
+            const struct mc_conv_array a = mc_conv_array(&p, mc_conv_result(p.s.pass));
+            const size_t bytes = (size_t)mc_conv_count(&a) * sizeof(float);
+            struct mc_plan *plan = mc_plan_with(&p.base, solvers[q]);
+            void *operand[8], *work = plan ? mc_alloc_pages(plan->workspace, "test") : NULL, *first = mc_alloc(bytes, "test");
+            if (CHECK(plan && work && first && mc_conv_family.operands(&p.base, operand) == MC_OK, "%s", mc_last_error())) {
+                void *result = operand[mc_conv_result(p.s.pass)];
+                plan->run(plan, operand, work, 1);
+                memcpy(first, result, bytes);
+                for (int threads = 1; threads < 4; threads++) {
+                    memset(result, 0xff, bytes);
+                    plan->run(plan, operand, work, threads);
+                    CHECK(memcmp(first, result, bytes) == 0, "%s, pass %d, %d threads", solvers[q]->name, pass, threads);
+                }
+                mc_conv_family.discard(&p.base, operand);
+            }
+            mc_free(first);
+            mc_free_pages(work);
+            mc_plan_free(plan);
+        }
+    }
+}

@@ -4,6 +4,7 @@
  * Invariant: which numbers are added in which order depends on the shape alone, never on threads. */
 #include "function/function.h"
 
+static const double MOST_KEPT = 24e6; /* bytes of a result: more is not found again even in a large cache shared by many */
 enum { FOLD_CHUNK = 32768, FOLD_CHUNKS = 256 };
 
 struct axis { int64_t size; bool reduced; int at; };
@@ -190,7 +191,7 @@ static bool streams(const struct mc_shape_plan *p, const struct mc_step *st, con
         }
         bytes += at ? (double)mc_spot_bytes(at) : 0;
     }
-    return bytes > (double)mc_cpu()->l3;
+    return bytes > MC_MIN((double)mc_cpu()->l3, MOST_KEPT);
 }
 
 mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step)

@@ -10,6 +10,7 @@ struct print {
     const struct mc_dialect *d;
     const struct mc_kernel *k;
     int stage;
+    bool second;               /* wide.c: of two accumulators that take turns */
     unsigned char *need;       /* elements of this stage */
     unsigned char *done;       /* row values printed so far */
 };

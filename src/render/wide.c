@@ -238,6 +238,11 @@ void mc_wide_functions(struct mc_str *out, int n, struct mc_kernel *const *kerne
 
 /* ---- reductions ---- */
 
+static char lane(const struct print *p)
+{
+    return p->second ? 'h' : 'l';
+}
+
 static void gather(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
@@ -251,11 +256,33 @@ static void gather(struct print *p, int v)
         return;
     }
     if (x->op->name[0] == 's') {
-        mc_str_addf(p->out, "l%d += v_sel(keep, v%d, v_all(0)); ", v, a);
+        mc_str_addf(p->out, "%c%d += v_sel(keep, v%d, v_all(0)); ", lane(p), v, a);
     } else {
-        mc_str_addf(p->out, "l%d = %s(l%d, v_sel(keep, v%d, l%d)); q%d |= keep & v_ne(v%d, v%d); ", v,
-                    x->op->name[1] == 'a' ? "v_most" : "v_least", v, a, v, v, a, a);
+        mc_str_addf(p->out, "%c%d = %s(%c%d, v_sel(keep, v%d, %c%d)); q%d |= keep & v_ne(v%d, v%d); ", lane(p), v,
+                    x->op->name[1] == 'a' ? "v_most" : "v_least", lane(p), v, a, lane(p), v, v, a, a);
     }
+}
+
+/* Is one vector done before an accumulator can take the next?  Then two accumulators take turns. */
+static bool light(const struct print *p)
+{
+    double cost = 0;
+    for (size_t i = 0; i < p->k->val.n; i++) {
+        const struct mc_kval *v = &p->k->val.at[i];
+        cost += !p->need[i] || v->kind != K_OP ? 0 : v->op->flags & OP_COSTLY ? 20 : 1;
+    }
+    return cost <= 8;
+}
+
+static void begin_second(struct print *p, int v)
+{
+    mc_str_addf(p->out, "vf h%d = v_all(%s); ", v, mc_print_first(p, &p->k->val.at[v]));
+}
+
+static void end_second(struct print *p, int v)
+{
+    const char *name = p->k->val.at[v].op->name;
+    mc_str_addf(p->out, "l%d = %s(l%d, h%d); ", v, name[0] == 's' ? "v_add" : name[1] == 'a' ? "v_most" : "v_least", v, v);
 }
 
 static void begin(struct print *p, int v)
@@ -444,11 +471,27 @@ void mc_wide_loop(struct print *p, bool reduces)
 {
     mc_str_add(p->out, reduces ? "for (i64 b = 0; b < n0; b += 2048) {\nconst i64 e = n0 - b < 2048 ? n0 : b + 2048;\n"
                                : "{\nconst i64 b = 0, e = n0;\n");
+    bool two = reduces && light(p);
     each_reduction(p, begin);
+    if (two) {
+        each_reduction(p, begin_second);
+    }
     detour_places(p);
     mc_str_add(p->out, "\nvm keep = (vm)-1; i64 j = b, m = b + (e - b) / 16 * 16;\n"
                        );
+    if (two) {
+        mc_str_add(p->out, "for (; j + 16 < m; j += 32) { { ");
+        body(p);
+        p->second = true;
+        mc_str_add(p->out, "} { const i64 first = j; { const i64 j = first + 16; ");
+        body(p);
+        p->second = false;
+        mc_str_add(p->out, "} } }\n");
+    }
     walk(p);
+    if (two) {
+        each_reduction(p, end_second);
+    }
     each_reduction(p, end);
     mc_str_add(p->out, "}\n");
 }

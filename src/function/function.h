@@ -54,9 +54,10 @@ struct mc_launch {
     int64_t outer[MC_MAX_RANK]; /* sizes of loops above the kernel's own */
     int64_t *step;              /* nouter strides an operand, bytes (positions for an index) */
     int64_t outer_total;
-    enum { SPLIT_NONE, SPLIT_OUTER, SPLIT_1, SPLIT_0, SPLIT_FOLD } split;
+    enum { SPLIT_NONE, SPLIT_OUTER, SPLIT_1, SPLIT_0, SPLIT_FOLD, SPLIT_TALLY } split;
     int64_t units, grain;       /* of the loop that is split */
-    int64_t chunk;              /* SPLIT_FOLD: elements a chunk */
+    int64_t chunk;              /* SPLIT_FOLD: elements a chunk; SPLIT_TALLY: rows */
+    size_t tally;               /* bytes of a chunk's tallies; 0: there are none */
     int threads;
     size_t copies;              /* bytes of operands made dense first */
     size_t scratch;             /* bytes a thread: row buffers; or for all: accumulators */
@@ -128,8 +129,9 @@ enum { MOST_OPERANDS = 512 };
 struct mc_running {             /* one kernel step while it runs */
     const struct mc_step *st;
     const struct mc_launch *l;
+    const struct mc_spot *place;
     char *const *base;          /* by operand: where it starts */
-    char *scratch;
+    char *scratch, *tally;
     bool stream;
     int axis[5];                /* of a convolution's result by meaning; -1: not there */
     int64_t err[4];             /* a failed check: which, the index, the bound */
@@ -140,6 +142,13 @@ void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, i
 mc_status mc_dense_plan(const struct mc_function *f, struct mc_shape_plan *p, int step, size_t *bytes);  /* which operands need a copy */
 mc_status mc_dense_copy(const struct mc_spot *from, char *src, char *dst);
 mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch, char **base);
+/* split.c */
+void mc_launch_split(const struct mc_function *f, const struct mc_step *st, struct mc_launch *l, double elements);
+bool mc_launch_streams(const struct mc_shape_plan *p, const struct mc_step *st, const struct mc_launch *l);
+/* tally.c: sums that ride along with a row kernel */
+void mc_tally_plan(const struct mc_step *st, const struct mc_shape_plan *p, struct mc_launch *l);
+void mc_tally_bases(const struct mc_running *r, int64_t chunk, char **base);   /* zeros to add to, in place of results */
+void mc_tally_join(const struct mc_running *r, char *const *base);
 /* custom.c */
 void mc_custom_install(void);   /* sets mc_custom_kernel_hook; by itself at start, named by compile.c so that archives bring it along */
 /* heavy.c */

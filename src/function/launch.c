@@ -4,8 +4,7 @@
  * Invariant: which numbers are added in which order depends on the shape alone, never on threads. */
 #include "function/function.h"
 
-static const double MOST_KEPT = 24e6; /* bytes of a result: more is not found again even in a large cache shared by many */
-enum { FOLD_CHUNK = 32768, FOLD_CHUNKS = 256 };
+
 
 struct axis { int64_t size; bool reduced; int at; };
 
@@ -133,67 +132,6 @@ static bool assign_loops(const struct mc_step *st, struct mc_launch *l, const st
     return true;
 }
 
-static int threads_for(const struct mc_function *f, double elements, double flops, double bytes)
-{
-    double ns = elements * (flops * 0.03) + bytes * 0.03;
-    return ns < 8000 ? 1 : f->threads;
-}
-
-static void choose_split(const struct mc_function *f, const struct mc_step *st, struct mc_launch *l, double elements)
-{
-    enum mc_kernel_mode mode = st->kernel->mode;
-    l->threads = threads_for(f, elements, st->kernel->flops, l->bytes);
-    l->split = SPLIT_NONE;
-    l->units = l->grain = 1;
-    if (mode == KERNEL_FOLD) {
-        int64_t chunks = l->outer_total;
-        l->chunk = l->n[0];
-        if (l->outer_total == 1 && l->n[2] == 1 && l->n[0] > FOLD_CHUNK) {
-            chunks = MC_MIN((l->n[0] + FOLD_CHUNK - 1) / FOLD_CHUNK, FOLD_CHUNKS);
-            l->chunk = ((l->n[0] + chunks - 1) / chunks + 2047) / 2048 * 2048;
-            chunks = (l->n[0] + l->chunk - 1) / l->chunk;
-        }
-        l->split = SPLIT_FOLD;
-        l->units = chunks;
-        return;
-    }
-    bool kept1 = mode == KERNEL_MAP || mode == KERNEL_ROW, kept0 = mode == KERNEL_MAP || mode == KERNEL_COLUMN;
-    int64_t t = l->threads;
-    if (l->outer_total >= 2 * t && l->outer_total > 1) {
-        l->split = SPLIT_OUTER;
-        l->units = l->outer_total;
-    } else if (kept1 && l->n[1] >= 2 * t && l->n[1] > 1) {
-        l->split = SPLIT_1;
-        l->units = l->n[1];
-    } else if (kept0 && l->n[0] > 1) {
-        l->split = SPLIT_0;
-        l->units = l->n[0];
-        l->grain = mode == KERNEL_COLUMN ? KERNEL_COLUMNS : 64;
-    }
-}
-
-/* A one-loop map whose results are fresh memory, too large for the caches, and which each thread begins at a line
- * of cache.  What is read and then written over is in cache already. */
-static bool streams(const struct mc_shape_plan *p, const struct mc_step *st, const struct mc_launch *l)
-{
-    double bytes = 0;
-    if (!st->kernel->wide || st->kernel->mode != KERNEL_MAP || l->split != SPLIT_0 || l->n[1] != 1 || l->outer_total != 1) {
-        return false;
-    }
-    for (int k = 0; k < l->nop; k++) {
-        const struct mc_koperand *o = &st->kernel->operand.at[k];
-        const struct mc_spot *at = l->value[k] < 0 || !o->dst ? NULL : &p->place[l->value[k]];
-        for (int j = 0; at && j < l->nop; j++) {
-            const struct mc_spot *src = l->value[j] < 0 || st->kernel->operand.at[j].dst ? NULL : &p->place[l->value[j]];
-            if (src && src->base == at->base && src->base == BASE_ARENA && src->offset == at->offset) {
-                return false;
-            }
-        }
-        bytes += at ? (double)mc_spot_bytes(at) : 0;
-    }
-    return bytes > MC_MIN((double)mc_cpu()->l3, MOST_KEPT);
-}
-
 mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -245,12 +183,14 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
     }
     mc_free(stride);
     l->flops = elements * k->flops;
-    choose_split(f, st, l, elements);
-    l->stream = streams(p, st, l);
+    mc_launch_split(f, st, l, elements);
+    mc_tally_plan(st, p, l);
+    l->stream = mc_launch_streams(p, st, l);
     l->scratch = k->mode == KERNEL_FOLD ? (size_t)l->units * 16 * (size_t)k->nreduce
                                         : mc_kernel_row_bytes(k, l->n[0] * l->n[2]);
     l->scratch = (l->scratch + 127) / 128 * 128;
     p->step[step].workspace = copies + (k->mode == KERNEL_FOLD ? l->scratch : l->scratch * (size_t)l->threads);
+    p->step[step].workspace += l->tally * (size_t)l->units;
     l->copies = copies;
     return s;
 }
@@ -283,6 +223,24 @@ static void move(const struct mc_running *r, char **p, int loop, int64_t by)
     }
 }
 
+/* Chunks of rows, counted along loop 1 and the odometer above it. */
+static void work_tallies(struct mc_running *r, int64_t from, int64_t to, char **p)
+{
+    const struct mc_launch *l = r->l;
+    char *base[MOST_OPERANDS + 1];
+    int64_t n[4] = { l->n[0], 0, l->n[2], r->stream }, rows = l->n[1] * l->outer_total;
+    for (int64_t c = from; c < to; c++) {
+        mc_tally_bases(r, c, base);
+        for (int64_t row = c * l->chunk, end = MC_MIN(row + l->chunk, rows); row < end; row += n[1]) {
+            int64_t i = row % l->n[1];
+            n[1] = MC_MIN(l->n[1] - i, end - row);
+            at_position(l, base, row / l->n[1], p);
+            move(r, p, 1, i);
+            l->fn(p, l->s, n, r->err);
+        }
+    }
+}
+
 static void work(void *arg, int64_t from, int64_t to, int thread)
 {
     struct mc_running *r = arg;
@@ -306,6 +264,10 @@ static void work(void *arg, int64_t from, int64_t to, int thread)
         }
         return;
     }
+    if (l->split == SPLIT_TALLY) {
+        work_tallies(r, from, to, p);
+        return;
+    }
     int64_t first = l->split == SPLIT_OUTER ? from : 0, last = l->split == SPLIT_OUTER ? to : l->outer_total;
     for (int64_t at = first; at < last; at++) {
         at_position(l, base, at, p);
@@ -327,16 +289,18 @@ mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, in
 {
     const struct mc_launch *l = &p->step[step].launch;
     char *base[MOST_OPERANDS + 1];
-    struct mc_running r = { .st = &f->code->program.step.at[step], .l = l, .base = base, .scratch = scratch + l->copies };
+    struct mc_running r = { .st = &f->code->program.step.at[step], .l = l, .place = p->place, .base = base, .scratch = scratch + l->copies };
     bool fold = l->split == SPLIT_FOLD;
     if (!fold && (l->n[0] == 0 || l->n[1] == 0 || l->outer_total == 0) && !(r.st->kernel->mode == KERNEL_ROW && l->n[1]) &&
-        r.st->kernel->mode != KERNEL_COLUMN) {
+        r.st->kernel->mode != KERNEL_COLUMN && !l->tally) {
         return MC_OK; /* nothing to make */
     }
     TRY(mc_bases(f, p, step, scratch, base));
+    r.tally = r.scratch + l->scratch * (size_t)l->threads;
     r.stream = l->stream;
     for (int k = 0; k < l->nop && r.stream; k++) {
-        r.stream = !r.st->kernel->operand.at[k].dst || (uintptr_t)base[k] % 64 == 0;
+        const struct mc_koperand *o = &r.st->kernel->operand.at[k];
+        r.stream = !o->dst || o->tally || !r.st->kernel->val.at[o->val].element || (uintptr_t)base[k] % 64 == 0;
     }
     if (l->threads <= 1 || l->units <= 1) {
         work(&r, 0, l->units, 0);
@@ -347,6 +311,9 @@ mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, in
         int64_t n[4] = { l->units, 1, 1, 0 };
         base[l->nop] = r.scratch;
         l->join(base, l->s, n, r.err);
+    }
+    if (l->tally) {
+        mc_tally_join(&r, base);
     }
     return r.err[0] ? failed_check(&r) : MC_OK;
 }

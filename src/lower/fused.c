@@ -66,6 +66,13 @@ static bool divides_row(const struct mc_kernel *k, const mc_node *n, const struc
            k->val.at[v->arg[1]].kind != K_CONST;
 }
 
+/* Is n a sum over the other axes than those its row kernel reduces? */
+static bool is_tally(const struct make *m, const mc_node *n, int group)
+{
+    unsigned r = n->op->flags & OP_REDUCES ? mc_varies(&n->in[0]->type) & ~mc_varies(&n->type) : 0;
+    return r && m->groups.reduced[group] && r != m->groups.reduced[group];
+}
+
 static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group)
 {
     struct mc_kval v = { .kind = K_OP, .op = n->op, .dtype = n->type.dtype, .varies = mc_varies(&n->type), .narg = n->nin };
@@ -131,13 +138,16 @@ mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode)
     mc_status st = MC_OK;
     for (int i = 0; i < nnode; i++) {
         k->rank = MC_MAX(k->rank, node[i]->type.rank);
-        if (node[i]->op->flags & OP_REDUCES) {
+        if (node[i]->op->flags & OP_REDUCES && !is_tally(m, node[i], group)) {
             unsigned r = mc_varies(&node[i]->in[0]->type) & ~mc_varies(&node[i]->type);
             k->reduced |= r;
         }
     }
     for (int i = 0; i < nnode && st == MC_OK; i++) {
-        m->val[node[i]->id] = node_value(m, k, node[i], group);
+        mc_node *x = node[i]->in[0];
+        m->val[node[i]->id] = !is_tally(m, node[i], group) ? node_value(m, k, node[i], group)
+                              : mc_inside(m, x, group)  ? m->val[x->id]
+                                                        : outside_value(m, k, x);
         m->made[node[i]->id] = (int)p->step.n + 1;
         st = m->val[node[i]->id] >= 0 ? MC_OK : MC_EMEMORY;
     }
@@ -162,8 +172,9 @@ mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode)
         if (!m->wanted[node[i]->id]) {
             continue;
         }
-        struct mc_koperand o = { .dtype = node[i]->type.dtype, .varies = mc_varies(&node[i]->type), .dst = true, .val = m->val[node[i]->id] };
-        if ((k->val.at[o.val].varies & o.varies) != o.varies || k->val.at[o.val].kind == K_CONST) {
+        struct mc_koperand o = { .dtype = node[i]->type.dtype, .varies = mc_varies(&node[i]->type), .dst = true,
+                                .tally = is_tally(m, node[i], group), .val = m->val[node[i]->id] };
+        if (!o.tally && ((k->val.at[o.val].varies & o.varies) != o.varies || k->val.at[o.val].kind == K_CONST)) {
             struct mc_kval wide = { .kind = K_CAST, .dtype = o.dtype, .narg = 1, .arg = { o.val }, .varies = o.varies };
             o.val = mc_kernel_add(k, wide); /* a broadcast or a constant, stored everywhere */
         }

@@ -2,27 +2,9 @@
  * the two share an iteration space and no path leads out of the kernel and back into it.
  *
  * Invariant: no group waits for itself, directly or through others. */
-#include "lower/lower.h"
+#include "lower/group.h"
 
-enum { MOST_NODES = 160, MOST_SOURCES = 40, LONGEST_SEARCH = 1000 };
-
-struct group {
-    int rank, nnode, nsource;
-    unsigned varies, reduced;  /* axes of the space; axes its reductions reduce */
-    const mc_node *space;      /* has the group's sizes */
-    bool fusible;
-    int into;                  /* merged into this group; -1: itself */
-    uint32_t oldest, newest;   /* ids of its nodes: it cannot wait for a group whose oldest is newer than its newest */
-    VEC(int) from;             /* groups that it reads */
-    int seen;                  /* the last search that came by */
-};
-struct fuse {
-    VEC(struct group) group;
-    int *of;                   /* by node id */
-    VEC(int) stack;
-    int search;
-    struct mc_sizes sizes;
-};
+enum { LONGEST_SEARCH = 1000 };
 
 unsigned mc_varies(const struct mc_type *t)
 {
@@ -62,7 +44,7 @@ static unsigned reduces(const mc_node *n)
     return r & mc_varies(&n->in[0]->type);
 }
 
-static int root(const struct fuse *f, int g)
+int mc_group_root(const struct fuse *f, int g)
 {
     while (f->group.at[g].into >= 0) {
         g = f->group.at[g].into;
@@ -71,7 +53,7 @@ static int root(const struct fuse *f, int g)
 }
 
 /* Does group a wait for b?  A search among what a reads, backwards and not beyond b's age; yes if it takes long. */
-static bool waits(struct fuse *f, int a, int b)
+bool mc_group_waits(struct fuse *f, int a, int b)
 {
     uint32_t oldest = f->group.at[b].oldest;
     int steps = 0;
@@ -86,7 +68,7 @@ static bool waits(struct fuse *f, int a, int b)
     while (f->stack.n) {
         struct group *g = &f->group.at[f->stack.at[--f->stack.n]];
         for (size_t i = 0; i < g->from.n; i++) {
-            int h = root(f, g->from.at[i]);
+            int h = mc_group_root(f, g->from.at[i]);
             struct group *x = &f->group.at[h];
             if (h == b || ++steps > LONGEST_SEARCH) {
                 return true;
@@ -107,7 +89,7 @@ static bool reads_row(const struct fuse *f, const struct group *g, const mc_node
 {
     for (int i = 0; i < n->nin; i++) {
         int h = f->of[n->in[i]->id];
-        if (h >= 0 && &f->group.at[root(f, h)] == g && mc_varies(&n->in[i]->type) != g->varies) {
+        if (h >= 0 && &f->group.at[mc_group_root(f, h)] == g && mc_varies(&n->in[i]->type) != g->varies) {
             return true;
         }
     }
@@ -115,7 +97,7 @@ static bool reads_row(const struct fuse *f, const struct group *g, const mc_node
 }
 
 /* Is x, along all axes of v, as large as the group's space? */
-static bool same_space(const struct fuse *f, const struct group *g, const mc_node *x, unsigned v)
+bool mc_group_same_space(const struct fuse *f, const struct group *g, const mc_node *x, unsigned v)
 {
     for (int a = 0; a < x->type.rank; a++) {
         if (v >> a & 1 && !mc_sizes_equal(&f->sizes, g->space, x, a)) {
@@ -138,7 +120,7 @@ static bool joins(const struct fuse *f, const struct group *g, const mc_node *n,
     if (n->op->flags & OP_REDUCES) {
         return from == g->varies && (g->reduced ? r == g->reduced : r != 0);
     }
-    if (!same_space(f, g, n, v & g->varies)) {
+    if (!mc_group_same_space(f, g, n, v & g->varies)) {
         return false;
     }
     if (g->reduced) {
@@ -168,7 +150,7 @@ static mc_status wait_for_inputs(struct fuse *f, int g, const mc_node *n)
     x->newest = MC_MAX(x->newest, n->id);
     for (int i = 0; i < n->nin; i++) {
         int h = f->of[n->in[i]->id];
-        h = h < 0 ? h : root(f, h);
+        h = h < 0 ? h : mc_group_root(f, h);
         if (h >= 0 && h != g && !(x->from.n && x->from.at[x->from.n - 1] == h) && !VEC_PUSH(x->from, h)) {
             return MC_EMEMORY;
         }
@@ -181,8 +163,8 @@ static bool makes_cycle(struct fuse *f, int g, const mc_node *n)
 {
     for (int i = 0; i < n->nin; i++) {
         int h = f->of[n->in[i]->id];
-        h = h < 0 ? h : root(f, h);
-        if (h >= 0 && h != g && waits(f, h, g)) {
+        h = h < 0 ? h : mc_group_root(f, h);
+        if (h >= 0 && h != g && mc_group_waits(f, h, g)) {
             return true;
         }
     }
@@ -192,9 +174,9 @@ static bool makes_cycle(struct fuse *f, int g, const mc_node *n)
 static bool can_merge(struct fuse *f, int a, int b)
 {
     const struct group *x = &f->group.at[a], *y = &f->group.at[b];
-    return x->fusible && y->fusible && x->rank == y->rank && x->varies == y->varies && same_space(f, x, y->space, x->varies) &&
+    return x->fusible && y->fusible && x->rank == y->rank && x->varies == y->varies && mc_group_same_space(f, x, y->space, x->varies) &&
            (x->reduced == y->reduced || !x->reduced || !y->reduced) && x->nnode + y->nnode <= MOST_NODES &&
-           x->nsource + y->nsource <= MOST_SOURCES && !waits(f, a, b) && !waits(f, b, a);
+           x->nsource + y->nsource <= MOST_SOURCES && !mc_group_waits(f, a, b) && !mc_group_waits(f, b, a);
 }
 
 static mc_status merge(struct fuse *f, int a, int b)
@@ -207,7 +189,7 @@ static mc_status merge(struct fuse *f, int a, int b)
     x->newest = MC_MAX(x->newest, y->newest);
     y->into = a;
     for (size_t i = 0; i < y->from.n; i++) {
-        int h = root(f, y->from.at[i]);
+        int h = mc_group_root(f, y->from.at[i]);
         if (h != a && !VEC_PUSH(x->from, h)) {
             return MC_EMEMORY;
         }
@@ -217,7 +199,7 @@ static mc_status merge(struct fuse *f, int a, int b)
 }
 
 /* b's work goes into its only reader a: nothing else waits for b, so no cycle can come of it. */
-static mc_status merge_into(struct fuse *f, int a, int b)
+mc_status mc_group_merge_into(struct fuse *f, int a, int b)
 {
     unsigned varies = f->group.at[a].varies, reduced = f->group.at[a].reduced;
     TRY(merge(f, a, b));
@@ -247,7 +229,7 @@ static mc_status place(struct fuse *f, const mc_node *n, bool fuse)
     int home = -1, inside = 0;
     for (int i = 0; i < n->nin; i++) {
         int h = f->of[n->in[i]->id];
-        h = h < 0 ? h : root(f, h);
+        h = h < 0 ? h : mc_group_root(f, h);
         if (h < 0 || h == home) {
             continue;
         }
@@ -265,7 +247,7 @@ static mc_status place(struct fuse *f, const mc_node *n, bool fuse)
     f->of[n->id] = home;
     for (int i = 0; i < n->nin; i++) {
         int h = f->of[n->in[i]->id];
-        inside += h >= 0 && root(f, h) == home;
+        inside += h >= 0 && mc_group_root(f, h) == home;
     }
     g->nnode++;
     g->nsource += n->nin - inside;
@@ -288,16 +270,16 @@ static void find_readers(const struct fuse *f, mc_node *const *list, size_t coun
         int to = f->of[list[i]->id];
         for (int k = 0; to >= 0 && k < list[i]->nin; k++) {
             int from = f->of[list[i]->in[k]->id];
-            from = from < 0 ? from : root(f, from);
-            if (from >= 0 && from != root(f, to)) {
-                reader[from] = reader[from] == -1 || reader[from] == root(f, to) ? root(f, to) : -2;
+            from = from < 0 ? from : mc_group_root(f, from);
+            if (from >= 0 && from != mc_group_root(f, to)) {
+                reader[from] = reader[from] == -1 || reader[from] == mc_group_root(f, to) ? mc_group_root(f, to) : -2;
             }
         }
     }
     for (int i = 0; i < n; i++) {
         int from = f->of[out[i]->id];
         if (from >= 0) {
-            reader[root(f, from)] = -2;
+            reader[mc_group_root(f, from)] = -2;
         }
     }
 }
@@ -319,17 +301,17 @@ static mc_status absorb(struct fuse *f, mc_node *const *list, size_t count, int 
     for (size_t i = 0; i < count && s == MC_OK; i++) {
         int h = f->of[list[i]->id];
         if (h >= 0 && (list[i]->op->flags & OP_COSTLY || is_op(list[i], "true_div") || is_op(list[i], "alloc"))) {
-            costly[root(f, h)] = true;
+            costly[mc_group_root(f, h)] = true;
         }
     }
     if (s == MC_OK) {
         find_readers(f, list, count, n, out, reader);
     }
     for (size_t i = f->group.n; i-- > 0 && s == MC_OK;) {
-        int to = reader[i] < 0 ? -1 : root(f, reader[i]);
+        int to = reader[i] < 0 ? -1 : mc_group_root(f, reader[i]);
         if (to >= 0 && f->group.at[i].into < 0 && to != (int)i && goes_along(&f->group.at[i], &f->group.at[to], costly[i]) &&
             !(f->group.at[to].reduced && !(f->group.at[to].varies & ~f->group.at[to].reduced) && f->group.at[i].varies)) {
-            s = merge_into(f, to, (int)i);
+            s = mc_group_merge_into(f, to, (int)i);
         }
     }
     mc_free(reader);
@@ -355,12 +337,13 @@ mc_status mc_group(mc_graph *g, int n, mc_node *const *out, bool fuse, struct mc
     }
     if (s == MC_OK && fuse) {
         s = absorb(&f, list, count, n, out);
+        s = s < 0 ? s : mc_group_add_tallies(&f, list, count, g->nodes.n);
     }
     *groups = (struct mc_groups){ .of = f.of, .n = (int)f.group.n, .list = list, .count = count };
     groups->reduced = mc_calloc(f.group.n + 1, sizeof *groups->reduced, "lower");
     for (size_t i = 0; s == MC_OK && i < count; i++) {
         int h = f.of[list[i]->id];
-        f.of[list[i]->id] = h < 0 ? h : root(&f, h);
+        f.of[list[i]->id] = h < 0 ? h : mc_group_root(&f, h);
     }
     for (size_t i = 0; i < f.group.n; i++) {
         if (groups->reduced) {

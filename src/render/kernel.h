@@ -11,6 +11,9 @@
  *   column  the innermost axis is kept                   sum over the first axis
  *   fold    everything is reduced, in fixed chunks       mean(x)
  *
+ * Sums over the kept axes of what a row kernel has anyway ride along: such a tally is added up in sums of a few
+ * rows each, and who launches the kernel adds those.
+ *
  * A kernel is printed once, for any shape: sizes and strides are arguments.  No node is seen here. */
 #ifndef MC_KERNEL_H
 #define MC_KERNEL_H
@@ -35,6 +38,7 @@ struct mc_koperand {
     mc_dtype dtype;
     unsigned varies;
     bool dst;                   /* written: val is stored; else read */
+    bool tally;                 /* dst: val is added to what is there; it varies along none of the kept axes of a row kernel */
     bool index;                 /* no memory: the position, base + sum of i * stride */
     int val;
 };
@@ -55,7 +59,7 @@ struct mc_kernel {
 
 /* How a printed kernel is called.  p: an address for each operand, then the row buffers (row) or
  * accumulators (fold).  s: three strides in elements for each operand, along the loops 0, 1, 2.  n: their
- * counts, then the linear position of the first element (fold), or 1 for stores past the caches to aligned places (map).  Loop 0 is the innermost; along it the
+ * counts, then the linear position of the first element (fold), or 1 for stores past the caches to aligned places (map, row).  Loop 0 is the innermost; along it the
  * stride is 1 for operands that vary along the kernel's innermost axis, 0 for the others.
  *   map     0 and 1 kept           row     0 and 2 reduced, 1 kept
  *   column  0 kept, 1 and 2 reduced        fold    0, 1 and 2 reduced; NAME_join(p, s, n, err) ends it, n[0] chunks

@@ -37,11 +37,12 @@ const char *mc_print_acc_type(const struct print *p, const struct mc_kval *v, bo
 const char *mc_print_first(const struct print *p, const struct mc_kval *v);
 void mc_print_fill(struct print *p, const char *text, int v, const char *position);
 void mc_print_finish(struct print *p, int v);
-/* wide.c: the innermost loop over vectors */
+/* wide.c: values over vectors; wide_loop.c: the innermost loops */
 extern const char mc_wide_text[], mc_wide_names[];                          /* vector.h; what ops' expressions call its parts */
 extern const char *const mc_wide_functions_known[];                         /* "exp": there is v_exp */
 extern const int mc_nwide;
 void mc_wide_functions(struct mc_str *out, int n, struct mc_kernel *const *kernels);
+void mc_wide_define(struct print *p, int v);
 void mc_wide_loop(struct print *p, bool reduces);
 void mc_wide_columns(struct print *p, void (*pointers)(struct print *p, bool elements, const char *offset));
 

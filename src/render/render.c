@@ -52,6 +52,12 @@ static void store(struct print *p, int o, bool inner)
     const struct mc_koperand *x = &p->k->operand.at[o];
     mc_str_addf(p->out, "a%d", o);
     mc_print_place(p, o, inner);
+    if (x->tally) {
+        mc_str_add(p->out, " += ");
+        mc_print_ref(p, x->val);
+        mc_str_add(p->out, "; ");
+        return;
+    }
     mc_str_addf(p->out, *p->d->store_as[x->dtype] ? " = %s(" : " = (%s)(",
                 *p->d->store_as[x->dtype] ? p->d->store_as[x->dtype] : p->d->store[x->dtype]);
     mc_print_ref(p, x->val);
@@ -269,6 +275,7 @@ static void print_map(struct print *p)
 
 static void print_row(struct print *p)
 {
+    mc_str_add(p->out, p->k->wide ? "const int stream = (int)n[3]; (void)stream;\n" : "");
     mc_str_add(p->out, "const i64 base = 0; (void)base;\nfor (i64 i1 = 0; i1 < n1; i1++) {\n");
     pointers(p, false, "1");
     for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
@@ -282,7 +289,7 @@ static void print_row(struct print *p)
         }
     }
     row_stores(p);
-    mc_str_add(p->out, "}\n");
+    mc_str_add(p->out, p->k->wide ? "}\nif (n[3]) __builtin_ia32_sfence();\n" : "}\n");
 }
 
 static void keep_acc(struct print *p, int v)

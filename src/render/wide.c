@@ -1,8 +1,5 @@
 /* wide.c: kernels whose elements are float32, printed over vectors of sixteen (vector.h).
  *
- * The innermost loop takes sixteen elements at a time.  What is left at the end of a row goes through the same
- * loop once more: it is copied to and from a vector of its own, and reductions leave the lanes behind it out.
- *
  * Invariant: a kernel that mc_kernel_wide() allows prints the same values as otherwise, within the bounds of the
  * functions of math_f32.def. */
 #include "render/print.h"
@@ -10,13 +7,13 @@
 #include <stdio.h>
 
 const char mc_wide_text[] = {
-#include "vector_text.h"
+#include "render/vector_text.h"
     , 0 };
 const char mc_wide_names[] = "#undef M\n#undef SEL\n#undef NOT\n#undef C\n#undef LT\n#undef LE\n#undef GT\n#undef GE\n#undef EQ\n#undef NE\n"
     "#define M(x) v_##x\n#define SEL v_sel\n#define NOT(c) ((vm)~(c))\n#define C v_all\n#define LT v_lt\n#define LE v_le\n#define GT v_gt\n"
     "#define GE v_ge\n#define EQ v_eq\n#define NE v_ne\n";
 
-enum { ROWS = 128, AHEAD = 8 }; /* of column kernels: as many add up in float; so far ahead is fetched */
+enum { AHEAD = 8 }; /* rows of a column kernel that are fetched before they are read */
 
 /* ---- which kernels ---- */
 
@@ -178,7 +175,7 @@ static void position_compare(struct print *p, const struct mc_kval *x)
     }
 }
 
-static void define(struct print *p, int v)
+void mc_wide_define(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
     if (x->kind == K_INDEX) {
@@ -234,264 +231,4 @@ void mc_wide_functions(struct mc_str *out, int n, struct mc_kernel *const *kerne
         }
     }
     mc_dict_free(&seen);
-}
-
-/* ---- reductions ---- */
-
-static char lane(const struct print *p)
-{
-    return p->second ? 'h' : 'l';
-}
-
-static void gather(struct print *p, int v)
-{
-    const struct mc_kval *x = &p->k->val.at[v];
-    int a = x->arg[0];
-    if (p->k->mode == KERNEL_COLUMN) { /* lanes in memory; those behind the last column hold anything */
-        const char *f = x->op->name[0] == 's' ? "v_add" : x->op->name[1] == 'a' ? "v_most" : "v_least";
-        mc_str_addf(p->out, "*(vf *)(l%d + j) = %s(*(vf *)(l%d + j), v%d); ", v, f, v, a);
-        if (mc_print_monoid(x)->flags) {
-            mc_str_addf(p->out, "q%d[j / 16] |= v_ne(v%d, v%d); ", v, a, a);
-        }
-        return;
-    }
-    if (x->op->name[0] == 's') {
-        mc_str_addf(p->out, "%c%d += v_sel(keep, v%d, v_all(0)); ", lane(p), v, a);
-    } else {
-        mc_str_addf(p->out, "%c%d = %s(%c%d, v_sel(keep, v%d, %c%d)); q%d |= keep & v_ne(v%d, v%d); ", lane(p), v,
-                    x->op->name[1] == 'a' ? "v_most" : "v_least", lane(p), v, a, lane(p), v, v, a, a);
-    }
-}
-
-/* Is one vector done before an accumulator can take the next?  Then two accumulators take turns. */
-static bool light(const struct print *p)
-{
-    double cost = 0;
-    for (size_t i = 0; i < p->k->val.n; i++) {
-        const struct mc_kval *v = &p->k->val.at[i];
-        cost += !p->need[i] || v->kind != K_OP ? 0 : v->op->flags & OP_COSTLY ? 20 : 1;
-    }
-    return cost <= 8;
-}
-
-static void begin_second(struct print *p, int v)
-{
-    mc_str_addf(p->out, "vf h%d = v_all(%s); ", v, mc_print_first(p, &p->k->val.at[v]));
-}
-
-static void end_second(struct print *p, int v)
-{
-    const char *name = p->k->val.at[v].op->name;
-    mc_str_addf(p->out, "l%d = %s(l%d, h%d); ", v, name[0] == 's' ? "v_add" : name[1] == 'a' ? "v_most" : "v_least", v, v);
-}
-
-static void begin(struct print *p, int v)
-{
-    mc_str_addf(p->out, "vf l%d = v_all(%s); ", v, mc_print_first(p, &p->k->val.at[v]));
-    if (mc_print_monoid(&p->k->val.at[v])->flags) {
-        mc_str_addf(p->out, "vm q%d = 0; ", v);
-    }
-}
-
-static void end(struct print *p, int v)
-{
-    const struct mc_kval *x = &p->k->val.at[v];
-    if (x->op->name[0] == 's') {
-        mc_str_addf(p->out, "c%d += v_sum(l%d); ", v, v);
-    } else {
-        bool max = x->op->name[1] == 'a';
-        mc_str_addf(p->out, "{ const float t = v_%s_lane(l%d); c%d = t %c c%d ? t : c%d; z%d |= q%d != 0; } ", max ? "max" : "min", v, v,
-                    max ? '>' : '<', v, v, v, v);
-    }
-}
-
-static void each_reduction(struct print *p, void (*f)(struct print *p, int v))
-{
-    for (size_t i = 0; i < p->k->val.n; i++) {
-        if (p->k->val.at[i].kind == K_REDUCE && p->k->val.at[i].stage == p->stage) {
-            f(p, (int)i);
-        }
-    }
-}
-
-/* ---- the loop ---- */
-
-static bool stored_here(const struct print *p, const struct mc_koperand *o)
-{
-    return o->dst && p->k->val.at[o->val].element && p->k->val.at[o->val].stage == p->stage;
-}
-
-static void store(struct print *p, int i)
-{
-    const struct mc_koperand *o = &p->k->operand.at[i];
-    if (!mc_print_moves(p->k, o)) {
-        mc_str_addf(p->out, "a%d[0] = v%d[0]; ", i, o->val);
-    } else if (p->k->mode == KERNEL_MAP) {
-        mc_str_addf(p->out, "if (stream) v_stream(a%d + j, v%d); else *(vu *)(a%d + j) = v%d; ", i, o->val, i, o->val);
-    } else {
-        mc_str_addf(p->out, "*(vu *)(a%d + j) = v%d; ", i, o->val);
-    }
-}
-
-static void body(struct print *p)
-{
-    const struct mc_kernel *k = p->k;
-    for (size_t i = 0; i < k->val.n; i++) {
-        const struct mc_kval *v = &k->val.at[i];
-        if (!p->need[i] || v->kind == K_CONST) {
-            continue;
-        }
-        if (v->saved && v->stage < p->stage) {
-            mc_str_addf(p->out, "const vf v%zu = *(const vu *)(b%d + j); ", i, v->saved);
-            continue;
-        }
-        define(p, (int)i);
-        if (v->saved) {
-            mc_str_addf(p->out, "*(vu *)(b%d + j) = v%zu; ", v->saved, i);
-        }
-    }
-    each_reduction(p, gather);
-    for (size_t i = 0; i < k->operand.n; i++) {
-        if (stored_here(p, &k->operand.at[i])) {
-            store(p, (int)i);
-        }
-    }
-}
-
-/* Is operand i read in this walk? */
-static bool read_here(const struct print *p, int i)
-{
-    for (size_t v = 0; v < p->k->val.n; v++) {
-        const struct mc_kval *x = &p->k->val.at[v];
-        if (x->kind == K_LOAD && x->operand == i && p->need[v]) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* What moves is read from and written to a vector of its own: "a0 = v_head(t0, a0 + m, left) - m;" */
-static void detour(struct print *p)
-{
-    for (size_t i = 0; i < p->k->operand.n; i++) {
-        const struct mc_koperand *o = &p->k->operand.at[i];
-        if (!mc_print_moves(p->k, o)) {
-            continue;
-        }
-        if (stored_here(p, o)) {
-            mc_str_addf(p->out, "o%zu = a%zu + m; a%zu = t%zu - m; ", i, i, i, i);
-        } else if (!o->dst && read_here(p, (int)i)) {
-            mc_str_addf(p->out, "a%zu = v_head(t%zu, a%zu + m, left) - m; ", i, i, i);
-        }
-    }
-}
-
-static void detour_places(struct print *p)
-{
-    for (size_t i = 0; i < p->k->operand.n; i++) {
-        const struct mc_koperand *o = &p->k->operand.at[i];
-        bool out = stored_here(p, o);
-        if (mc_print_moves(p->k, o) && (out || (!o->dst && read_here(p, (int)i)))) {
-            mc_str_addf(p->out, "float t%zu[16] __attribute__((aligned(64))); ", i);
-            mc_str_addf(p->out, out ? "float *o%zu; " : "", i);
-        }
-    }
-}
-
-static void detour_end(struct print *p)
-{
-    for (size_t i = 0; i < p->k->operand.n; i++) {
-        if (mc_print_moves(p->k, &p->k->operand.at[i]) && stored_here(p, &p->k->operand.at[i])) {
-            mc_str_addf(p->out, "v_store(o%zu, *(vf *)t%zu, keep); ", i, i);
-        }
-    }
-}
-
-static void walk(struct print *p)
-{
-    mc_str_add(p->out, "for (;;) {\nfor (; j < m; j += 16) { ");
-    body(p);
-    mc_str_add(p->out, "}\nif (m >= e) break;\nconst i64 left = e - m; keep = (vm)((1u << left) - 1); ");
-    detour(p);
-    mc_str_add(p->out, "m += 16;\n");
-    mc_str_add(p->out, p->k->mode == KERNEL_MAP ? "stream = 0;\n}\n" : "}\n");
-    mc_str_add(p->out, "if (keep != (vm)-1) { ");
-    detour_end(p);
-    mc_str_add(p->out, "}\n");
-}
-
-/* ---- column kernels: rows add up in float, many rows in double ---- */
-
-static void begin_columns(struct print *p, int v)
-{
-    const struct mc_kval *x = &p->k->val.at[v];
-    mc_str_addf(p->out, "for (i64 j = 0; j < nb; j += 16) { *(vf *)(l%d + j) = v_all(%s); ", v, mc_print_first(p, x));
-    mc_str_addf(p->out, mc_print_monoid(x)->flags ? "q%d[j / 16] = 0; }\n" : "}\n", v);
-}
-
-static void declare_columns(struct print *p, int v)
-{
-    mc_str_addf(p->out, "float l%d[%d] __attribute__((aligned(64))); ", v, KERNEL_COLUMNS);
-    if (mc_print_monoid(&p->k->val.at[v])->flags) {
-        mc_str_addf(p->out, "vm q%d[%d]; ", v, KERNEL_COLUMNS / 16);
-    }
-    begin_columns(p, v);
-}
-
-static void end_columns(struct print *p, int v)
-{
-    const struct mc_kval *x = &p->k->val.at[v];
-    bool sum = x->op->name[0] == 's', max = x->op->name[1] == 'a';
-    if (sum) {
-        mc_str_addf(p->out, "for (i64 j = 0; j < nb; j++) c%d[j] += l%d[j];\n", v, v);
-    } else {
-        mc_str_addf(p->out, "for (i64 j = 0; j < nb; j++) { c%d[j] = l%d[j] %c c%d[j] ? l%d[j] : c%d[j]; z%d[j] |= q%d[j / 16] >> j %% 16 & 1; }\n",
-                    v, v, max ? '>' : '<', v, v, v, v, v);
-    }
-}
-
-void mc_wide_columns(struct print *p, void (*pointers)(struct print *p, bool elements, const char *offset))
-{
-    mc_str_add(p->out, "{\n");
-    each_reduction(p, declare_columns);
-    mc_str_add(p->out, "\ni64 rows = 0;\nfor (i64 i2 = 0; i2 < n2; i2++) for (i64 i1 = 0; i1 < n1; i1++) {\n");
-    pointers(p, true, "j12");
-    detour_places(p);
-    mc_str_add(p->out, "\nvm keep = (vm)-1; const i64 e = nb; i64 j = 0, m = e / 16 * 16;\n");
-    walk(p);
-    mc_str_addf(p->out, "if (++rows == %d) { rows = 0;\n", ROWS);
-    each_reduction(p, end_columns);
-    each_reduction(p, begin_columns);
-    mc_str_add(p->out, "} }\n");
-    each_reduction(p, end_columns);
-    mc_str_add(p->out, "}\n");
-}
-
-void mc_wide_loop(struct print *p, bool reduces)
-{
-    mc_str_add(p->out, reduces ? "for (i64 b = 0; b < n0; b += 2048) {\nconst i64 e = n0 - b < 2048 ? n0 : b + 2048;\n"
-                               : "{\nconst i64 b = 0, e = n0;\n");
-    bool two = reduces && light(p);
-    each_reduction(p, begin);
-    if (two) {
-        each_reduction(p, begin_second);
-    }
-    detour_places(p);
-    mc_str_add(p->out, "\nvm keep = (vm)-1; i64 j = b, m = b + (e - b) / 16 * 16;\n"
-                       );
-    if (two) {
-        mc_str_add(p->out, "for (; j + 16 < m; j += 32) { { ");
-        body(p);
-        p->second = true;
-        mc_str_add(p->out, "} { const i64 first = j; { const i64 j = first + 16; ");
-        body(p);
-        p->second = false;
-        mc_str_add(p->out, "} } }\n");
-    }
-    walk(p);
-    if (two) {
-        each_reduction(p, end_second);
-    }
-    each_reduction(p, end);
-    mc_str_add(p->out, "}\n");
 }

@@ -1,0 +1,34 @@
+/* group.h: fusion while it goes on. */
+#ifndef MC_GROUP_H
+#define MC_GROUP_H
+
+#include "lower/lower.h"
+
+enum { MOST_NODES = 160, MOST_SOURCES = 40 };
+
+struct group {
+    int rank, nnode, nsource;
+    unsigned varies, reduced;  /* axes of the space; axes its reductions reduce */
+    const mc_node *space;      /* has the group's sizes */
+    bool fusible;
+    int into;                  /* merged into this group; -1: itself */
+    uint32_t oldest, newest;   /* ids of its nodes: it cannot wait for a group whose oldest is newer than its newest */
+    VEC(int) from;             /* groups that it reads */
+    int seen;                  /* the last search that came by */
+};
+struct fuse {
+    VEC(struct group) group;
+    int *of;                   /* by node id */
+    VEC(int) stack;
+    int search;
+    struct mc_sizes sizes;
+};
+
+int mc_group_root(const struct fuse *f, int g);
+bool mc_group_waits(struct fuse *f, int a, int b);          /* does a wait for b? */
+bool mc_group_same_space(const struct fuse *f, const struct group *g, const mc_node *x, unsigned v);
+mc_status mc_group_merge_into(struct fuse *f, int a, int b); /* b's work goes into a, which keeps its space */
+/* tally.c */
+mc_status mc_group_add_tallies(struct fuse *f, mc_node *const *list, size_t count, size_t nodes);
+
+#endif

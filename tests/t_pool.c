@@ -69,7 +69,7 @@ static bool any_problem(struct mc_pool_problem *p, mc_dtype d, int largest)
     }
     const bool plain = below(2);
     lay_out(4, order, s->dims, plain, p->at[POOL_X]);
-    lay_out(4, order, y, plain, p->at[POOL_Y]);
+    lay_out(4, below(6) ? order : orders[below(3)], y, plain, p->at[POOL_Y]);
     lay_out(4, order, s->key == POOL_KEY_X ? s->dims : y, plain, p->at[POOL_KEY]);
     return true;
 }
@@ -104,13 +104,14 @@ TEST(every_pool_solver_gives_the_reference)
         }
         for (int turn = 0; turn < (test_is_full() ? 1500 : 250); turn++) {
             struct mc_pool_problem p;
-            if (any_problem(&p, below(3) ? MC_FLOAT32 : MC_FLOAT64, below(4) ? 9 : 70)) {
+            static const mc_dtype dtypes[] = { MC_FLOAT32, MC_FLOAT32, MC_FLOAT64, MC_FLOAT16, MC_BFLOAT16 };
+            if (any_problem(&p, dtypes[below(5)], below(4) ? 9 : 70)) {
                 check_solvers(&p, ran);
             }
         }
     }
     mc_pool_kernel_only(NULL);
-    CHECK(ran[0] > 50 && ran[1] > 50 && ran[2] > ran[0], "ran %d, %d, %d times", ran[0], ran[1], ran[2]);
+    CHECK(ran[0] > 50 && ran[1] > 50 && ran[2] > ran[0] && ran[3] > ran[2], "ran %d, %d, %d, %d times", ran[0], ran[1], ran[2], ran[3]);
 }
 
 /* bc01, as a convolutional net has it. */
@@ -237,7 +238,7 @@ TEST(plans_of_nodes_do_what_nodes_do)
     static const char *const formulas[] = {
         "pool_2d(x, 2)", "grad(sum(pool_2d(x, [3, 2], [2, 2], [1, 0], ignore_border=True) ** 2), x)", "pool_pick(x, x * x, 3, 1, 1, layout='bc01')",
         "grad(sum(max_pool(x, ds=3, stride=2) ** 2), x)", "pool_3d(x, 2, mode='average_exc_pad')", "pool_grad(x, pool(x, 2, axis=1), 2, axis=1, mode='sum')",
-        "pool(x, [2, 2], ties='all', axis=[0, 2])", "pool_grad(x, pool(x, [2, 2], ties='all'), [2, 2], ties='all')",
+        "pool(x, [2, 2], ties='all', axis=[0, 2])", "pool(x[::2, :, ::-1], [2, 2], axis=[1, 3])", "pool(dimshuffle(x, [1, 2, 3, 0]), 2, layout='c01b')", "pool_grad(x, pool(x, [2, 2], ties='all'), [2, 2], ties='all')",
     };
     for (size_t i = 0; i < NELEM(formulas); i++) {
         const int64_t dims[4] = { 4, 5, 6, 7 };

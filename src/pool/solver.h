@@ -11,7 +11,7 @@
 
 /* ---- table.c ---- */
 extern const struct mc_solver *const mc_pool_solvers[];
-extern const struct mc_solver mc_pool_rows, mc_pool_lanes, mc_pool_reference;
+extern const struct mc_solver mc_pool_rows, mc_pool_lanes, mc_pool_packed, mc_pool_reference;
 
 /* ---- grid.c: the problem without what makes no difference ---- */
 /* Axes that are not pooled, those of size 1 dropped and neighbours joined; if one has stride 1 in all arrays it is

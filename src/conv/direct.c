@@ -4,7 +4,7 @@
 #include "conv/direct_plan.h"
 #include "gemm/kernel.h"
 
-enum { LINE = 64, NEAR = 4 << 20, FAR = 24 << 20, PART = 1024 }; /* bytes of a chunk's planes, and for weights; places of a task */
+enum { LINE = 64, NEAR = 4 << 20, FAR = 24 << 20, PART = 1024, OWN = 2 }; /* bytes of a chunk's planes, and for weights; places of a task; blocks */
 
 static const struct mc_direct_kernel *kernel(void)
 {
@@ -42,20 +42,24 @@ static void axes(struct direct *d, const struct mc_conv_shape *s)
     }
     const int64_t lanes = d->kernel->lanes;
     d->pitch = d->read[1].count;
-    const int64_t most = s->pass == CONV_WEIGHTS ? rows : MC_MIN(MC_MAX(PART / d->pitch, (int64_t)1), rows);
-    d->parts = conv_ceil(rows, most);
-    d->rows = conv_ceil(rows, d->parts);
-    d->parts = conv_ceil(rows, d->rows);
-    d->places = conv_ceil((d->rows - 1) * d->pitch + d->write[1].count, lanes) * lanes;
-    const int64_t reach = ((d->parts - 1) * d->rows + farthest(s, 1)) * d->pitch + d->places + farthest(s, 2);
-    d->plane = conv_ceil(MC_MAX(d->read[0].count * d->pitch, reach), lanes) * lanes;
-    d->channel = d->plane * d->read[0].stride * d->read[1].stride;
-    d->dy = conv_ceil(MC_MAX(rows * d->pitch, d->places), lanes) * lanes;
     d->phases = s->pass == CONV_INPUTS ? s->stride[1] * s->stride[2] : 1;
     d->taps = s->k[1] * s->k[2];
     d->from = (s->pass == CONV_INPUTS ? s->f : s->c) / s->groups;
     d->to = (s->pass == CONV_INPUTS ? s->c : s->f) / s->groups;
     d->blocks = conv_ceil(d->to, DIRECT_ROWS);
+    d->own = s->pass != CONV_WEIGHTS && d->blocks <= OWN;
+    const int64_t near = (int64_t)mc_cpu()->l2 / 4 / (d->from * d->read[0].stride * d->read[1].stride); /* places of one channel */
+    const int64_t some = d->own ? MC_MAX(MC_MIN(near, (int64_t)3 * PART), (int64_t)PART / 4) : PART;
+    const int64_t most = s->pass == CONV_WEIGHTS ? rows : MC_MIN(MC_MAX(some / d->pitch, (int64_t)1), rows);
+    d->parts = conv_ceil(rows, most);
+    d->rows = conv_ceil(rows, d->parts);
+    d->parts = conv_ceil(rows, d->rows);
+    d->places = conv_ceil((d->rows - 1) * d->pitch + d->write[1].count, lanes) * lanes;
+    const int64_t above = d->own ? 0 : (d->parts - 1) * d->rows, high = d->own ? d->rows + farthest(s, 1) : d->read[0].count;
+    const int64_t reach = (above + farthest(s, 1)) * d->pitch + d->places + farthest(s, 2);
+    d->plane = conv_ceil(MC_MAX(high * d->pitch, reach), lanes) * lanes;
+    d->channel = d->plane * d->read[0].stride * d->read[1].stride;
+    d->dy = conv_ceil(MC_MAX(rows * d->pitch, d->places), lanes) * lanes;
 }
 
 static int64_t phase_of(const struct mc_conv_shape *s, int axis, int64_t a)
@@ -114,12 +118,12 @@ static size_t lay_out(struct direct *d, const struct mc_conv_shape *s, int64_t i
     size_t at = 0;
     d->images = images;
     d->slots = slots;
-    d->source_at = take(&at, images * d->from * s->groups * d->channel);
+    d->source_at = take(&at, d->own ? 0 : images * d->from * s->groups * d->channel);
     d->dy_at = take(&at, weights ? images * s->f * d->dy : 0);
     d->w_at = take(&at, weights ? 0 : d->blocks * s->groups * d->from * d->taps * DIRECT_ROWS);
     d->slot_at = at;
     d->slot_bytes = 0;
-    take(&d->slot_bytes, weights ? 0 : DIRECT_ROWS * d->places);
+    take(&d->slot_bytes, weights ? 0 : DIRECT_ROWS * d->places + (d->own ? d->from * d->channel : 0));
     return at + (size_t)slots * d->slot_bytes;
 }
 

@@ -24,6 +24,7 @@ struct direct {
     int64_t pitch;                          /* of a row */
     int64_t rows, parts;                    /* rows that a task makes of each phase, and how many such there are */
     int64_t places;                         /* of those rows in that pitch, whole vectors */
+    bool own;                               /* few blocks: each task copies what its rows read, which stays in cache */
     int64_t plane, channel;                 /* floats of a source plane, and of all planes of a channel */
     int64_t dy;                             /* floats of a plane of y, for weights */
     int64_t phases;                         /* of the result */

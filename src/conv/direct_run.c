@@ -49,22 +49,30 @@ static void copy_plane(float *to, int64_t size, int64_t pitch, const struct dire
     }
 }
 
-/* Planes of one channel of an image of the source. */
+/* Planes of one channel c of image n of the source: their rows from `top` on. */
+static void copy_channel(const struct call *x, int64_t n, int64_t c, int64_t top, float *to)
+{
+    const struct direct *d = x->d;
+    const struct mc_conv_shape *s = &x->r.p->s;
+    const bool inputs = s->pass == CONV_INPUTS;
+    const int64_t *stride = inputs ? x->r.p->at.y : x->r.p->at.x, *extent = inputs ? s->out : s->in;
+    const float *from = (const float *)(const void *)x->r.at[inputs ? CONV_Y : CONV_X] + n * stride[0] + c * stride[1];
+    struct direct_axis read[2] = { d->read[0], d->read[1] };
+    read[0].before -= top * read[0].stride;
+    read[0].count = MC_MIN(read[0].count - top, d->plane / d->pitch);
+    for (int64_t phase = 0; phase * d->plane < d->channel; phase++) {
+        const int64_t both[2] = { phase / d->read[1].stride, phase % d->read[1].stride };
+        copy_plane(to + phase * d->plane, d->plane, d->pitch, read, both, from, extent + 1, stride + 3);
+    }
+}
+
 static void source_task(void *arg, int64_t task, int slot)
 {
     const struct call *x = arg;
     const struct direct *d = x->d;
-    const struct mc_conv_shape *s = &x->r.p->s;
-    const bool inputs = s->pass == CONV_INPUTS;
-    const int64_t channels = d->from * s->groups, c = task % channels, n = task / channels;
-    const int64_t *stride = inputs ? x->r.p->at.y : x->r.p->at.x, *extent = inputs ? s->out : s->in;
-    const float *from = (const float *)(const void *)x->r.at[inputs ? CONV_Y : CONV_X] + (x->first + n) * stride[0] + c * stride[1];
-    float *to = at(x, d->source_at) + task * d->channel;
+    const int64_t channels = d->from * x->r.p->s.groups;
     (void)slot;
-    for (int64_t phase = 0; phase * d->plane < d->channel; phase++) {
-        const int64_t both[2] = { phase / d->read[1].stride, phase % d->read[1].stride };
-        copy_plane(to + phase * d->plane, d->plane, d->pitch, d->read, both, from, extent + 1, stride + 3);
-    }
+    copy_channel(x, x->first + task / channels, task % channels, 0, at(x, d->source_at) + task * d->channel);
 }
 
 static void dy_task(void *arg, int64_t task, int slot)
@@ -173,24 +181,45 @@ static void finish_part(const struct call *x, int64_t n, int64_t channel, int ro
     }
 }
 
+/* A block of one part, from planes whose row 0 is the part's first. */
+static void sum_block(const struct call *x, int64_t image, int64_t part, int64_t block, const float *source, float *out)
+{
+    const struct direct *d = x->d;
+    const int64_t groups = x->r.p->s.groups, g = image % groups, n = x->first + image / groups;
+    const int64_t top = part * d->rows, row = block * DIRECT_ROWS;
+    const int rows = (int)MC_MIN(d->to - row, (int64_t)DIRECT_ROWS);
+    const float *w = at(x, d->w_at) + (g * d->blocks + block) * d->taps * d->from * DIRECT_ROWS;
+    for (int64_t phase = 0; phase < d->phases; phase++) {
+        sum_phase(x, source, w + d->first[phase] * d->from * DIRECT_ROWS, phase, rows, out);
+        for (int r = 0; r < rows; r++) {
+            write_phase(x, n, g * d->to + row + r, phase, top, out + r * d->places);
+        }
+    }
+    finish_part(x, n, g * d->to + row, rows, top);
+}
+
 static void sum_task(void *arg, int64_t task, int slot)
 {
     const struct call *x = arg;
     const struct direct *d = x->d;
-    const int64_t groups = x->r.p->s.groups;
     const int64_t block = task % d->blocks, part = task / d->blocks % d->parts, image = task / d->blocks / d->parts;
-    const int64_t g = image % groups, n = image / groups, top = part * d->rows, row = block * DIRECT_ROWS;
-    const int rows = (int)MC_MIN(d->to - row, (int64_t)DIRECT_ROWS);
-    const float *source = at(x, d->source_at) + image * d->from * d->channel + top * d->pitch;
-    const float *w = at(x, d->w_at) + (g * d->blocks + block) * d->taps * d->from * DIRECT_ROWS;
-    float *out = at(x, d->slot_at + (size_t)slot * d->slot_bytes);
-    for (int64_t phase = 0; phase < d->phases; phase++) {
-        sum_phase(x, source, w + d->first[phase] * d->from * DIRECT_ROWS, phase, rows, out);
-        for (int r = 0; r < rows; r++) {
-            write_phase(x, x->first + n, g * d->to + row + r, phase, top, out + r * d->places);
-        }
+    const float *source = at(x, d->source_at) + image * d->from * d->channel + part * d->rows * d->pitch;
+    sum_block(x, image, part, block, source, at(x, d->slot_at + (size_t)slot * d->slot_bytes));
+}
+
+/* All blocks of a part, from a copy of its own. */
+static void own_task(void *arg, int64_t task, int slot)
+{
+    const struct call *x = arg;
+    const struct direct *d = x->d;
+    const int64_t part = task % d->parts, image = task / d->parts, groups = x->r.p->s.groups;
+    float *out = at(x, d->slot_at + (size_t)slot * d->slot_bytes), *source = out + DIRECT_ROWS * d->places;
+    for (int64_t k = 0; k < d->from; k++) {
+        copy_channel(x, x->first + image / groups, image % groups * d->from + k, part * d->rows, source + k * d->channel);
     }
-    finish_part(x, x->first + n, g * d->to + row, rows, top);
+    for (int64_t block = 0; block < d->blocks; block++) {
+        sum_block(x, image, part, block, source, out);
+    }
 }
 
 /* ---- weights: a task is a block of filters and one channel ---- */
@@ -253,10 +282,14 @@ mc_status mc_direct_run(const struct mc_plan *plan, void *const *operand, void *
     }
     for (x.first = 0; x.first < s->n; x.first += x.n) {
         x.n = MC_MIN(d->images, s->n - x.first);
-        mc_team_tasks(source_task, &x, x.n * d->from * s->groups, x.r.threads, x.r.threads, work / 8);
+        if (!d->own) {
+            mc_team_tasks(source_task, &x, x.n * d->from * s->groups, x.r.threads, x.r.threads, work / 8);
+        }
         if (weights) {
             mc_team_tasks(dy_task, &x, x.n * s->f, x.r.threads, x.r.threads, work / 8);
             mc_team_tasks(dots_task, &x, d->blocks * s->groups * d->from, x.r.threads, x.r.threads, work);
+        } else if (d->own) {
+            mc_team_tasks(own_task, &x, x.n * s->groups * d->parts, d->slots, x.r.threads, work);
         } else {
             mc_team_tasks(sum_task, &x, x.n * s->groups * d->parts * d->blocks, d->slots, x.r.threads, work);
         }

@@ -1,4 +1,4 @@
-/* fft.c: convolutions of stride 1 as products of the spectra of tiles: which size of tile, which letter in the lanes,
+/* fft.c: convolutions of stride 1 as products of the spectra of tiles, Winograd's among them: which size of tile, which letter in the lanes,
  * how much at a time.
  *
  * Infinities and NaN reach all of their tile, not only the places that see them.
@@ -7,7 +7,7 @@
 #include "conv/fft_plan.h"
 #include "gemm/kernel.h"
 
-enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20 };
+enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, MANY = 1024 };
 static const int sizes[FFT_SIZES] = { 8, 16, 32, 64 };
 const signed char mc_fft_letter[3][2] = { [CONV_X] = { M, C }, [CONV_W] = { C, F }, [CONV_Y] = { M, F } };
 
@@ -31,12 +31,14 @@ static bool tiles(struct fft *d, const struct mc_conv_shape *s, int which)
     const int64_t *result = s->pass == CONV_INPUTS ? s->in : s->out, *read = s->pass == CONV_INPUTS ? s->out : s->in;
     d->kernel = kernel();
     d->which = which;
-    d->size = sizes[which];
+    d->size = which == WINOGRAD ? WINOGRAD_SIZE : sizes[which];
+    d->frequencies = which == WINOGRAD ? WINOGRAD_SIZE * WINOGRAD_SIZE : fft_frequencies(d->size);
+    d->numbers = which == WINOGRAD ? 1 : 2;
     for (int i = 0; i < 2; i++) {
         const int64_t w = wide(s, 1 + i), before = s->pass == CONV_INPUTS ? w - s->pad[1 + i] : s->pad[1 + i];
         d->step[i] = d->size - w;
         /* One tile has more places where what is wrapped around is zeros. */
-        if (read[1 + i] + before <= d->size && result[1 + i] + w - d->size <= before && result[1 + i] <= d->size && w < d->size) {
+        if (which != WINOGRAD && read[1 + i] + before <= d->size && result[1 + i] + w - d->size <= before && result[1 + i] <= d->size && w < d->size) {
             d->step[i] = MC_MAX(d->step[i], result[1 + i]);
         }
         if (d->step[i] < 1) {
@@ -99,12 +101,12 @@ static size_t lay_out(struct fft *d, int slots)
         s->width = padded(d, d->block[s->lane]);
         /* What products read and write by rows has its frequencies together, as transforms like it. */
         const bool together = role != d->b && s->row == d->rows;
-        const int64_t many = together ? fft_frequencies(d->size) : d->block[s->row];
-        const int64_t near = 2 * s->width, far = many * near + LINE / 4; /* not a multiple of what caches repeat at */
+        const int64_t many = together ? d->frequencies : d->block[s->row];
+        const int64_t near = d->numbers * s->width, far = many * near + LINE / 4; /* not a multiple of what caches repeat at */
         s->step = together ? near : far;
         s->next = together ? far : near;
         s->at = at;
-        at += (size_t)(far * (together ? d->block[s->row] : fft_frequencies(d->size))) * sizeof(float);
+        at += (size_t)(far * (together ? d->block[s->row] : d->frequencies)) * sizeof(float);
         at = (at + LINE - 1) / LINE * LINE;
     }
     d->tile_at = at;
@@ -134,8 +136,8 @@ static bool fit(struct fft *d, enum mc_conv_pass pass)
     const size_t cap = (size_t)mc_flag_int(FLAG_workspace);
     memcpy(d->block, d->all, sizeof d->block);
     const bool vectors = d->s[CONV_X].lane == M || d->s[CONV_Y].lane == M;
-    const int64_t tile = 8 * (d->all[C] + d->all[F]) * fft_frequencies(d->size); /* bytes of one tile's spectra */
-    const int64_t filters = 8 * d->all[C] * d->all[F] * fft_frequencies(d->size);
+    const int64_t tile = 4 * d->numbers * (d->all[C] + d->all[F]) * d->frequencies; /* bytes of one tile's spectra */
+    const int64_t filters = 4 * d->numbers * d->all[C] * d->all[F] * d->frequencies;
     const int64_t near = MC_MAX(pass == CONV_WEIGHTS ? 2 * filters : filters, (int64_t)NEAR / 2);
     const int64_t many = MC_MAX(MC_MIN(near / tile, (int64_t)ROWS * (pass == CONV_WEIGHTS ? 4 : 1)), (int64_t)LEAST);
     d->block[M] = even(d, d->all[M], filters > NEAR ? MC_MAX(many, (int64_t)2 * ROWS) : many, vectors);
@@ -163,25 +165,26 @@ static double blocks_of(const struct fft *d, int letter)
 
 static double cycles(const struct fft *d, const struct mc_conv_shape *s)
 {
-    const double lanes = d->kernel->lanes, frequencies = (double)fft_frequencies(d->size);
+    const double lanes = d->kernel->lanes, frequencies = (double)d->frequencies;
     const double area = (double)d->size * d->size, rows = (double)d->all[d->rows], depth = (double)d->all[d->summed];
-    double sum = frequencies * rows * (double)padded(d, d->all[d->lanes]) / lanes * (4 * depth / d->kernel->math + 8);
+    const double turn = d->which == WINOGRAD ? d->kernel->winograd_turn : d->kernel->turn[d->which];
+    double sum = frequencies * rows * (double)padded(d, d->all[d->lanes]) / lanes * ((double)(d->numbers * d->numbers) * depth / d->kernel->math + 8);
     for (int role = CONV_X; role <= CONV_Y; role++) {
         const struct spectra *sp = &d->s[role];
         const double vectors = (double)d->all[sp->row] * (double)padded(d, d->all[sp->lane]) / lanes;
         const bool again = role != d->c && (role == CONV_W ? blocks_of(d, C) * blocks_of(d, F) > 1 : blocks_of(d, d->summed) > 1);
         const int lacking = M + C + F - mc_fft_letter[role][0] - mc_fft_letter[role][1];
-        sum += vectors * area * d->kernel->turn[d->which] * (again ? blocks_of(d, lacking) : 1);
+        sum += vectors * area * turn * (again ? blocks_of(d, lacking) : 1);
     }
     return (double)s->groups * sum;
 }
 
 /* The size that costs least; false: none fits. */
-static bool choose(struct fft *d, const struct mc_conv_problem *p)
+static bool choose(struct fft *d, const struct mc_conv_problem *p, bool winograd)
 {
     double least = 0;
     bool found = false;
-    for (int which = 0; which < FFT_SIZES; which++) {
+    for (int which = winograd ? WINOGRAD : 0; which < (winograd ? 0 : FFT_SIZES); which++) {
         struct fft one = *d;
         if (!tiles(&one, &p->s, which)) {
             continue;
@@ -202,7 +205,7 @@ static bool choose(struct fft *d, const struct mc_conv_problem *p)
 
 /* ---- solver ---- */
 
-static const char *refuse(const struct mc_problem *p_)
+static const char *refuse_any(const struct mc_problem *p_, bool winograd)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
@@ -225,18 +228,37 @@ static const char *refuse(const struct mc_problem *p_)
     if (wide(s, 1) >= FFT_MOST || wide(s, 2) >= FFT_MOST) {
         return "has tiles of at most 64 places a side, and the filter is wider";
     }
-    return choose(&d, p) ? NULL : "needs more workspace than the flag workspace allows";
+    return choose(&d, p, winograd) ? NULL : "needs more workspace than the flag workspace allows";
 }
 
-static struct mc_plan *plan(const struct mc_problem *p)
+static const char *refuse(const struct mc_problem *p)
+{
+    return refuse_any(p, false);
+}
+
+static const char *refuse_winograd(const struct mc_problem *p)
+{
+    const struct mc_conv_shape *s = &conv(p)->s;
+    for (int i = 1; i < 3; i++) {
+        if (s->k[i] != 3 || s->dilation[i] != 1) {
+            return "takes filters of 3 by 3 taps, side by side";
+        }
+    }
+    if (s->pass == CONV_WEIGHTS && s->n * conv_ceil(s->out[1], 2) * conv_ceil(s->out[2], 2) > MANY) {
+        return "would lose digits in the weights' sums over so many tiles";
+    }
+    return refuse_any(p, true);
+}
+
+static struct mc_plan *plan_any(const struct mc_problem *p, bool winograd)
 {
     struct fft *d = mc_calloc(1, sizeof *d, "plans");
     if (!d) {
         return NULL;
     }
     d->base.run = mc_fft_run;
-    if (!choose(d, conv(p))) {
-        mc_fail(MC_EUNSUPPORTED, "conv: no tiles of fft fit into the workspace");
+    if (!choose(d, conv(p), winograd)) {
+        mc_fail(MC_EUNSUPPORTED, "conv: no tiles fit into the workspace");
         mc_free(d);
         return NULL;
     }
@@ -249,18 +271,42 @@ static struct mc_plan *plan(const struct mc_problem *p)
     return &d->base;
 }
 
-static double estimate(const struct mc_problem *p_)
+static struct mc_plan *plan(const struct mc_problem *p)
+{
+    return plan_any(p, false);
+}
+
+static struct mc_plan *plan_winograd(const struct mc_problem *p)
+{
+    return plan_any(p, true);
+}
+
+static double estimate_any(const struct mc_problem *p_, bool winograd)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
     struct fft d = { 0 };
-    if (!choose(&d, p)) {
+    if (!choose(&d, p, winograd)) {
         return 1e30;
     }
     const double hz = mc_conv_peak(p) / mc_gemm_kernel(MC_FLOAT32)->flops;
     const double seconds = cycles(&d, s) / hz + mc_conv_copy(mc_conv_bytes(p));
     const double steps = (double)s->groups * blocks_of(&d, M) * blocks_of(&d, C) * blocks_of(&d, F);
-    return 5e-6 * steps + seconds / mc_conv_threads(seconds, (double)fft_frequencies(d.size) / 4);
+    return 5e-6 * steps + seconds / mc_conv_threads(seconds, (double)d.frequencies / 4);
+}
+
+static double estimate(const struct mc_problem *p)
+{
+    return estimate_any(p, false);
+}
+
+static double estimate_winograd(const struct mc_problem *p)
+{
+    return estimate_any(p, true);
 }
 
 const struct mc_solver mc_conv_fft = { .name = "fft", .refuse = refuse, .estimate = estimate, .plan = plan };
+/* F(2x2, 3x3) alone: F(4x4, 3x3) loses ten times as much as plain sums do, and tiles of fft need no more products. */
+const struct mc_solver mc_conv_winograd = {
+    .name = "winograd", .refuse = refuse_winograd, .estimate = estimate_winograd, .plan = plan_winograd,
+};

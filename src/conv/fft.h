@@ -9,6 +9,9 @@
 
 #include "base/base.h"
 
+/* Winograd's F(2x2, 3x3) has real tiles of 4 by 4, and a transform for each role: what is read whole, filters of three
+ * taps, and what is two places wide. */
+enum { WINOGRAD_SIZE = 4, WINOGRAD_WHOLE = 0, WINOGRAD_FILTER, WINOGRAD_NARROW };
 enum { FFT_LANES = 16, FFT_SIZES = 4, FFT_MOST = 64 };  /* most lanes; sizes 8, 16, 32, 64; the largest */
 /* One lane's window on an array: element (r, c) at at[r * rs + c * cs] for top <= r < bottom, left <= c < right; zeros elsewhere. */
 struct mc_fft_lane {
@@ -21,7 +24,7 @@ struct mc_fft_window {
     int64_t rs, cs;
     int dr, dc;                 /* row r is row r * dr of the tile */
 };
-/* c (rows, columns) = a (rows, depth) * b (depth, columns), complex, or added to c */
+/* c (rows, columns) = a (rows, depth) * b (depth, columns), or added to c; complex unless said otherwise */
 struct mc_fft_product {
     int64_t rows, columns, depth;
     const float *a, *b;
@@ -38,7 +41,10 @@ struct mc_fft_kernel {
     double turn[FFT_SIZES];     /* cycles a place of a tile, to transform all lanes */
     mc_fft_forward *forward[FFT_SIZES]; /* four times the transform's values */
     mc_fft_inverse *inverse[FFT_SIZES];
-    void (*product)(const struct mc_fft_product *p);
+    void (*product)(const struct mc_fft_product *p), (*real_product)(const struct mc_fft_product *p);
+    double winograd_turn;       /* as turn */
+    void (*winograd_forward)(const struct mc_fft_window *w, int role, float *spectrum, int64_t step);
+    void (*winograd_inverse)(const float *spectrum, int64_t step, int role, float alpha, float beta, const struct mc_fft_window *w);
 };
 extern const struct mc_fft_kernel *const mc_fft_avx512, *const mc_fft_avx2, *const mc_fft_plain;
 

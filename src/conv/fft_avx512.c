@@ -15,6 +15,7 @@
 #define EACH_ROWS(F) F(1) F(2) F(3) F(4) F(5) F(6)
 #define MATH        0.8
 #define TURN_CYCLES { 20, 22, 28, 55 }
+#define WINOGRAD_CYCLES 80.0
 #define TURN_SIZE   8
 #define TURN        x86_turn8_f32
 #define READ_ROW    read_piece

@@ -11,6 +11,7 @@
 #define EACH_ROWS(F) F(1) F(2) F(3) F(4)
 #define MATH        0.6
 #define TURN_CYCLES { 60, 60, 70, 100 }
+#define WINOGRAD_CYCLES 120.0
 #define TURN_SIZE   4
 #define TURN        turn4
 

@@ -13,6 +13,7 @@
 #include "conv/solver.h"
 
 enum { M, C, F, NLETTER };
+enum { WINOGRAD = -1 };
 /* Spectra of one operand's block: rows by one letter, lanes by the other. */
 struct spectra {
     int row, lane;              /* letters */
@@ -22,7 +23,8 @@ struct spectra {
 struct fft {
     struct mc_plan base;
     const struct mc_fft_kernel *kernel;
-    int which, size;            /* of the kernel's sizes; places of a tile along one axis */
+    int which, size;            /* of the kernel's sizes, or WINOGRAD; places of a tile along one axis */
+    int64_t frequencies, numbers;   /* of a tile; floats of each */
     int64_t step[2], tiles[2];  /* along the last two axes: places that a tile gives, and how many tiles */
     int64_t all[NLETTER], block[NLETTER];
     int summed, rows, lanes;    /* letters of the product */

@@ -133,6 +133,11 @@ static void forward_task(void *arg, int64_t task, int slot)
     struct mc_fft_window w;
     int64_t box[4];
     window(x, i, j, &w, box);
+    if (d->which == WINOGRAD) {
+        const int role = x->role == CONV_W ? WINOGRAD_FILTER : pass == CONV_WEIGHTS && x->role == CONV_Y ? WINOGRAD_NARROW : WINOGRAD_WHOLE;
+        d->kernel->winograd_forward(&w, role, spectra(x, x->role) + i * s->next + j, s->step);
+        return;
+    }
     d->kernel->forward[d->which](&w, x->role == (pass == CONV_WEIGHTS ? CONV_Y : CONV_W),
                                  (float *)(void *)(x->r.workspace + d->tile_at + (size_t)slot * d->tile_bytes),
                                  spectra(x, x->role) + i * s->next + j, s->step, s->width);
@@ -172,6 +177,13 @@ static void inverse_task(void *arg, int64_t task, int slot)
     int64_t box[4];
     const int count = window(x, i, j, &w, box);
     const double scale = x->r.p->alpha / (4.0 * d->size * d->size);
+    if (d->which == WINOGRAD) {
+        d->kernel->winograd_inverse(spectra(x, x->role) + i * s->next + j, s->step,
+                                    x->role == CONV_W ? WINOGRAD_FILTER : WINOGRAD_NARROW, (float)x->r.p->alpha,
+                                    (float)x->r.p->beta, &w);
+        finish(x, &w, count, j, box);
+        return;
+    }
     d->kernel->inverse[d->which](spectra(x, x->role) + i * s->next + j, s->step, s->width, (float)scale,
                                  (float)x->r.p->beta,
                                  (float *)(void *)(x->r.workspace + d->tile_at + (size_t)slot * d->tile_bytes), &w);
@@ -185,7 +197,7 @@ static void product_task(void *arg, int64_t task, int slot)
     const struct call *x = arg;
     const struct fft *d = x->d;
     const struct spectra *a = &d->s[d->a], *b = &d->s[d->b], *c = &d->s[d->c];
-    const int64_t stop = MC_MIN((task + 1) * FREQUENCIES, fft_frequencies(d->size));
+    const int64_t stop = MC_MIN((task + 1) * FREQUENCIES, d->frequencies);
     (void)slot;
     struct mc_fft_product p = {
         .rows = x->n[d->rows], .columns = lanes_of(x, c) * d->kernel->lanes, .depth = x->n[d->summed], .add = x->add,
@@ -196,7 +208,7 @@ static void product_task(void *arg, int64_t task, int slot)
         p.a = spectra(x, d->a) + i * a->step;
         p.b = spectra(x, d->b) + i * b->step;
         p.c = spectra(x, d->c) + i * c->step;
-        d->kernel->product(&p);
+        (d->which == WINOGRAD ? d->kernel->real_product : d->kernel->product)(&p);
     }
 }
 
@@ -244,7 +256,7 @@ mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *wor
         x.add = at[2] > 0;
         bring(&x, d->a, a_there, seconds);
         bring(&x, d->b, b_there, seconds);
-        mc_team_tasks(product_task, &x, conv_ceil(fft_frequencies(d->size), FREQUENCIES), d->slots, x.r.threads, seconds);
+        mc_team_tasks(product_task, &x, conv_ceil(d->frequencies, FREQUENCIES), d->slots, x.r.threads, seconds);
         if (at[2] + 1 == blocks[2]) {
             transform(&x, d->c, inverse_task, seconds);
         }

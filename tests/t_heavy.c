@@ -10,6 +10,38 @@ static mc_array *values(mc_dtype d, int rank, const int64_t *dims)
     return sample(d, rank, dims, -1, 1);
 }
 
+/* Of an x alone. */
+static const struct {
+    mc_dtype dtype;
+    int rank;
+    int64_t x[5];
+    const char *out[5];
+} alone[] = {
+    { MC_FLOAT32, 4, { 3, 5, 12, 13 }, { "max_pool_2d(x, [2, 2])", "grad(sum(sqr(max_pool_2d(x, [2, 2]))), x)", "pool(x, [3, 3], stride=[2, 2], pad=[1, 1])" } },
+    { MC_FLOAT32, 4, { 3, 5, 12, 13 }, { "pool(x, [3, 2], mode=\"average_inc_pad\", pad=[1, 0])", "pool(x, [3, 2], mode=\"sum\")",
+      "grad(sum(sqr(pool(x, [3, 2], mode=\"average_exc_pad\"))), x)", "tanh(pool(x, [2, 2])) + 1", "grad(sum(sqr(pool(x, [2, 2], ties=\"all\"))), x)" } },
+    { MC_FLOAT64, 5, { 2, 2, 6, 7, 8 }, { "pool(x, [2, 2, 2])", "grad(sum(tanh(pool(x, [2, 3, 2]))), x)" } },
+    { MC_FLOAT16, 4, { 2, 4, 6, 6 }, { "pool(x, [2, 2])", "lrn(x)" } },
+    { MC_FLOAT32, 4, { 5, 8, 8, 4 }, { "max_pool(x, ds=3, stride=2)", "grad(sum(sqr(max_pool(x, ds=3, stride=2))), x)" } },
+    { MC_FLOAT32, 4, { 2, 11, 4, 5 }, { "lrn(x)", "grad(sum(sqr(lrn(x, n=5, alpha=0.1))), x)", "lrn(x.T)" } },
+    { MC_FLOAT32, 4, { 0, 5, 4, 4 }, { "pool(x, [2, 2])", "lrn(x)" } },
+};
+
+TEST(pooling_and_norms_agree_with_their_reference)
+{
+    for (size_t c = 0; c < NELEM(alone) * NELEM(modes); c++) {
+        size_t i = c / NELEM(modes);
+        struct agree a = { .scale = 400 };
+        agree_input(&a, "x", values(alone[i].dtype, alone[i].rank, alone[i].x), 0);
+        for (size_t k = 0; k < NELEM(alone[i].out) && alone[i].out[k]; k++) {
+            CHECK(!mc_is_error(agree_output(&a, alone[i].out[k])), "%s", mc_error(a.g));
+        }
+        const char *wrong = agree_in(&a, modes[c % NELEM(modes)], 2);
+        CHECK(!wrong, "%s and its like in %s: %s", alone[i].out[0], modes[c % NELEM(modes)], wrong);
+        agree_free(&a);
+    }
+}
+
 /* x: images, w: filters, b: one for each filter, y: shaped as the result. */
 static const struct {
     mc_dtype dtype;

@@ -162,6 +162,11 @@ void mc_launch_box(const struct mc_running *r, const int64_t *at, const int64_t 
 /* convolve.c */
 mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+/* pooling.c */
+mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+mc_status mc_pooling_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+mc_status mc_across_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 /* product.c */
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);

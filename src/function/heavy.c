@@ -14,6 +14,12 @@ static const struct heavy {
     { "conv",         "conv", mc_convolve_plan, mc_convolve_run },
     { "conv_inputs",  "conv", mc_convolve_plan, mc_convolve_run },
     { "conv_weights", "conv", mc_convolve_plan, mc_convolve_run },
+    { "pool",         "pool", mc_pooling_plan,  mc_pooling_run },
+    { "pool_max",     "pool", mc_pooling_plan,  mc_pooling_run },
+    { "pool_spread",  "pool", mc_pooling_plan,  mc_pooling_run },
+    { "pool_gather",  "pool", mc_pooling_plan,  mc_pooling_run },
+    { "map_norm",     "norm", mc_across_plan,   mc_across_run },
+    { "map_norm_grad", "norm", mc_across_plan,  mc_across_run },
 };
 
 static const struct heavy *row_of(const struct mc_step *st)

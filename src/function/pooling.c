@@ -1,0 +1,97 @@
+/* pooling.c: pooling, and normalisation across channels, at one shape: the problem, the planner's choice. */
+#include "function/function.h"
+#include "norm/norm.h"
+#include "pool/pool.h"
+
+enum { MOST_INPUTS = 8 };
+
+/* ---- pooling ---- */
+
+/* The value of each role, -1: there is no such array, or nobody reads the marks that would be made. */
+static void roles(const struct mc_function *f, const struct mc_step *st, int step, int v[POOL_NARRAY])
+{
+    const struct mc_program *p = &f->code->program;
+    mc_pool_roles(st->heavy, v);
+    for (int r = 0; r < POOL_NARRAY; r++) {
+        if (v[r] >= POOL_RESULT) {
+            v[r] = st->dst[v[r] - POOL_RESULT];
+            bool unread = p->value.at[v[r]].last <= step && !p->value.at[v[r]].is_output && f->code->mode != MODE_DEBUG;
+            v[r] = r == POOL_KEY && unread ? -1 : v[r];
+        } else if (v[r] >= 0) {
+            v[r] = mc_heavy_source(f, st->heavy, v[r]);
+        }
+    }
+}
+
+mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    struct mc_step_plan *sp = &p->step[step];
+    struct mc_type in[MOST_INPUTS];
+    const mc_array *value[MOST_INPUTS] = { 0 };
+    const int64_t *strides[POOL_NARRAY];
+    struct mc_pool_problem q;
+    int v[POOL_NARRAY];
+    for (int i = 0; i < st->heavy->nin; i++) {
+        const struct mc_spot *at = &p->place[mc_heavy_source(f, st->heavy, i)];
+        in[i] = at->type;
+        value[i] = at->fixed;
+    }
+    roles(f, st, step, v);
+    for (int r = 0; r < POOL_NARRAY; r++) {
+        strides[r] = v[r] < 0 ? NULL : p->place[v[r]].strides;
+    }
+    TRY(mc_pool_problem_of(st->heavy, in, value, strides, &q));
+    sp->plan = mc_pool_plan(&q);
+    sp->workspace = sp->plan ? sp->plan->workspace + 64 : 0;
+    return sp->plan ? MC_OK : mc_last_status();
+}
+
+mc_status mc_pooling_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    void *operand[POOL_NARRAY];
+    int v[POOL_NARRAY];
+    roles(f, st, step, v);
+    for (int r = 0; r < POOL_NARRAY; r++) {
+        operand[r] = v[r] < 0 ? NULL : f->ptr[v[r]];
+    }
+    return p->step[step].plan->run(p->step[step].plan, operand, scratch, f->threads);
+}
+
+/* ---- normalisation across channels ---- */
+
+static void across_values(const struct mc_function *f, const struct mc_step *st, int v[3])
+{
+    v[NORM_X] = mc_heavy_source(f, st->heavy, 0);
+    v[NORM_G] = st->heavy->nin > 1 ? mc_heavy_source(f, st->heavy, 1) : -1;
+    v[NORM_Y] = st->dst[0];
+}
+
+mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    struct mc_step_plan *sp = &p->step[step];
+    const int64_t *strides[3];
+    struct mc_norm_problem q;
+    int v[3];
+    across_values(f, st, v);
+    for (int r = 0; r < 3; r++) {
+        strides[r] = v[r] < 0 ? NULL : p->place[v[r]].strides;
+    }
+    TRY(mc_norm_problem_of(st->heavy, &p->place[v[NORM_X]].type, strides, &q));
+    sp->plan = mc_norm_plan(&q);
+    sp->workspace = sp->plan ? sp->plan->workspace + 64 : 0;
+    return sp->plan ? MC_OK : mc_last_status();
+}
+
+mc_status mc_across_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+{
+    void *operand[3];
+    int v[3];
+    across_values(f, &f->code->program.step.at[step], v);
+    for (int r = 0; r < 3; r++) {
+        operand[r] = v[r] < 0 ? NULL : f->ptr[v[r]];
+    }
+    return p->step[step].plan->run(p->step[step].plan, operand, scratch, f->threads);
+}

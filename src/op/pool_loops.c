@@ -189,14 +189,14 @@ mc_status mc_pool_loops(const struct mc_pool_shape *s, const struct mc_pool_arra
     for (int i = 0; i < s->rank; i++) {
         bool pooled = i == s->axis[0] || i == s->axis[1] || i == s->axis[2];
         for (int r = 0; r < POOL_NARRAY && !pooled; r++) {
-            strides[r][rank] = a->strides[r] ? a->strides[r][i] : 0;
+            strides[r][rank] = a->at[r] && a->strides[r] ? a->strides[r][i] : 0;
         }
         dims[rank] = s->dims[i];
         rank += !pooled;
     }
     for (int i = 0; i < 3; i++) {
         for (int r = 0; r < POOL_NARRAY; r++) {
-            own[r][i] = s->axis[i] >= 0 && a->strides[r] ? a->strides[r][s->axis[i]] : 0;
+            own[r][i] = s->axis[i] >= 0 && a->at[r] && a->strides[r] ? a->strides[r][s->axis[i]] : 0;
         }
     }
     struct mc_walk w;

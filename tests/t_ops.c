@@ -795,3 +795,16 @@ TEST(rows_are_whole)
           mc_op_count());
     CHECK(!mc_op_name(-1) && !mc_op_doc(mc_op_count()) && !mc_op_find(NULL) && !mc_op_find("no such op"), "found");
 }
+
+/* Unsigned numbers do not wrap below their maximum. */
+TEST(softmax_of_unsigned_numbers)
+{
+    mc_graph *g = mc_graph_new();
+    mc_array *x = mc_array_from(MC_UINT8, MC_SHAPE(3), (uint8_t[]){ 1, 3, 2 }), *y = NULL;
+    mc_node *in = mc_input(g, "x", MC_UINT8, 1), *out = mc_formula(g, "softmax(x)[0] / softmax(x)[2]");
+    CHECK(mc_eval(1, &in, &x, 1, &out, &y) == MC_OK, "%s", mc_last_error());
+    CHECK(y && fabs(mc_load_f64(y->dtype, y->data) - exp(-1)) < 1e-12, "%g", y ? mc_load_f64(y->dtype, y->data) : 0);
+    mc_array_unref(&x);
+    mc_array_unref(&y);
+    mc_graph_free(g);
+}

@@ -4,7 +4,12 @@
 #include "conv/direct_plan.h"
 #include "gemm/kernel.h"
 
-enum { LINE = 64, NEAR = 4 << 20, FAR = 24 << 20, PART = 1024, OWN = 2 }; /* bytes of a chunk's planes, and for weights; places of a task; blocks */
+enum {
+    LINE = 64,
+    NEAR = 4 << 20, FAR = 24 << 20, /* bytes of the planes of a chunk of images; for weights */
+    PART = 1024,                    /* places that a task makes */
+    OWN  = 2,                       /* blocks, up to which tasks copy for themselves */
+};
 
 static const struct mc_direct_kernel *kernel(void)
 {
@@ -48,7 +53,8 @@ static void axes(struct direct *d, const struct mc_conv_shape *s)
     d->to = (s->pass == CONV_INPUTS ? s->c : s->f) / s->groups;
     d->blocks = conv_ceil(d->to, DIRECT_ROWS);
     d->own = s->pass != CONV_WEIGHTS && d->blocks <= OWN;
-    const int64_t near = (int64_t)mc_cpu()->l2 / 4 / (d->from * d->read[0].stride * d->read[1].stride); /* places of one channel */
+    /* Places of which all channels that are read fill the second cache. */
+    const int64_t near = (int64_t)mc_cpu()->l2 / 4 / (d->from * d->read[0].stride * d->read[1].stride);
     const int64_t some = d->own ? MC_MAX(MC_MIN(near, (int64_t)3 * PART), (int64_t)PART / 4) : PART;
     const int64_t most = s->pass == CONV_WEIGHTS ? rows : MC_MIN(MC_MAX(some / d->pitch, (int64_t)1), rows);
     d->parts = conv_ceil(rows, most);
@@ -88,7 +94,8 @@ static bool list_taps(struct direct *d, const struct mc_conv_problem *p)
                 e[i] = a[i] * s->dilation[1 + i] / s->stride[1 + i];
                 r[i] = phase_of(s, 1 + i, a[i]);
             }
-            const int64_t own = r[0] * s->stride[2] + r[1], w = conv_tap(s, 1, a[0]) * p->at.w[3] + conv_tap(s, 2, a[1]) * p->at.w[4];
+            const int64_t own = r[0] * s->stride[2] + r[1];
+            const int64_t w = conv_tap(s, 1, a[0]) * p->at.w[3] + conv_tap(s, 2, a[1]) * p->at.w[4];
             if (inputs && own != phase) {
                 continue;
             }

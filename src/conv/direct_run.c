@@ -81,7 +81,8 @@ static void dy_task(void *arg, int64_t task, int slot)
     const struct direct *d = x->d;
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t *stride = x->r.p->at.y, none[2] = { 0, 0 };
-    const float *from = (const float *)(const void *)x->r.at[CONV_Y] + (x->first + task / s->f) * stride[0] + task % s->f * stride[1];
+    const int64_t n = x->first + task / s->f, f = task % s->f;
+    const float *from = (const float *)(const void *)x->r.at[CONV_Y] + n * stride[0] + f * stride[1];
     (void)slot;
     copy_plane(at(x, d->dy_at) + task * d->dy, d->dy, d->pitch, d->write, none, from, s->out + 1, stride + 3);
 }
@@ -136,15 +137,15 @@ static void write_row(const struct call *x, int64_t e, int64_t step, const float
 {
     const float alpha = (float)x->r.p->alpha, beta = (float)x->r.p->beta;
     float *to = (float *)(void *)x->r.result + e;
-    const float *c0 = (const float *)(const void *)x->r.c0 + (x->r.c0 ? e : 0);
-    if (!x->r.c0 && step == 1) {
+    const float *c0 = x->r.c0 ? (const float *)(const void *)x->r.c0 + e : NULL;
+    if (!c0 && step == 1) {
         for (int64_t i = 0; i < n; i++) {
             to[i] = alpha * from[i];
         }
         return;
     }
     for (int64_t i = 0; i < n; i++) {
-        to[i * step] = alpha * from[i] + (x->r.c0 ? beta * c0[i * step] : 0);
+        to[i * step] = alpha * from[i] + (c0 ? beta * c0[i * step] : 0);
     }
 }
 

@@ -1,5 +1,5 @@
-/* fft.c: convolutions of stride 1 as products of the spectra of tiles, Winograd's among them: which size of tile, which letter in the lanes,
- * how much at a time.
+/* fft.c: convolutions of stride 1 as products of the spectra of tiles, and Winograd's likewise: which size of tile,
+ * which letter in the lanes, how much at a time.
  *
  * Infinities and NaN reach all of their tile, not only the places that see them.
  *
@@ -38,7 +38,8 @@ static bool tiles(struct fft *d, const struct mc_conv_shape *s, int which)
         const int64_t w = wide(s, 1 + i), before = s->pass == CONV_INPUTS ? w - s->pad[1 + i] : s->pad[1 + i];
         d->step[i] = d->size - w;
         /* One tile has more places where what is wrapped around is zeros. */
-        if (which != WINOGRAD && read[1 + i] + before <= d->size && result[1 + i] + w - d->size <= before && result[1 + i] <= d->size && w < d->size) {
+        const bool seen = read[1 + i] + before <= d->size, clear = result[1 + i] + w - d->size <= before;
+        if (which != WINOGRAD && seen && clear && result[1 + i] <= d->size && w < d->size) {
             d->step[i] = MC_MAX(d->step[i], result[1 + i]);
         }
         if (d->step[i] < 1) {
@@ -168,7 +169,8 @@ static double cycles(const struct fft *d, const struct mc_conv_shape *s)
     const double lanes = d->kernel->lanes, frequencies = (double)d->frequencies;
     const double area = (double)d->size * d->size, rows = (double)d->all[d->rows], depth = (double)d->all[d->summed];
     const double turn = d->which == WINOGRAD ? d->kernel->winograd_turn : d->kernel->turn[d->which];
-    double sum = frequencies * rows * (double)padded(d, d->all[d->lanes]) / lanes * ((double)(d->numbers * d->numbers) * depth / d->kernel->math + 8);
+    const double each = (double)(d->numbers * d->numbers) * depth / d->kernel->math + 8;
+    double sum = frequencies * rows * (double)padded(d, d->all[d->lanes]) / lanes * each;
     for (int role = CONV_X; role <= CONV_Y; role++) {
         const struct spectra *sp = &d->s[role];
         const double vectors = (double)d->all[sp->row] * (double)padded(d, d->all[sp->lane]) / lanes;

@@ -13,7 +13,8 @@
  * taps, and what is two places wide. */
 enum { WINOGRAD_SIZE = 4, WINOGRAD_WHOLE = 0, WINOGRAD_FILTER, WINOGRAD_NARROW };
 enum { FFT_LANES = 16, FFT_SIZES = 4, FFT_MOST = 64 };  /* most lanes; sizes 8, 16, 32, 64; the largest */
-/* One lane's window on an array: element (r, c) at at[r * rs + c * cs] for top <= r < bottom, left <= c < right; zeros elsewhere. */
+/* One lane's window on an array: element (r, c) at at[r * rs + c * cs] for top <= r < bottom and left <= c < right,
+ * zeros elsewhere. */
 struct mc_fft_lane {
     float *at;
     const float *add;           /* beta times, when writing: with the strides of at; NULL: nothing */
@@ -32,7 +33,8 @@ struct mc_fft_product {
     int64_t a_row, a_depth, a_im, b_depth, b_im, c_row, c_im;   /* columns: whole vectors, adjacent */
     bool add;
 };
-typedef void mc_fft_forward(const struct mc_fft_window *w, bool conjugate, float *tile, float *spectrum, int64_t step, int64_t im);
+typedef void mc_fft_forward(const struct mc_fft_window *w, bool conjugate, float *tile, float *spectrum, int64_t step,
+                            int64_t im);
 typedef void mc_fft_inverse(const float *spectrum, int64_t step, int64_t im, float alpha, float beta, float *tile,
                             const struct mc_fft_window *w);
 struct mc_fft_kernel {
@@ -44,7 +46,8 @@ struct mc_fft_kernel {
     void (*product)(const struct mc_fft_product *p), (*real_product)(const struct mc_fft_product *p);
     double winograd_turn;       /* as turn */
     void (*winograd_forward)(const struct mc_fft_window *w, int role, float *spectrum, int64_t step);
-    void (*winograd_inverse)(const float *spectrum, int64_t step, int role, float alpha, float beta, const struct mc_fft_window *w);
+    void (*winograd_inverse)(const float *spectrum, int64_t step, int role, float alpha, float beta,
+                             const struct mc_fft_window *w);
 };
 extern const struct mc_fft_kernel *const mc_fft_avx512, *const mc_fft_avx2, *const mc_fft_plain;
 

@@ -35,7 +35,8 @@ static inline TARGET __attribute__((always_inline)) void read_piece(float *to, c
     }
 }
 
-static inline TARGET __attribute__((always_inline)) void write_piece(float *to, const float *from, float alpha, int c1, const int size)
+static inline TARGET __attribute__((always_inline)) void write_piece(float *to, const float *from, float alpha, int c1,
+                                                                     const int size)
 {
     for (int j = 0; j < size; j += 16) {
         _mm512_mask_storeu_ps(to + j, mask(j, 0, c1), _mm512_mul_ps(_mm512_loadu_ps(from + j), _mm512_set1_ps(alpha)));

@@ -41,7 +41,8 @@ static const float turn_im[] = {
     0.634393284f, 0.707106781f, 0.773010453f, 0.831469612f, 0.881921264f, 0.923879533f, 0.956940336f,
 };
 
-/* ---- transforms of 4, 8 and 16 complex numbers in registers, 8, 16, 32 and 64 in memory: re and im apart, elements L or `step` floats apart ---- */
+/* ---- transforms of 4, 8 and 16 complex numbers in registers, and of 8, 16, 32 and 64 in memory, where elements lie
+ * `from` floats apart, and results `to` ---- */
 
 FUSED void fft4(const V *xr, const V *xi, V *yr, V *yi)
 {
@@ -260,7 +261,8 @@ FUSED void span(const struct mc_fft_window *w, int *lo, int *hi, int *columns)
 /* ---- tiles.  Of column c of the half, (re, im) of its rows lie at tile[c]; column 0 is that of the first and the
  * middle frequency, both real before columns are transformed: as one complex column ---- */
 
-FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate, float *tile, float *out, int64_t step, int64_t im)
+FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate, float *tile, float *out, int64_t step,
+                   int64_t im)
 {
     const int half = size / 2, column = (2 * size + 1) * L; /* odd: not to fall into the same lines of a cache */
     const float sign = conjugate ? -1 : 1;
@@ -378,164 +380,8 @@ SIZES(16)
 SIZES(32)
 SIZES(64)
 
-/* ---- products ---- */
-
-FUSED void tile_of(const bool real, const int mr, const int nv, const struct mc_fft_product *p, const float *a, const float *b, float *c,
-                   int64_t depth, bool add)
-{
-    V cr[MR][NV], ci[MR][NV];
-    UNROLL(8)
-    for (int i = 0; i < mr; i++) {
-        UNROLL(4)
-        for (int v = 0; v < nv; v++) {
-            cr[i][v] = ci[i][v] = (V){ 0 };
-        }
-    }
-    for (int64_t k = 0; k < depth; k++, a += p->a_depth, b += p->b_depth) {
-        V br[NV], bi[NV];
-        UNROLL(4)
-        for (int v = 0; v < nv; v++) {
-            br[v] = load(b + v * L), bi[v] = real ? br[v] : load(b + p->b_im + v * L);
-        }
-        UNROLL(8)
-        for (int i = 0; i < mr; i++) {
-            const float ar = a[i * p->a_row], ai = real ? 0 : a[i * p->a_row + p->a_im];
-            UNROLL(4)
-            for (int v = 0; v < nv; v++) {
-                cr[i][v] += ar * br[v];
-                if (!real) {
-                    ci[i][v] += ar * bi[v];
-                    cr[i][v] -= ai * bi[v];
-                    ci[i][v] += ai * br[v];
-                }
-            }
-        }
-    }
-    UNROLL(8)
-    for (int i = 0; i < mr; i++) {
-        UNROLL(4)
-        for (int v = 0; v < nv; v++) {
-            float *to = c + i * p->c_row + v * L;
-            store(to, add ? load(to) + cr[i][v] : cr[i][v]);
-            if (real) {
-                continue;
-            }
-            store(to + p->c_im, add ? load(to + p->c_im) + ci[i][v] : ci[i][v]);
-        }
-    }
-}
-
-FUSED void rows_of(const bool real, const int nv, const struct mc_fft_product *p, int64_t column, int64_t k, int64_t depth)
-{
-    const bool add = p->add || k > 0;
-    for (int64_t i = 0; i < p->rows; i += MR) {
-        const float *a = p->a + i * p->a_row + k * p->a_depth, *b = p->b + column + k * p->b_depth;
-        float *c = p->c + i * p->c_row + column;
-        switch (MC_MIN(p->rows - i, (int64_t)MR)) {
-#define ROWS(n) case n: tile_of(real, n, nv, p, a, b, c, depth, add); break;
-        EACH_ROWS(ROWS)
-#undef ROWS
-        default: break;
-        }
-    }
-}
-
-/* Sums in pieces of at most DEPTH: half the digits that one long sum would lose, and pieces of b that stay in cache. */
-enum { DEPTH = 64 };
-FUSED void product_of(const bool real, const struct mc_fft_product *p)
-{
-    for (int64_t column = 0, n = 0; column < p->columns; column += n) {
-        n = p->columns - column >= NV * L ? NV * L : L;
-        for (int64_t k = 0; k < p->depth; k += DEPTH) {
-            const int64_t depth = MC_MIN(p->depth - k, (int64_t)DEPTH);
-            if (n == NV * L) {
-                rows_of(real, NV, p, column, k, depth);
-            } else {
-                rows_of(real, 1, p, column, k, depth);
-            }
-        }
-    }
-}
-
-static TARGET void product(const struct mc_fft_product *p)
-{
-    product_of(false, p);
-}
-
-static TARGET void real_product(const struct mc_fft_product *p)
-{
-    product_of(true, p);
-}
-
-/* ---- Winograd's F(2, 3) along one axis: y = A' (G w * B' x), and its transposes; x of 4, w of 3, y of 2 ---- */
-
-FUSED void winograd(int role, const V *x, V *to)
-{
-    if (role == WINOGRAD_WHOLE) {           /* B' */
-        to[0] = x[0] - x[2], to[1] = x[1] + x[2], to[2] = x[2] - x[1], to[3] = x[1] - x[3];
-    } else if (role == WINOGRAD_FILTER) {   /* G */
-        const V sum = (x[0] + x[2]) * 0.5f, half = x[1] * 0.5f;
-        to[0] = x[0], to[1] = sum + half, to[2] = sum - half, to[3] = x[2];
-    } else {                                /* A */
-        to[0] = x[0], to[1] = x[0] + x[1], to[2] = x[0] - x[1], to[3] = -x[1];
-    }
-}
-
-FUSED void winograd_back(int role, const V *x, V *to)
-{
-    if (role == WINOGRAD_FILTER) {          /* G' */
-        const V sum = (x[1] + x[2]) * 0.5f;
-        to[0] = x[0] + sum, to[1] = (x[1] - x[2]) * 0.5f, to[2] = sum + x[3];
-    } else {                                /* A' */
-        to[0] = x[0] + x[1] + x[2], to[1] = x[1] - x[2] - x[3], to[2] = (V){ 0 };
-    }
-    to[3] = (V){ 0 };
-}
-
-static TARGET void winograd_forward(const struct mc_fft_window *w, int role, float *out, int64_t step)
-{
-    V tile[4][4], column[4], turned[4];
-    _Alignas(64) float row[FFT_MOST * L];
-    for (int r = 0; r < 4; r++) {
-        read_row(8, w, r, 4, row);
-        for (int c = 0; c < 4; c++) {
-            column[c] = load(row + c * L);
-        }
-        winograd(role, column, tile[r]);
-    }
-    for (int c = 0; c < 4; c++) {
-        for (int r = 0; r < 4; r++) {
-            column[r] = tile[r][c];
-        }
-        winograd(role, column, turned);
-        for (int r = 0; r < 4; r++) {
-            store(out + (4 * r + c) * step, turned[r]);
-        }
-    }
-}
-
-static TARGET void winograd_inverse(const float *in, int64_t step, int role, float alpha, float beta, const struct mc_fft_window *w)
-{
-    V tile[4][4], column[4], turned[4];
-    _Alignas(64) float row[FFT_MOST * L];
-    memset(row, 0, sizeof row);
-    for (int c = 0; c < 4; c++) {
-        for (int r = 0; r < 4; r++) {
-            column[r] = load(in + (4 * r + c) * step);
-        }
-        winograd_back(role, column, turned);
-        for (int r = 0; r < 4; r++) {
-            tile[r][c] = turned[r];
-        }
-    }
-    for (int r = 0; r < 3; r++) {
-        winograd_back(role, tile[r], turned);
-        for (int c = 0; c < 4; c++) {
-            store(row + c * L, turned[c]);
-        }
-        write_row(8, w, r, row, alpha, beta);
-    }
-}
+#include "conv/fft_products.h"
+#include "conv/winograd_body.h"
 
 static const struct mc_fft_kernel kernel = {
     .lanes = L, .math = MATH, .turn = TURN_CYCLES,

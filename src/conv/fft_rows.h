@@ -16,7 +16,8 @@ static inline TARGET __attribute__((always_inline)) void read_piece(float *to, c
     }
 }
 
-static inline TARGET __attribute__((always_inline)) void write_piece(float *to, const float *from, float alpha, int c1, const int size)
+static inline TARGET __attribute__((always_inline)) void write_piece(float *to, const float *from, float alpha, int c1,
+                                                                     const int size)
 {
     (void)size;
     for (int c = 0; c < c1; c++) {

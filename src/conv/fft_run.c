@@ -134,7 +134,8 @@ static void forward_task(void *arg, int64_t task, int slot)
     int64_t box[4];
     window(x, i, j, &w, box);
     if (d->which == WINOGRAD) {
-        const int role = x->role == CONV_W ? WINOGRAD_FILTER : pass == CONV_WEIGHTS && x->role == CONV_Y ? WINOGRAD_NARROW : WINOGRAD_WHOLE;
+        const bool narrow = pass == CONV_WEIGHTS && x->role == CONV_Y;
+        const int role = x->role == CONV_W ? WINOGRAD_FILTER : narrow ? WINOGRAD_NARROW : WINOGRAD_WHOLE;
         d->kernel->winograd_forward(&w, role, spectra(x, x->role) + i * s->next + j, s->step);
         return;
     }

@@ -1,0 +1,92 @@
+/* fft_products.h: products of spectra, frequency by frequency, as part of fft_body.h.
+ *
+ * A tile is MR rows by NV vectors of sums in registers; complex numbers have two sums each, and four products.
+ *
+ * Invariant: sums over depth are added in one order, whatever the tile. */
+
+FUSED void tile_of(const bool real, const int mr, const int nv, const struct mc_fft_product *p, const float *a,
+                   const float *b, float *c, int64_t depth, bool add)
+{
+    V cr[MR][NV], ci[MR][NV];
+    UNROLL(8)
+    for (int i = 0; i < mr; i++) {
+        UNROLL(4)
+        for (int v = 0; v < nv; v++) {
+            cr[i][v] = ci[i][v] = (V){ 0 };
+        }
+    }
+    for (int64_t k = 0; k < depth; k++, a += p->a_depth, b += p->b_depth) {
+        V br[NV], bi[NV];
+        UNROLL(4)
+        for (int v = 0; v < nv; v++) {
+            br[v] = load(b + v * L), bi[v] = real ? br[v] : load(b + p->b_im + v * L);
+        }
+        UNROLL(8)
+        for (int i = 0; i < mr; i++) {
+            const float ar = a[i * p->a_row], ai = real ? 0 : a[i * p->a_row + p->a_im];
+            UNROLL(4)
+            for (int v = 0; v < nv; v++) {
+                cr[i][v] += ar * br[v];
+                if (!real) {
+                    ci[i][v] += ar * bi[v];
+                    cr[i][v] -= ai * bi[v];
+                    ci[i][v] += ai * br[v];
+                }
+            }
+        }
+    }
+    UNROLL(8)
+    for (int i = 0; i < mr; i++) {
+        UNROLL(4)
+        for (int v = 0; v < nv; v++) {
+            float *to = c + i * p->c_row + v * L;
+            store(to, add ? load(to) + cr[i][v] : cr[i][v]);
+            if (real) {
+                continue;
+            }
+            store(to + p->c_im, add ? load(to + p->c_im) + ci[i][v] : ci[i][v]);
+        }
+    }
+}
+
+FUSED void rows_of(const bool real, const int nv, const struct mc_fft_product *p, int64_t column, int64_t k, int64_t depth)
+{
+    const bool add = p->add || k > 0;
+    for (int64_t i = 0; i < p->rows; i += MR) {
+        const float *a = p->a + i * p->a_row + k * p->a_depth, *b = p->b + column + k * p->b_depth;
+        float *c = p->c + i * p->c_row + column;
+        switch (MC_MIN(p->rows - i, (int64_t)MR)) {
+#define ROWS(n) case n: tile_of(real, n, nv, p, a, b, c, depth, add); break;
+        EACH_ROWS(ROWS)
+#undef ROWS
+        default: break;
+        }
+    }
+}
+
+/* Sums in pieces of at most DEPTH: half the digits that one long sum would lose, and pieces of b that stay in cache. */
+enum { DEPTH = 64 };
+FUSED void product_of(const bool real, const struct mc_fft_product *p)
+{
+    for (int64_t column = 0, n = 0; column < p->columns; column += n) {
+        n = p->columns - column >= NV * L ? NV * L : L;
+        for (int64_t k = 0; k < p->depth; k += DEPTH) {
+            const int64_t depth = MC_MIN(p->depth - k, (int64_t)DEPTH);
+            if (n == NV * L) {
+                rows_of(real, NV, p, column, k, depth);
+            } else {
+                rows_of(real, 1, p, column, k, depth);
+            }
+        }
+    }
+}
+
+static TARGET void product(const struct mc_fft_product *p)
+{
+    product_of(false, p);
+}
+
+static TARGET void real_product(const struct mc_fft_product *p)
+{
+    product_of(true, p);
+}

@@ -14,6 +14,7 @@ static const struct suite {
     { "elementwise", bench_cases,   "a chain of elementwise ops on 64 million floats, and copies of them" },
     { "rows",        bench_cases,   "softmax, log-sum-exp, layer normalisation of 4096 rows of 1024" },
     { "gemm",        bench_gemm,    "matrix products, by each solver" },
+    { "conv",        bench_conv,    "five convolutions in three passes, planned by measuring" },
     { "logreg",      bench_logreg,  "a step of logistic regression, 600 x 784 x 10" },
     { "compile",     bench_compile, "compiling: cold, warm, at a new batch size, large graphs" },
 };

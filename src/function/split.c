@@ -60,7 +60,7 @@ static bool rows_aligned(const struct mc_launch *l, const struct mc_koperand *o,
  * cache: a map of one loop, or rows of whole lines.  What is read and then written over is in cache already. */
 bool mc_launch_streams(const struct mc_shape_plan *p, const struct mc_step *st, const struct mc_launch *l)
 {
-    double bytes = 0;
+    double bytes = 0, all = 0;
     bool row = st->kernel->mode == KERNEL_ROW, loop = st->kernel->mode == KERNEL_MAP && l->split == SPLIT_0 && l->n[1] == 1 && l->outer_total == 1;
     if (!st->kernel->wide || (!loop && !row)) {
         return false;
@@ -78,6 +78,7 @@ bool mc_launch_streams(const struct mc_shape_plan *p, const struct mc_step *st, 
             return false;
         }
         bytes += at ? (double)mc_spot_bytes(at) : 0;
+        all += l->value[k] < 0 ? 0 : (double)mc_spot_bytes(&p->place[l->value[k]]);
     }
-    return bytes > MC_MIN((double)mc_cpu()->l3, MOST_KEPT);
+    return bytes * 4 >= all && all > MC_MIN((double)mc_cpu()->l3, MOST_KEPT);
 }

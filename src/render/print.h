@@ -42,6 +42,7 @@ extern const char mc_wide_text[], mc_wide_names[];                          /* v
 extern const char *const mc_wide_functions_known[];                         /* "exp": there is v_exp */
 extern const int mc_nwide;
 void mc_wide_functions(struct mc_str *out, int n, struct mc_kernel *const *kernels);
+void mc_wide_spread(struct print *p, int v);
 void mc_wide_define(struct print *p, int v);
 void mc_wide_loop(struct print *p, bool reduces);
 void mc_wide_columns(struct print *p, void (*pointers)(struct print *p, bool elements, const char *offset));

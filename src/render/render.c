@@ -132,6 +132,7 @@ static void row_values(struct print *p)
             !(k->mode == KERNEL_COLUMN && v->varies)) {
             p->done[i] = 1;
             mc_print_define(p, (int)i, false);
+            mc_wide_spread(p, (int)i);
             mc_str_add(p->out, "\n");
         }
     }

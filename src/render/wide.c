@@ -155,6 +155,10 @@ static void ref(struct print *p, int v)
         mc_str_addf(p->out, x->element ? "v%d" : "*(const vu *)(r%d + j)", v);
         return;
     }
+    if (x->dtype == MC_FLOAT32 && x->kind != K_CONST) {
+        mc_str_addf(p->out, "w%d", v);
+        return;
+    }
     mc_str_add(p->out, x->dtype == MC_BOOL ? "(vm)-(0 != " : "v_all(");
     mc_print_ref(p, v);
     mc_str_add(p->out, ")");
@@ -172,6 +176,15 @@ static void position_compare(struct print *p, const struct mc_kval *x)
             mc_print_ref(p, x->arg[i]);
             mc_str_addf(p->out, ", a%d + j)", b->operand);
         }
+    }
+}
+
+/* Row value v in every lane, once a row: left in the loop, it would be spread there again and again. */
+void mc_wide_spread(struct print *p, int v)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    if (p->k->wide && x->dtype == MC_FLOAT32 && !in_columns(p->k, x)) {
+        mc_str_addf(p->out, "const vf w%d = v_all(v%d); ", v, v);
     }
 }
 

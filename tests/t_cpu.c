@@ -932,3 +932,38 @@ TEST(code_allocation_failures)
         CHECK(mc_cc_present(), "a compiler is forgotten after memory ran out");
     }
 }
+
+#ifdef __linux__
+#include <sched.h>
+
+static void note_mask(void *arg, int64_t from, int64_t to, int thread)
+{
+    int *count = arg;
+    cpu_set_t set;
+    (void)from, (void)to;
+    if (thread > 0 && sched_getaffinity(0, sizeof set, &set) == 0) {
+        count[thread] = CPU_COUNT(&set);
+    }
+}
+
+/* A caller that is bound to one processor does not take its team along. */
+TEST(a_bound_caller_leaves_its_team_free)
+{
+    cpu_set_t all, one;
+    int count[2] = { 0 };
+    REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0, "no mask");
+    if (CPU_COUNT(&all) < 2) {
+        SKIP("one processor");
+    }
+    CPU_ZERO(&one);
+    for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++) {
+        if (CPU_ISSET(i, &all)) {
+            CPU_SET(i, &one);
+        }
+    }
+    sched_setaffinity(0, sizeof one, &one);
+    mc_team_run(note_mask, count, 2, 1, 2);
+    sched_setaffinity(0, sizeof all, &all);
+    CHECK(count[1] == 0 || count[1] >= CPU_COUNT(&all) - 1, "a member may use %d of %d processors", count[1], CPU_COUNT(&all));
+}
+#endif

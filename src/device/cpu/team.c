@@ -160,6 +160,23 @@ static void run_parts(const struct job *j, int first)
 
 #ifdef __linux__
 
+/* Where this process may run, as it was when the library was loaded.  A library of solvers may bind the thread that
+ * loads it to one processor (OpenMP does, if so told), and threads made later would inherit that. */
+static cpu_set_t at_start;
+static bool start_known;
+
+__attribute__((constructor)) static void look_where(void)
+{
+    start_known = sched_getaffinity(0, sizeof at_start, &at_start) == 0;
+}
+
+static void roam(void)
+{
+    if (start_known) {
+        sched_setaffinity(0, sizeof at_start, &at_start);
+    }
+}
+
 static int this_cpu(void)
 {
     return sched_getcpu();
@@ -178,20 +195,16 @@ static void leave_cpu(int cpu, const cpu_set_t *all)
 
 static void stay_apart(int cpu)
 {
-    static _Thread_local bool known;
-    static _Thread_local cpu_set_t all;
-    if (cpu < 0 || cpu >= CPU_SETSIZE || this_cpu() != cpu) {
-        return;
-    }
-    if (!known) {
-        known = sched_getaffinity(0, sizeof all, &all) == 0;
-    }
-    if (known) {
-        leave_cpu(cpu, &all);
+    if (cpu >= 0 && cpu < CPU_SETSIZE && this_cpu() == cpu && start_known) {
+        leave_cpu(cpu, &at_start);
     }
 }
 
 #else
+
+static void roam(void)
+{
+}
 
 static int this_cpu(void)
 {
@@ -209,6 +222,7 @@ static void *live(void *arg)
 {
     struct member *m = arg;
     uint32_t ticket = 0;
+    roam();
     for (;;) {
         wait_while(&m->go, ticket, idle_spin);
         ticket = atomic_load_explicit(&m->go.ticket, memory_order_acquire);

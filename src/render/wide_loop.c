@@ -166,7 +166,9 @@ static void detour_places(struct print *p)
         bool out = stored_here(p, o);
         if (mc_print_moves(p->k, o) && (out || (!o->dst && read_here(p, (int)i)))) {
             mc_str_addf(p->out, "float t%zu[16] __attribute__((aligned(64))); ", i);
-            mc_str_addf(p->out, out ? "float *o%zu; " : "", i);
+            if (out) {
+                mc_str_addf(p->out, "float *o%zu; ", i);
+            }
         }
     }
 }

@@ -64,12 +64,12 @@ static void try_sets(const struct mc_solver *s, int least)
 {
     static const char *const sets[] = { "avx512", "avx2", "plain" };
     for (size_t i = 0; i < NELEM(sets); i++) {
-        if (mc_gemm_kernel_only(sets[i])) {
+        if (mc_isa_only(sets[i])) {
             const int taken = try_solver(s, sets[i]);
             CHECK(taken >= least, "%s took %d", sets[i], taken);
         }
     }
-    mc_gemm_kernel_only(NULL);
+    mc_isa_only(NULL);
 }
 
 TEST(conv_fft_in_every_instruction_set) { try_sets(&mc_conv_fft, 21); }

@@ -304,7 +304,7 @@ static void try_all(struct instance *x)
 {
     int kernel = 0;
     for (size_t k = 0; k < NELEM(kernels); k++) { /* those without kernels are tried once */
-        if (mc_gemm_kernel_only(kernels[k])) {
+        if (mc_isa_only(kernels[k])) {
             for (const struct mc_solver *const *s = mc_gemm_solvers; *s; s++) {
                 const bool ours = *s != &mc_gemm_reference && *s != &mc_gemm_onednn && *s != &mc_gemm_blas;
                 if (ours || kernel == 0) {
@@ -314,7 +314,7 @@ static void try_all(struct instance *x)
             kernel++;
         }
     }
-    mc_gemm_kernel_only(NULL);
+    mc_isa_only(NULL);
 }
 
 /* Libraries, if any, are tried too; but not under a sanitizer, which misjudges their threads. */

@@ -35,7 +35,7 @@ TEST(every_norm_solver_gives_the_reference)
     static const char *const kernels[] = { NULL, "plain", "avx2", "avx512" };
     int ran[4] = { 0 };
     for (size_t k = 0; k < NELEM(kernels); k++) {
-        for (int turn = 0; mc_norm_kernel_only(kernels[k]) && turn < (test_is_full() ? 1000 : 150); turn++) {
+        for (int turn = 0; mc_isa_only(kernels[k]) && turn < (test_is_full() ? 1000 : 150); turn++) {
             struct mc_norm_problem p;
             struct mc_str text = { 0 };
             any_problem(&p, below(3) ? MC_FLOAT32 : MC_FLOAT64);
@@ -50,7 +50,7 @@ TEST(every_norm_solver_gives_the_reference)
             mc_str_free(&text);
         }
     }
-    mc_norm_kernel_only(NULL);
+    mc_isa_only(NULL);
     CHECK(ran[0] > 50 && ran[1] > 50 && ran[2] > ran[0], "ran %d, %d, %d times", ran[0], ran[1], ran[2]);
 }
 

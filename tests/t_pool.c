@@ -99,7 +99,7 @@ TEST(every_pool_solver_gives_the_reference)
     static const char *const kernels[] = { NULL, "plain", "avx2", "avx512" };
     int ran[8] = { 0 };
     for (size_t k = 0; k < NELEM(kernels); k++) {
-        if (!mc_pool_kernel_only(kernels[k])) {
+        if (!mc_isa_only(kernels[k])) {
             continue;
         }
         for (int turn = 0; turn < (test_is_full() ? 1500 : 250); turn++) {
@@ -110,7 +110,7 @@ TEST(every_pool_solver_gives_the_reference)
             }
         }
     }
-    mc_pool_kernel_only(NULL);
+    mc_isa_only(NULL);
     CHECK(ran[0] > 50 && ran[1] > 50 && ran[2] > ran[0] && ran[3] > ran[2], "ran %d, %d, %d, %d times", ran[0], ran[1], ran[2], ran[3]);
 }
 

@@ -136,6 +136,7 @@ struct mc_running {             /* one kernel step while it runs */
     int axis[5];                /* of a convolution's result by meaning; -1: not there */
     int64_t err[4];             /* a failed check: which, the index, the bound */
 };
+int64_t mc_launch_stride(const struct mc_spot *place, const struct mc_koperand *o, int v, bool dense, int a);
 mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c, int64_t row_stride);

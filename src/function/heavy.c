@@ -78,16 +78,8 @@ mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int s
         const struct mc_koperand *o = &st->kernel->operand.at[i];
         l->value[i] = o->index ? -1 : st->operand[i];
         for (int a = 0; a < rank; a++) {
-            const struct mc_spot *at = o->index ? NULL : &p->place[st->operand[i]];
             bool dense = p->step[step].dense && p->step[step].dense[i] >= 0;
-            int64_t stride = o->index ? 1 : at->strides[a] / (int64_t)mc_dtypes[o->dtype].size;
-            if (dense) {
-                stride = 1;
-                for (int k = a + 1; k < rank; k++) {
-                    stride *= at->type.dims[k];
-                }
-            }
-            l->step[i * MC_MAX_RANK + a] = o->varies & 1u << a ? stride : 0;
+            l->step[i * MC_MAX_RANK + a] = mc_launch_stride(p->place, o, l->value[i], dense, a);
         }
     }
     l->flops = st->kernel->flops;
@@ -119,7 +111,7 @@ void mc_launch_box(const struct mc_running *r, const int64_t *at, const int64_t 
     int64_t n[4] = { 1, 1, 1, 0 }, s[3 * MOST_OPERANDS], err[4] = { 0 }, count = 1;
     int inner = MC_MAX(k->inner, 0), a = inner, second = -1;
     n[0] = size[inner];
-    for (bool whole = true; whole && a > 0 && joins(l, a - 1, a, size[a]); a--) {
+    for (; a > 0 && joins(l, a - 1, a, size[a]); a--) {
         n[0] *= size[a - 1];
     }
     if (a > 0) {

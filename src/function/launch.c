@@ -9,7 +9,7 @@
 struct axis { int64_t size; bool reduced; int at; };
 
 /* The stride of operand o along axis a of the space, in elements; a broadcast axis has none. */
-static int64_t stride_of(const struct mc_spot *place, const struct mc_koperand *o, int v, bool dense, int a)
+int64_t mc_launch_stride(const struct mc_spot *place, const struct mc_koperand *o, int v, bool dense, int a)
 {
     if (o->index) {
         return o->varies & 1u << a ? 1 : 0;
@@ -167,7 +167,7 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
         }
         struct axis x = { size, (k->reduced & 1u << a) != 0, a };
         for (int i = 0; i < nop && s == MC_OK; i++) {
-            stride[i * MC_MAX_RANK + a] = stride_of(p->place, &k->operand.at[i], l->value[i], dense && dense[i] >= 0, a);
+            stride[i * MC_MAX_RANK + a] = mc_launch_stride(p->place, &k->operand.at[i], l->value[i], dense && dense[i] >= 0, a);
         }
         if (na && joins_next(l, stride, &axis[na - 1], &x)) {
             x.size *= axis[na - 1].size;

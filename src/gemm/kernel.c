@@ -1,53 +1,16 @@
-/* kernel.c: which kernels this processor runs.
- *
- * Invariant: the choice follows from what the processor reports, never from its name. */
+/* kernel.c: the widest kernels that this processor runs. */
 #include "gemm/kernel.h"
 #include "device/cpu/cpu.h"
 
-static bool has_avx512(const struct mc_cpu *c)
-{
-    return c->avx512f && c->avx512bw && c->avx512dq && c->avx512vl && c->avx2 && c->fma;
-}
-
-static bool has_avx2(const struct mc_cpu *c)
-{
-    return c->avx2 && c->fma;
-}
-
-static const struct {
-    const struct mc_gemm_kernel *const *kernel;
-    bool (*runs)(const struct mc_cpu *c); /* NULL: everywhere */
-} table[] = {                             /* best first */
-    { mc_gemm_avx512, has_avx512 },
-    { mc_gemm_avx2,   has_avx2   },
-    { mc_gemm_plain,  NULL       },
+static const struct mc_gemm_kernel *const *const table[] = {
+    [ISA_AVX512] = mc_gemm_avx512, [ISA_AVX2] = mc_gemm_avx2, [ISA_PLAIN] = mc_gemm_plain,
 };
-
-static _Atomic int only = -1; /* a row of the table, or -1 */
-
-static bool runs(size_t row)
-{
-    return table[row].kernel[0] && (!table[row].runs || table[row].runs(mc_cpu()));
-}
 
 const struct mc_gemm_kernel *mc_gemm_kernel(mc_dtype d)
 {
-    const int wide = d == MC_FLOAT64, fixed = atomic_load_explicit(&only, memory_order_relaxed);
-    size_t row = fixed < 0 ? 0 : (size_t)fixed;
-    while (!runs(row)) {
-        row++;
+    enum mc_isa i = ISA_AVX512;
+    while (i < ISA_PLAIN && !(table[i][0] && mc_isa_runs(i))) {
+        i++;
     }
-    return table[row].kernel[wide];
-}
-
-bool mc_gemm_kernel_only(const char *name)
-{
-    int found = -1;
-    for (size_t row = 0; name && row < NELEM(table); row++) {
-        if (runs(row) && strcmp(table[row].kernel[0]->name, name) == 0) {
-            found = (int)row;
-        }
-    }
-    atomic_store(&only, found);
-    return !name || found >= 0;
+    return table[i][d == MC_FLOAT64];
 }

@@ -68,7 +68,5 @@ extern const struct mc_gemm_kernel *const mc_gemm_avx512[2], *const mc_gemm_avx2
 
 /* The best that this processor runs; float32 serves the half types too. */
 const struct mc_gemm_kernel *mc_gemm_kernel(mc_dtype d);
-/* For tests: use only the named one if the processor runs it (false: it does not); NULL: the best again. */
-bool mc_gemm_kernel_only(const char *name);
 
 #endif

@@ -25,6 +25,5 @@ struct mc_norm_kernel {
 extern const struct mc_norm_kernel *const mc_norm_avx512[2], *const mc_norm_avx2[2], *const mc_norm_plain[2];
 
 const struct mc_norm_kernel *mc_norm_kernel(bool f64, int64_t n);   /* the best that this processor runs */
-bool mc_norm_kernel_only(const char *name);                         /* for tests: the named one; NULL: the best again */
 
 #endif

@@ -42,7 +42,5 @@ void mc_pool_sum_slow(const struct mc_pool_row *r, int64_t band, int64_t from, b
 
 /* The best that this processor runs for n windows side by side. */
 const struct mc_pool_kernel *mc_pool_kernel(bool f64, int64_t n);
-/* For tests: use only the named one if the processor runs it (false: it does not); NULL: the best again. */
-bool mc_pool_kernel_only(const char *name);
 
 #endif

@@ -91,7 +91,7 @@ struct mc_dialect {
 };
 extern const struct mc_dialect mc_dialect_c;
 
-/* wide.c: can k be printed over vectors? */
+/* wide.c: can k be printed over vectors?  Who renders kernels sets their `wide` from it. */
 bool mc_kernel_wide(const struct mc_dialect *d, const struct mc_kernel *k);
 /* render.c: kernels as one unit */
 void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);

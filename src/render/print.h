@@ -18,6 +18,7 @@ struct print {
 struct mc_monoid_text {
     const char *name, *first, *clause, *lane, *merge, *direct;
     bool flags;     /* z@ beside c@: NaN seen (max, min) or the position (argmax) */
+    const char *combine, *lanes; /* over vectors: of two vectors lane by lane, of the lanes of one; NULL: not over vectors */
 };
 
 /* print_value.c */

@@ -4,12 +4,12 @@
 /* ---- reductions: @ is the value's number, # the element, C the accumulator's place, $ its position ---- */
 
 static const struct mc_monoid_text texts[] = {
-    { "sum",    "0",  "reduction(+:l@)", "l@ += #;", "c@ += l@;", "C += #;", false },
+    { "sum",    "0",  "reduction(+:l@)", "l@ += #;", "c@ += l@;", "C += #;", false, "v_add", "v_sum" },
     { "prod",   "1",  "reduction(*:l@)", "l@ *= #;", "c@ *= l@;", "C *= #;", false },
     { "max",    "<",  "reduction(max:l@) reduction(|:q@)", "l@ = # > l@ ? # : l@; q@ |= # != #;",
-      "c@ = l@ > c@ ? l@ : c@; z@ |= q@;", "C = # > C ? # : C; Z |= # != #;", true },
+      "c@ = l@ > c@ ? l@ : c@; z@ |= q@;", "C = # > C ? # : C; Z |= # != #;", true, "v_most", "v_max_lane" },
     { "min",    ">",  "reduction(min:l@) reduction(|:q@)", "l@ = # < l@ ? # : l@; q@ |= # != #;",
-      "c@ = l@ < c@ ? l@ : c@; z@ |= q@;", "C = # < C ? # : C; Z |= # != #;", true },
+      "c@ = l@ < c@ ? l@ : c@; z@ |= q@;", "C = # < C ? # : C; Z |= # != #;", true, "v_least", "v_min_lane" },
     { "any",    "0",  "reduction(|:l@)", "l@ |= # != 0;", "c@ |= l@;", "C |= # != 0;", false },
     { "all",    "1",  "reduction(&:l@)", "l@ &= # != 0;", "c@ &= l@;", "C &= # != 0;", false },
     { "argmax", "<",  NULL, NULL, "if (q@ >= 0 && (z@ < 0 || l@ > c@ || (l@ != l@ && c@ == c@))) { c@ = l@; z@ = q@; }",

@@ -459,7 +459,6 @@ void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_
 {
     bool wide = false;
     for (int i = 0; i < n; i++) {
-        kernels[i]->wide = mc_kernel_wide(d, kernels[i]);
         wide |= kernels[i]->wide;
     }
     mc_str_add(out, d->prelude);

@@ -20,12 +20,11 @@ enum { AHEAD = 8 }; /* rows of a column kernel that are fetched before they are 
 const char *const mc_wide_functions_known[] = { "exp", "expm1", "tanh", "sigmoid", "log", "log1p", "softplus", "sqrt", "fabs", "copysign", "rint",
     "floor", "ceil", "trunc" };
 const int mc_nwide = NELEM(mc_wide_functions_known);
-static const char *const reductions[] = { "sum", "max", "min" };
 
-static bool among(const char *const *list, size_t n, const char *word, size_t len)
+static bool known(const char *word, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (strlen(list[i]) == len && strncmp(list[i], word, len) == 0) {
+    for (int i = 0; i < mc_nwide; i++) {
+        if (strlen(mc_wide_functions_known[i]) == n && strncmp(mc_wide_functions_known[i], word, n) == 0) {
             return true;
         }
     }
@@ -39,7 +38,7 @@ static bool code_can(const char *code)
         return false;
     }
     for (const char *m = strstr(code, "M("); m; m = strstr(m + 1, "M(")) {
-        if (!among(mc_wide_functions_known, NELEM(mc_wide_functions_known), m + 2, strcspn(m + 2, ")"))) {
+        if (!known(m + 2, strcspn(m + 2, ")"))) {
             return false;
         }
     }
@@ -99,7 +98,7 @@ static bool value_can(const struct mc_kernel *k, int i)
 {
     const struct mc_kval *v = &k->val.at[i];
     if (v->kind == K_REDUCE) {
-        return k->val.at[v->arg[0]].dtype == MC_FLOAT32 && among(reductions, NELEM(reductions), v->op->name, strlen(v->op->name));
+        return k->val.at[v->arg[0]].dtype == MC_FLOAT32 && mc_print_monoid(v)->combine;
     }
     if (!v->element) {
         return true;

@@ -16,20 +16,18 @@ static char lane(const struct print *p)
 static void gather(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
+    const struct mc_monoid_text *m = mc_print_monoid(x);
     int a = x->arg[0];
     if (p->k->mode == KERNEL_COLUMN) { /* lanes in memory; those behind the last column hold anything */
-        const char *f = x->op->name[0] == 's' ? "v_add" : x->op->name[1] == 'a' ? "v_most" : "v_least";
-        mc_str_addf(p->out, "*(vf *)(l%d + j) = %s(*(vf *)(l%d + j), v%d); ", v, f, v, a);
-        if (mc_print_monoid(x)->flags) {
+        mc_str_addf(p->out, "*(vf *)(l%d + j) = %s(*(vf *)(l%d + j), v%d); ", v, m->combine, v, a);
+        if (m->flags) {
             mc_str_addf(p->out, "q%d[j / 16] |= v_ne(v%d, v%d); ", v, a, a);
         }
         return;
     }
-    if (x->op->name[0] == 's') {
-        mc_str_addf(p->out, "%c%d += v_sel(keep, v%d, v_all(0)); ", lane(p), v, a);
-    } else {
-        mc_str_addf(p->out, "%c%d = %s(%c%d, v_sel(keep, v%d, %c%d)); q%d |= keep & v_ne(v%d, v%d); ", lane(p), v,
-                    x->op->name[1] == 'a' ? "v_most" : "v_least", lane(p), v, a, lane(p), v, v, a, a);
+    mc_str_addf(p->out, "%c%d = %s(%c%d, v_sel(keep, v%d, v_all(%s))); ", lane(p), v, m->combine, lane(p), v, a, mc_print_first(p, x));
+    if (m->flags) {
+        mc_str_addf(p->out, "q%d |= keep & v_ne(v%d, v%d); ", v, a, a);
     }
 }
 
@@ -51,8 +49,7 @@ static void begin_second(struct print *p, int v)
 
 static void end_second(struct print *p, int v)
 {
-    const char *name = p->k->val.at[v].op->name;
-    mc_str_addf(p->out, "l%d = %s(l%d, h%d); ", v, name[0] == 's' ? "v_add" : name[1] == 'a' ? "v_most" : "v_least", v, v);
+    mc_str_addf(p->out, "l%d = %s(l%d, h%d); ", v, mc_print_monoid(&p->k->val.at[v])->combine, v, v);
 }
 
 static void begin(struct print *p, int v)
@@ -66,13 +63,11 @@ static void begin(struct print *p, int v)
 static void end(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
-    if (x->op->name[0] == 's') {
-        mc_str_addf(p->out, "c%d += v_sum(l%d); ", v, v);
-    } else {
-        bool max = x->op->name[1] == 'a';
-        mc_str_addf(p->out, "{ const float t = v_%s_lane(l%d); c%d = t %c c%d ? t : c%d; z%d |= q%d != 0; } ", max ? "max" : "min", v, v,
-                    max ? '>' : '<', v, v, v, v);
-    }
+    const struct mc_monoid_text *m = mc_print_monoid(x);
+    const char *t = mc_print_acc_type(p, x, false);
+    mc_str_addf(p->out, "{ const %s t = %s(l%d); { const %s l%d = t; ", t, m->lanes, v, t, v);
+    mc_print_fill(p, m->merge, v, "");
+    mc_str_add(p->out, "} } ");
 }
 
 static void each_reduction(struct print *p, void (*f)(struct print *p, int v))
@@ -216,13 +211,9 @@ static void declare_columns(struct print *p, int v)
 static void end_columns(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
-    bool sum = x->op->name[0] == 's', max = x->op->name[1] == 'a';
-    if (sum) {
-        mc_str_addf(p->out, "for (i64 j = 0; j < nb; j++) c%d[j] += l%d[j];\n", v, v);
-    } else {
-        mc_str_addf(p->out, "for (i64 j = 0; j < nb; j++) { c%d[j] = l%d[j] %c c%d[j] ? l%d[j] : c%d[j]; z%d[j] |= q%d[j / 16] >> j %% 16 & 1; }\n",
-                    v, v, max ? '>' : '<', v, v, v, v, v);
-    }
+    mc_str_addf(p->out, "for (i64 j = 0; j < nb; j++) { const float v%d = l%d[j]; ", x->arg[0], v);
+    mc_print_fill(p, mc_print_monoid(x)->direct, v, "");
+    mc_str_addf(p->out, mc_print_monoid(x)->flags ? "z%d[j] |= q%d[j / 16] >> j %% 16 & 1; }\n" : "}\n", v, v);
 }
 
 void mc_wide_columns(struct print *p, void (*pointers)(struct print *p, bool elements, const char *offset))
@@ -252,8 +243,7 @@ void mc_wide_loop(struct print *p, bool reduces)
         each_reduction(p, begin_second);
     }
     detour_places(p);
-    mc_str_add(p->out, "\nvm keep = (vm)-1; i64 j = b, m = b + (e - b) / 16 * 16;\n"
-                       );
+    mc_str_add(p->out, "\nvm keep = (vm)-1; i64 j = b, m = b + (e - b) / 16 * 16;\n");
     if (two) {
         mc_str_add(p->out, "for (; j + 16 < m; j += 32) { { ");
         body(p);

@@ -14,6 +14,11 @@ struct mc_cpu {
 const struct mc_cpu *mc_cpu(void);
 const char *mc_cpu_flags(void);  /* compiler flags that match: "-mavx2 -mfma ... -mprefer-vector-width=512" */
 
+/* ---- isa.c: instruction sets that hand-written kernels are kept in, widest first ---- */
+enum mc_isa { ISA_AVX512, ISA_AVX2, ISA_PLAIN, ISA_COUNT };
+bool mc_isa_runs(enum mc_isa i);
+bool mc_isa_only(const char *name); /* for tests: kernels of the named one alone, false if it does not run; NULL: of all again */
+
 /* ---- team.c: threads that spin a little, then sleep.  One team a process, made on first use; a
  * caller that finds it busy, or is itself on the team, runs the work alone.  A forked child makes its own. ---- */
 typedef void mc_team_work(void *arg, int64_t from, int64_t to, int thread);

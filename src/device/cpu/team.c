@@ -170,13 +170,6 @@ __attribute__((constructor)) static void look_where(void)
     start_known = sched_getaffinity(0, sizeof at_start, &at_start) == 0;
 }
 
-static void roam(void)
-{
-    if (start_known) {
-        sched_setaffinity(0, sizeof at_start, &at_start);
-    }
-}
-
 static int this_cpu(void)
 {
     return sched_getcpu();
@@ -202,10 +195,6 @@ static void stay_apart(int cpu)
 
 #else
 
-static void roam(void)
-{
-}
-
 static int this_cpu(void)
 {
     return -1;
@@ -222,7 +211,6 @@ static void *live(void *arg)
 {
     struct member *m = arg;
     uint32_t ticket = 0;
-    roam();
     for (;;) {
         wait_while(&m->go, ticket, idle_spin);
         ticket = atomic_load_explicit(&m->go.ticket, memory_order_acquire);

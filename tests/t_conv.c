@@ -783,6 +783,89 @@ TEST(conv_algo_of_a_node)
     name_solver("auto");
 }
 
+/* In float64, where products of matrices are all there is, the rule of the two ways: by forward if n * taps < c * places. */
+TEST(conv_forward_by_the_better_product)
+{
+    static const struct {
+        const char *shape, *solver;
+    } rows[] = {
+        { "n32c64f128 i32x32 k5x5",   "im2col" },
+        { "n32c64f128 i32x32 k28x28", "exchange" },
+        { "n1c64f64 i40x40 k3x3",     "im2col" },
+        { "n64c2f16 i12x12 k9x9",     "exchange" },
+        { "n1c2f4 i28x28 k15x15",     "im2col" },       /* by the other, the products alone would take less */
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        struct mc_conv_problem p = problem(rows[i].shape, CONV_FORWARD);
+        p.dtype = MC_FLOAT64;
+        struct mc_plan *plan = mc_conv_plan(&p);
+        REQUIRE(plan, "%s", mc_last_error());
+        CHECK(strcmp(plan->solver->name, rows[i].solver) == 0, "%s: %s", rows[i].shape, plan->solver->name);
+        mc_plan_free(plan);
+    }
+}
+
+/* ---- two runs ---- */
+
+static char *bits_of(const struct mc_plan *plan, size_t *bytes)
+{
+    const struct mc_conv_array a = mc_conv_array(conv(plan->problem), mc_conv_result(conv(plan->problem)->s.pass));
+    void *operand[8];
+    if (!CHECK(mc_conv_family.operands(plan->problem, operand) == MC_OK, "%s", mc_last_error())) {
+        return NULL;
+    }
+    void *workspace = plan->workspace ? mc_alloc_pages(plan->workspace, "test") : NULL;
+    CHECK(plan->run(plan, operand, workspace, 0) == MC_OK, "%s", mc_last_error());
+    *bytes = (size_t)mc_conv_count(&a) * mc_dtypes[conv(plan->problem)->dtype].size;
+    char *copy = malloc(*bytes);
+    memcpy(copy, operand[mc_conv_result(conv(plan->problem)->s.pass)], *bytes);
+    mc_free_pages(workspace);
+    mc_conv_family.discard(plan->problem, operand);
+    return copy;
+}
+
+/* What the first run timed, a second one reads from the file: the same plan to the letter, the same bits. */
+TEST(conv_two_runs_choose_the_same)
+{
+    static const char *const shapes[] = { "n4c16f24 i20x21 k3x3 p1x1", "n3c4f20 i28x28 k5x5", "n2c8f8 i9x9 k1x1", "n2c3f8 i23x23 k7x7 s2x2 p3x3" };
+    static const char *const modes[] = { "plan=estimate", "plan=measure" };
+    char here[] = "/tmp/monochord-conv-XXXXXX", there[] = "/tmp/monochord-conv-XXXXXX";
+    REQUIRE(mkdtemp(here) && mkdtemp(there), "no folders");
+    for (size_t i = 0; i < NELEM(shapes) * 3 * NELEM(modes); i++) {
+        const struct mc_conv_problem p = problem(shapes[i / 6], (enum mc_conv_pass)(i / 2 % 3));
+        struct mc_str text[2] = { { 0 } };
+        char *bits[2] = { NULL };
+        size_t bytes = 0;
+        mc_flags_parse(modes[i % 2]);
+        for (int run = 0; run < 2; run++) {
+            mc_flag_set("cache", here);
+            mc_flag_set("threads", i % 2 ? "0" : run ? "1" : "2"); /* wisdom is for one number of threads, estimates for any */
+            struct mc_plan *plan = mc_conv_plan(&p);
+            REQUIRE(plan, "%s", mc_last_error());
+            mc_plan_text(plan, &text[run]);
+            bits[run] = bits_of(plan, &bytes);
+            mc_plan_free(plan);
+            mc_flag_set("cache", there); /* forgets what is in memory, */
+            struct mc_plan *other = mc_conv_plan(&p);
+            mc_plan_free(other);
+            mc_wisdom_clear();
+        }
+        CHECK(strcmp(text[0].s, text[1].s) == 0, "%s, then %s", text[0].s, text[1].s);
+        CHECK(bits[0] && bits[1] && memcmp(bits[0], bits[1], bytes) == 0, "%s: other bits", text[0].s);
+        mc_str_free(&text[0]);
+        mc_str_free(&text[1]);
+        free(bits[0]);
+        free(bits[1]);
+    }
+    mc_flag_set("cache", here);
+    mc_wisdom_clear();
+    rmdir(mc_cache_dir());
+    rmdir(here);
+    mc_flag_set("cache", there);
+    rmdir(mc_cache_dir());
+    rmdir(there);
+}
+
 TEST(conv_verify)
 {
     mc_flags_parse("check=3");

@@ -13,7 +13,7 @@ struct toy {
     int size;
 };
 static double quick_takes, slow_takes; /* seconds of a run */
-static int ran, verified, plans;
+static int ran, slow_ran, verified, plans;
 static bool wrong;
 
 static void spin(double seconds)
@@ -34,6 +34,7 @@ static mc_status run_slow(const struct mc_plan *p, void *const *operand, void *w
 {
     (void)p, (void)operand, (void)workspace, (void)threads;
     ran++;
+    slow_ran++;
     spin(slow_takes);
     return MC_OK;
 }
@@ -109,7 +110,11 @@ static const struct mc_solver falling = { "falling", false, odd_only,      cost3
 static const struct mc_solver slow    = { "slow",    false, positive_only, cost3, plan_slow    };
 static const struct mc_solver far_off = { "far",     false, positive_only, cost9, plan_quick   };
 
-static const struct mc_solver *const solvers[] = { &loose, &never, &quick, &falling, &slow, &far_off, NULL };
+static const struct mc_solver wrap_a  = { "wrap_a",  false, positive_only, cost3, plan_quick, .wraps = true };
+static const struct mc_solver wrap_b  = { "wrap_b",  false, positive_only, cost3, plan_quick, .wraps = true };
+static const struct mc_solver wrap_c  = { "wrap_c",  false, positive_only, cost3, plan_quick, .wraps = true };
+
+static const struct mc_solver *const solvers[] = { &loose, &never, &quick, &falling, &wrap_a, &wrap_b, &wrap_c, &slow, &far_off, NULL };
 
 static const char *algo = "auto";
 static const char *forced(const struct mc_problem *p, int64_t *mode) { (void)p; (void)mode; return algo; }
@@ -140,7 +145,19 @@ static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan)
     return wrong ? mc_fail(MC_ECHECK, "toy: wrong result") : MC_OK;
 }
 
-static const struct mc_family family = { "toy", solvers, sizeof(struct toy), word, operands, discard, verify, forced };
+enum { SAMPLED = 1000 }; /* sizes from which a sample is timed, a hundredth of them */
+
+static double sample(const struct mc_problem *p, double seconds, struct mc_problem *small)
+{
+    struct toy *t = (struct toy *)(void *)small;
+    const double times = ((const struct toy *)(const void *)p)->size >= SAMPLED && seconds > 0 ? 100 : 1;
+    t->size /= (int)times;
+    return times;
+}
+
+static const struct mc_family family = {
+    "toy", solvers, sizeof(struct toy), word, operands, discard, verify, forced, sample,
+};
 
 static struct mc_plan *planned(int size)
 {
@@ -253,17 +270,84 @@ TEST(plan_measures_and_remembers)
     gone();
 }
 
-/* Solvers of one speed: the first by estimate stays, on every run. */
+/* Solvers of nearly one speed: the first by estimate stays, on every run. */
 TEST(plan_prefers_the_incumbent)
 {
     own_cache();
     mc_flags_parse("plan=measure");
-    quick_takes = slow_takes = 40e-6;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 6; i++) {
+        quick_takes = 100e-6;
+        slow_takes = i % 2 ? 98e-6 : 100e-6;
         struct mc_plan *p = planned(2 + 2 * i);
         CHECK(p && strcmp(p->solver->name, "quick") == 0, "%s", p ? p->solver->name : mc_last_error());
         mc_plan_free(p);
     }
+    mc_wisdom_clear();
+    gone();
+}
+
+TEST(plan_stops_what_is_clearly_slower)
+{
+    own_cache();
+    mc_flags_parse("plan=measure");
+    quick_takes = 100e-6;
+    slow_takes = 2e-3;
+    slow_ran = 0;
+    struct mc_plan *p = planned(2);
+    CHECK(p && strcmp(p->solver->name, "quick") == 0 && slow_ran == 1, "%s after %d runs of slow",
+          p ? p->solver->name : mc_last_error(), slow_ran);
+    mc_plan_free(p);
+    mc_wisdom_clear();
+    gone();
+}
+
+/* Solvers that take long get few runs, and what has no time left none: a second is enough for six of 0.12 s. */
+TEST(plan_keeps_its_time)
+{
+    own_cache();
+    mc_flags_parse("plan=measure");
+    quick_takes = slow_takes = 0.12;
+    slow_ran = 0;
+    const double start = mc_now();
+    struct mc_plan *p = planned(2);
+    CHECK(p && mc_now() - start < 1, "%s after %g s", p ? p->solver->name : mc_last_error(), mc_now() - start);
+    CHECK(slow_ran == 0, "slow, the fourth, was still tried");
+    mc_plan_free(p);
+    mc_wisdom_clear();
+    gone();
+}
+
+/* Wrappers by estimate stand between quick and slow; two of three are timed, and slow nevertheless. */
+TEST(plan_is_not_crowded_by_wrappers)
+{
+    own_cache();
+    mc_flags_parse("plan=measure");
+    quick_takes = 60e-6;
+    slow_takes = 5e-6;
+    ran = slow_ran = 0;
+    struct mc_plan *p = planned(2);
+    const int with = ran - slow_ran;
+    CHECK(p && strcmp(p->solver->name, "slow") == 0, "%s", p ? p->solver->name : mc_last_error());
+    mc_plan_free(p);
+    /* 1 to warm up and at most 25 samples each of quick and two wrappers */
+    CHECK(with <= 3 * 26 + 3 && with > 26, "%d runs of quick and wrappers", with);
+    mc_wisdom_clear();
+    gone();
+}
+
+TEST(plan_times_a_sample)
+{
+    own_cache();
+    mc_flags_parse("plan=measure");
+    quick_takes = 60e-6;
+    slow_takes = 20e-6;
+    struct mc_plan *p = planned(SAMPLED);
+    REQUIRE(p, "%s", mc_last_error());
+    CHECK(strcmp(p->solver->name, "slow") == 0 && p->cost >= 100 * 20e-6 && p->cost < 100 * 60e-6, "%s takes %g",
+          p->solver->name, p->cost);
+    CHECK(((const struct toy *)(const void *)p->problem)->size == SAMPLED, "the plan is the sample's");
+    mc_plan_free(p);
+    CHECK(plans == 0, "%d plans are left", plans);
     mc_wisdom_clear();
     gone();
 }
@@ -300,6 +384,22 @@ TEST(plan_survives_failing_allocations)
     }
 }
 
+/* A sample that has no memory leaves the problem without a plan, or with one that was not timed. */
+TEST(plan_by_a_sample_survives_failing_allocations)
+{
+    own_cache();
+    mc_flags_parse("plan=measure");
+    quick_takes = slow_takes = 0;
+    ALLOC_FAIL_LOOP {
+        struct mc_plan *p = planned(SAMPLED);
+        CHECK(p || (ALLOC_FAILED && mc_last_status() == MC_EMEMORY), "%s", mc_last_error());
+        mc_plan_free(p);
+        CHECK(plans == 0, "%d plans are left", plans);
+        mc_wisdom_clear();
+    }
+    gone();
+}
+
 /* ---- timer ---- */
 
 static int calls, fail_at;
@@ -318,7 +418,7 @@ TEST(timer_times)
         double t = takes[i];
         calls = fail_at = 0;
         const double start = mc_now();
-        const struct mc_timing got = mc_time(work, &t, 20e-3);
+        const struct mc_timing got = mc_time(work, &t, 20e-3, 0);
         CHECK(got.n > 0 && got.least <= got.median && got.median <= got.most, "%d: %g %g %g", got.n, got.least,
               got.median, got.most);
         CHECK(got.least >= t, "%g in %g", t, got.least);
@@ -333,7 +433,7 @@ TEST(timer_tells_of_failures)
         double t = 50e-6;
         calls = 0;
         fail_at = at;
-        CHECK(mc_time(work, &t, 5e-3).n == 0, "failing at call %d", at);
+        CHECK(mc_time(work, &t, 5e-3, 0).n == 0, "failing at call %d", at);
         CHECK(calls == at, "%d calls", calls);
     }
 }

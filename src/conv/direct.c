@@ -207,6 +207,20 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
+/* Weights load a vector of each row and tap of a block: how many times longer than the products that takes, two a cycle. */
+static double thin(const struct direct *d)
+{
+    const double taps = (double)MC_MIN(d->taps, (int64_t)d->kernel->most);
+    return MC_MAX(2 * (DIRECT_ROWS + taps) / (DIRECT_ROWS * taps), 1);
+}
+
+/* Their sums are over lanes at last, once for each chunk of images; and planes that are long leave the caches. */
+static double sums(const struct direct *d, const struct mc_conv_shape *s)
+{
+    const double weights = (double)s->groups * (double)d->from * (double)d->to * (double)d->taps, places = (double)(d->places * d->parts);
+    return weights * 10e-9 * ((double)conv_ceil(s->n, d->images) + (double)s->n * MC_MIN(places, 8192) / 8192);
+}
+
 /* Every place of the pitch is computed, whole blocks of rows cost as much as they load, planes are written and read. */
 static double estimate(const struct mc_problem *p_)
 {
@@ -220,8 +234,8 @@ static double estimate(const struct mc_problem *p_)
     const double rows = (double)(d.blocks - 1) * DIRECT_ROWS + MC_MAX(last, 2.2);
     const double math = 2 * n * rows * from * taps * places / (d.kernel->math * mc_conv_peak(p));
     const double copies = n * 8 * (from * (double)d.channel + (double)d.to * places);
-    const double sums = n * from * (double)d.to * taps * 10e-9 * MC_MIN(places, 8192) / 8192;
-    const double seconds = math + (s->pass == CONV_WEIGHTS ? sums : 0) + 0.5 * mc_conv_copy(copies) + mc_conv_copy(mc_conv_bytes(p));
+    const double seconds = math * (s->pass == CONV_WEIGHTS ? thin(&d) : 1) + (s->pass == CONV_WEIGHTS ? sums(&d, s) : 0) +
+                           0.5 * mc_conv_copy(copies) + mc_conv_copy(mc_conv_bytes(p));
     return 3e-6 + seconds / mc_conv_threads(seconds, (double)d.blocks * n * (double)d.parts) + (seconds > 4e-6 ? 6e-6 : 0);
 }
 

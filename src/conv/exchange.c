@@ -153,15 +153,20 @@ static const char *refuse_places(const struct mc_problem *p)
     return conv(p)->s.groups != 1 ? "takes one group" : refuse_any(conv(p));
 }
 
-/* For forward, by the rule of Theano's convolution as a matrix product: that routine is the better one
- * whose product is the larger, forward's c * taps summed for each of n images, or n * places for each of c. */
+/* The rule of Theano's convolution as a matrix product: it has one product of c * taps for each of n images, or of
+ * n * places for each of c channels, and that way is the better one which has its columns written fewer times. */
+static bool fewer_by_channels(const struct mc_conv_shape *s)
+{
+    return (double)s->n * (double)conv_volume(s->k) >= (double)s->c * (double)conv_volume(s->out);
+}
+
+/* Forward and weights are each other's exchange: whichever the rule is against pays for it. */
 static double estimate_places(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const struct mc_conv_shape *s = &p->s;
     const double seconds = cost(p, taps_as_places(p));
-    const bool forward = (double)s->n * (double)conv_volume(s->k) < (double)s->c * (double)conv_volume(s->out);
-    return s->pass == CONV_FORWARD && forward ? 1.1 * seconds : seconds;
+    const bool against = p->s.pass == CONV_FORWARD ? !fewer_by_channels(&p->s) : p->s.pass == CONV_WEIGHTS && fewer_by_channels(&p->s);
+    return against ? 1.1 * seconds : seconds;
 }
 
 static struct mc_plan *plan_places(const struct mc_problem *p)
@@ -170,7 +175,7 @@ static struct mc_plan *plan_places(const struct mc_problem *p)
 }
 
 const struct mc_solver mc_conv_exchange = {
-    .name = "exchange", .refuse = refuse_places, .estimate = estimate_places, .plan = plan_places,
+    .name = "exchange", .wraps = true, .refuse = refuse_places, .estimate = estimate_places, .plan = plan_places,
 };
 
 /* ---- taps in the other order ---- */
@@ -201,5 +206,5 @@ static struct mc_plan *plan_reversed(const struct mc_problem *p)
 }
 
 const struct mc_solver mc_conv_exchange_full = {
-    .name = "exchange_full", .refuse = refuse_reversed, .estimate = estimate_reversed, .plan = plan_reversed,
+    .name = "exchange_full", .wraps = true, .refuse = refuse_reversed, .estimate = estimate_reversed, .plan = plan_reversed,
 };

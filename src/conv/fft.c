@@ -283,6 +283,12 @@ static struct mc_plan *plan_winograd(const struct mc_problem *p)
     return plan_any(p, true);
 }
 
+/* Spectra of filters: each is written and read, in pieces far apart, however few the images are. */
+static double filter_bytes(const struct fft *d, const struct mc_conv_shape *s)
+{
+    return 4.0 * (double)(s->groups * d->numbers * d->frequencies) * (double)d->all[C] * (double)d->all[F];
+}
+
 static double estimate_any(const struct mc_problem *p_, bool winograd)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -292,7 +298,7 @@ static double estimate_any(const struct mc_problem *p_, bool winograd)
         return 1e30;
     }
     const double hz = mc_conv_peak(p) / mc_gemm_kernel(MC_FLOAT32)->flops;
-    const double seconds = cycles(&d, s) / hz + mc_conv_copy(mc_conv_bytes(p));
+    const double seconds = cycles(&d, s) / hz + mc_conv_copy(mc_conv_bytes(p)) + mc_conv_copy(2 * filter_bytes(&d, s));
     const double steps = (double)s->groups * blocks_of(&d, M) * blocks_of(&d, C) * blocks_of(&d, F);
     return 5e-6 * steps + seconds / mc_conv_threads(seconds, (double)d.frequencies / 4);
 }

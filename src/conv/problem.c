@@ -122,13 +122,19 @@ static int64_t reach(const struct mc_conv_array *a, int64_t *before)
     return mc_conv_count(a) ? hi - lo + 1 : 0;
 }
 
+enum { DRAWN = 8191 }; /* numbers, and then those again: no size of an image */
+
 /* Random numbers in [-1, 1): neither zeros nor all of one sign, both of which are faster than life. */
-static void fill(mc_dtype d, void *at, int64_t n)
+static void fill(mc_dtype d, char *at, int64_t n)
 {
+    const int64_t size = mc_dtypes[d].size;
     uint32_t seed = 12345;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < MC_MIN(n, (int64_t)DRAWN); i++) {
         seed = seed * 1664525u + 1013904223u;
-        mc_store_f64(d, (char *)at + i * mc_dtypes[d].size, (double)(int32_t)seed * 0x1p-31);
+        mc_store_f64(d, at + i * size, (double)(int32_t)seed * 0x1p-31);
+    }
+    for (int64_t i = DRAWN; i < n; i += DRAWN) {
+        memcpy(at + i * size, at, (size_t)(MC_MIN(n - i, (int64_t)DRAWN) * size));
     }
 }
 
@@ -175,6 +181,35 @@ static mc_status operands(const struct mc_problem *p_, void *operand[8])
         memcpy(&operand[CONV_EPILOGUE], &f, sizeof f);
     }
     return MC_OK;
+}
+
+/* ---- a sample to time ---- */
+
+enum { IMAGES = 16 }; /* whole vectors of images, where there are as many */
+
+static bool images_outermost(const struct mc_conv_array *a)
+{
+    for (int i = 1; i < 5; i++) {
+        if (a->size[i] > 1 && a->stride[i] >= a->stride[0]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Some of the images, unless other axes are around them: their number would be another's stride. */
+static double sample(const struct mc_problem *p_, double seconds, struct mc_problem *small)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    const struct mc_conv_array x = mc_conv_array(p, CONV_X), y = mc_conv_array(p, CONV_Y);
+    const double all = mc_conv_best(p);
+    int64_t n = p->s.n;
+    if (all > seconds && images_outermost(&x) && images_outermost(&y)) {
+        n = MC_MAX((int64_t)((double)n * seconds / all), (int64_t)1);
+        n = n > IMAGES ? conv_ceil(n, IMAGES) * IMAGES : n;
+    }
+    ((struct mc_conv_problem *)(void *)small)->s.n = MC_MIN(n, p->s.n);
+    return (double)p->s.n / (double)MC_MIN(n, p->s.n);
 }
 
 /* ---- verification ---- */
@@ -272,6 +307,7 @@ const struct mc_family mc_conv_family = {
     .solvers      = mc_conv_solvers,
     .problem_size = sizeof(struct mc_conv_problem),
     .word         = word,
+    .sample       = sample,
     .operands     = operands,
     .discard      = discard,
     .verify       = verify,

@@ -209,4 +209,6 @@ static double estimate(const struct mc_problem *p_)
     return 2e-6 + seconds / mc_conv_threads(seconds, 16) + mc_conv_best(&c);
 }
 
-const struct mc_solver mc_conv_relayout = { .name = "relayout", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_relayout = {
+    .name = "relayout", .wraps = true, .refuse = refuse, .estimate = estimate, .plan = plan,
+};

@@ -22,6 +22,7 @@ struct mc_solver {
     const char *(*refuse)(const struct mc_problem *p);   /* NULL: can do; else the reason, static text */
     double (*estimate)(const struct mc_problem *p);      /* seconds, roughly */
     struct mc_plan *(*plan)(const struct mc_problem *p); /* NULL: failed, error set */
+    bool wraps;                                          /* answers by another solver of its family */
 };
 struct mc_plan {
     const struct mc_solver *solver;
@@ -46,18 +47,37 @@ struct mc_family {
     mc_status (*verify)(const struct mc_problem *p, const struct mc_plan *plan);
     /* The solver that a flag names for p, or "auto"; may put another value of the flag plan into *mode.  NULL: error. */
     const char *(*forced)(const struct mc_problem *p, int64_t *mode);
+    /* A smaller problem whose plans compare as those of p do and take about `seconds` by estimate: how many times larger
+     * p is.  1, or no such function: p itself is timed. */
+    double (*sample)(const struct mc_problem *p, double seconds, struct mc_problem *small);
 };
 
 /* ---- planner.c ---- */
 struct mc_plan *mc_plan_make(const struct mc_problem *p);    /* NULL: no solver; error lists the reasons */
+void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out); /* why each solver declined */
+const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver *s);   /* why s does; NULL: it can do it */
+/* ---- plan.c ---- */
 struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s);
 void mc_plan_free(struct mc_plan *p);
 void mc_plan_text(const struct mc_plan *p, struct mc_str *out); /* "(packed m600n10k784 (...))" */
-void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out); /* why each solver declined */
+/* ---- trial.c: plans for one problem run against each other ---- */
+struct mc_trials {
+    const struct mc_problem *problem;
+    struct mc_problem *small;   /* what is timed instead, `times` times smaller; NULL: the problem */
+    double times, each, end;    /* seconds for one plan; when all of them end */
+    double best, best_estimate; /* of those timed so far; 0: none was */
+    void *operand[8];
+};
+mc_status mc_trials_begin(struct mc_trials *t, const struct mc_problem *p, double seconds, size_t plans);
+bool mc_trials_worth(const struct mc_trials *t, double estimate);   /* is there time for a plan that takes so long? */
+/* Seconds into plan->cost, more than could win if it cannot; false: it could not be run, the error says why. */
+bool mc_trials_run(struct mc_trials *t, struct mc_plan *plan, double estimate);
+void mc_trials_end(struct mc_trials *t);
 /* ---- timer.c ---- */
 struct mc_timing { double median, least, most; int n; };
-/* Doubles the repetitions until one batch exceeds the clock's grain; stops at `budget` seconds. */
-struct mc_timing mc_time(mc_status (*run)(void *arg), void *arg, double budget);
+/* Doubles the repetitions until one batch exceeds the clock's grain; stops at `budget` seconds, and after the first call
+ * that takes more than `hopeless` (0: none does; the very first may take twice as long). */
+struct mc_timing mc_time(mc_status (*run)(void *arg), void *arg, double budget, double hopeless);
 /* ---- wisdom.c: all calls lock; the file is written whole by rename; a damaged or foreign file is ignored.
  * What prints, imports and clears it is public ---- */
 bool mc_wisdom_find(const char *word, char solver[64], double *seconds);

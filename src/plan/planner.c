@@ -4,7 +4,7 @@
  *   plan=measure     what wisdom remembers; else the likely ones are timed and the fastest remembered
  *   plan=exhaustive  the same, with all that can do it timed
  *
- * Under measure, plans inside of a candidate are chosen by estimate: the candidate is timed as a whole.
+ * Plans inside of a candidate, which is timed as a whole, are chosen in the mode before: by estimate under measure.
  *
  * Invariant: a plan that is returned comes from a solver that did not refuse, keeps the workspace cap
  * and, under check=3, gave the reference's result. */
@@ -14,10 +14,10 @@
 #include <stdlib.h>
 
 enum { ESTIMATE, MEASURE, EXHAUSTIVE };    /* in the order of the flag's words */
-enum { LIKELY = 4 };                       /* at most so many are timed by plan=measure ... */
+enum { LIKELY = 6, WRAPPING = 2 };          /* at most so many are timed by plan=measure, and so many of those that wrap ... */
 static const double likely = 4;            /* ... if their estimate is within this factor of the best */
-static const double budget = 0.25;         /* seconds of timing a problem */
-static const double margin = 0.98;         /* a challenger must take less than this part of the time */
+static const double budget[] = { [MEASURE] = 0.4, [EXHAUSTIVE] = 4 }; /* seconds of timing a problem */
+static const double margin = 0.95;         /* a challenger must take less than this part of the time */
 
 struct candidate {
     const struct mc_solver *solver;
@@ -34,9 +34,9 @@ struct choice {
     int64_t mode;
 };
 
-/* ---- plans ---- */
+/* ---- what can do it ---- */
 
-static const char *declines(const struct mc_problem *p, const struct mc_solver *s)
+const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver *s)
 {
     if (s->nondeterministic && mc_flag_int(FLAG_deterministic)) {
         return "is not deterministic, and the flag deterministic is set";
@@ -44,64 +44,10 @@ static const char *declines(const struct mc_problem *p, const struct mc_solver *
     return s->refuse ? s->refuse(p) : NULL;
 }
 
-struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s)
-{
-    struct mc_problem *copy = mc_alloc(p->family->problem_size, "plans");
-    if (!copy) {
-        return NULL;
-    }
-    memcpy(copy, p, p->family->problem_size);
-    struct mc_plan *plan = s->plan(copy);
-    if (!plan) {
-        mc_free(copy);
-        return NULL;
-    }
-    plan->solver = s;
-    plan->problem = copy;
-    plan->cost = s->estimate(copy);
-    return plan;
-}
-
-void mc_plan_free(struct mc_plan *p)
-{
-    if (!p) {
-        return;
-    }
-    for (size_t i = 0; i < NELEM(p->child); i++) {
-        mc_plan_free(p->child[i]);
-    }
-    if (p->destroy) {
-        p->destroy(p);
-    }
-    mc_free((void *)p->problem);
-    mc_free(p);
-}
-
-void mc_plan_text(const struct mc_plan *p, struct mc_str *out)
-{
-    const char *family = p->problem->family->name;
-    struct mc_str word = { 0 };
-    p->problem->family->word(p->problem, &word);
-    const char *rest = word.bad || !word.s ? "" : word.s;
-    if (strncmp(rest, family, strlen(family)) == 0) {
-        rest += strlen(family);
-    }
-    mc_str_addf(out, "(%s%s", p->solver->name, rest);
-    for (size_t i = 0; i < NELEM(p->child); i++) {
-        if (p->child[i]) {
-            mc_str_add(out, " ");
-            mc_plan_text(p->child[i], out);
-        }
-    }
-    mc_str_add(out, ")");
-    out->bad |= word.bad;
-    mc_str_free(&word);
-}
-
 void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out)
 {
     for (const struct mc_solver *const *s = p->family->solvers; *s; s++) {
-        const char *no = declines(p, *s);
+        const char *no = mc_plan_declines(p, *s);
         if (no) {
             mc_str_addf(out, "%s%s %s", out->n ? "; " : "", (*s)->name, no);
         }
@@ -149,7 +95,7 @@ static bool gather(struct choice *c)
 {
     const struct mc_solver *const *s = c->problem->family->solvers;
     for (int row = 0; s[row]; row++) {
-        struct candidate k = { s[row], declines(c->problem, s[row]), 0, row };
+        struct candidate k = { s[row], mc_plan_declines(c->problem, s[row]), 0, row };
         k.estimate = k.no ? 0 : s[row]->estimate(c->problem);
         if (!VEC_PUSH(c->list, k)) {
             return false;
@@ -178,85 +124,77 @@ static struct mc_plan *by_estimates(struct choice *c)
 
 /* ---- timing ---- */
 
-struct trial {
-    const struct mc_plan *plan;
-    void *operand[8];
-    void *workspace;
-};
-
-static mc_status run_trial(void *arg)
+/* Whether the i-th by estimate is to be timed: `counted` of the two kinds are already. */
+static bool likely_one(const struct choice *c, size_t i, size_t counted[2])
 {
-    struct trial *t = arg;
-    return t->plan->run(t->plan, t->operand, t->workspace, 0);
-}
-
-/* The plan's seconds, into plan->cost.  False when it could not be run. */
-static bool timed(struct mc_plan *plan, struct trial *t, double seconds)
-{
-    t->plan = plan;
-    t->workspace = plan->workspace ? mc_alloc_pages(plan->workspace, "planner") : NULL;
-    if (plan->workspace && !t->workspace) {
+    const struct candidate *k = &c->list.at[i];
+    const size_t most = k->solver->wraps ? WRAPPING : LIKELY;
+    if (c->mode == MEASURE && (counted[k->solver->wraps] >= most || k->estimate > likely * c->list.at[0].estimate)) {
         return false;
     }
-    const struct mc_timing got = mc_time(run_trial, t, seconds);
-    mc_free_pages(t->workspace);
-    if (got.n == 0) {
-        return false;
-    }
-    plan->cost = got.least;
-    plan->measured = true;
+    counted[k->solver->wraps]++;
     return true;
 }
 
 static size_t to_time(const struct choice *c)
 {
-    size_t n = c->able;
-    for (n = 0; n < c->able; n++) {
-        const bool far = c->list.at[n].estimate > likely * c->list.at[0].estimate;
-        if (c->mode == MEASURE && (n >= LIKELY || far)) {
-            break;
-        }
+    size_t n = 0, counted[2] = { 0 };
+    for (size_t i = 0; i < c->able; i++) {
+        n += likely_one(c, i, counted);
     }
     return n;
+}
+
+/* Times one candidate; it takes the place of *best if it wins.  False: planning ends, the error says why. */
+static bool challenge(struct choice *c, struct mc_trials *t, const struct candidate *k, struct mc_plan **best)
+{
+    if (!mc_trials_worth(t, k->estimate) && c->mode == MEASURE) {
+        LOG(LOG_PLAN, "%s: %s is not tried: %.3g us expected", c->word.s, k->solver->name, k->estimate * 1e6);
+        return true;
+    }
+    struct mc_plan *plan = plan_within(c, k->solver);
+    if (!plan) {
+        return true;
+    }
+    if (!verified(c, plan)) {
+        mc_plan_free(plan);
+        return false;
+    }
+    depth++;
+    const bool ran = mc_trials_run(t, plan, k->estimate);
+    depth--;
+    if (!ran) {
+        mc_str_addf(&c->why, "; %s failed: %s", plan->solver->name, mc_last_error());
+        mc_plan_free(plan);
+        return true;
+    }
+    LOG(LOG_PLAN, "%s: %s takes %.3g us (estimate %.3g)", c->word.s, plan->solver->name, plan->cost * 1e6, k->estimate * 1e6);
+    const bool wins = !*best || plan->cost < (*best)->cost * margin;
+    mc_plan_free(wins ? *best : plan);
+    *best = wins ? plan : *best;
+    return true;
 }
 
 /* The first by estimate is the incumbent, so that equals stay as estimated on every run. */
 static struct mc_plan *by_timing(struct choice *c)
 {
-    const struct mc_family *family = c->problem->family;
-    const size_t n = to_time(c);
     struct mc_plan *best = NULL;
-    struct trial t = { 0 };
-    if (family->operands(c->problem, t.operand) < 0) {
+    struct mc_trials t;
+    size_t counted[2] = { 0 };
+    if (mc_trials_begin(&t, c->problem, budget[c->mode], to_time(c)) < 0) {
         return NULL;
     }
-    for (size_t i = 0; i < n; i++) {
-        struct mc_plan *plan = plan_within(c, c->list.at[i].solver);
-        if (!plan) {
-            continue;
-        }
-        if (!verified(c, plan)) {
-            mc_plan_free(plan);
-            mc_plan_free(best);
-            best = NULL;
-            goto done;
-        }
-        if (!timed(plan, &t, budget / (double)n)) {
-            mc_str_addf(&c->why, "; %s failed: %s", plan->solver->name, mc_last_error());
-            mc_plan_free(plan);
-            continue;
-        }
-        LOG(LOG_PLAN, "%s: %s takes %.3g us (estimate %.3g)", c->word.s, plan->solver->name, plan->cost * 1e6,
-            c->list.at[i].estimate * 1e6);
-        const bool wins = !best || plan->cost < best->cost * margin;
-        mc_plan_free(wins ? best : plan);
-        best = wins ? plan : best;
+    bool good = true;
+    for (size_t i = 0; i < c->able && good; i++) {
+        good = !likely_one(c, i, counted) || challenge(c, &t, &c->list.at[i], &best);
     }
-    if (!best) {
+    if (!good) {
+        mc_plan_free(best);
+        best = NULL;
+    } else if (!best) {
         best = by_estimates(c); /* the likely ones could not: any that can */
     }
-done:
-    family->discard(c->problem, t.operand);
+    mc_trials_end(&t);
     return best;
 }
 
@@ -280,13 +218,14 @@ static struct mc_plan *remembered(struct choice *c, bool exhaustive)
     char name[64];
     double seconds;
     const bool known = wisdom_key(c, exhaustive, &key) && mc_wisdom_find(key.s, name, &seconds);
-    for (size_t i = 0; known && !plan && i < c->able; i++) {
-        if (strcmp(c->list.at[i].solver->name, name) == 0) {
-            plan = plan_within(c, c->list.at[i].solver);
+    for (const struct mc_solver *const *s = c->problem->family->solvers; known && *s; s++) {
+        if (strcmp((*s)->name, name) == 0 && !mc_plan_declines(c->problem, *s)) {
+            plan = plan_within(c, *s);
             if (plan) {
                 plan->cost = seconds;
                 plan->measured = true;
             }
+            break;
         }
     }
     mc_str_free(&key);
@@ -302,22 +241,19 @@ static void remember(const struct choice *c, const struct mc_plan *plan)
     mc_str_free(&key);
 }
 
-static struct mc_plan *by_wisdom(struct choice *c)
+/* The plan that wisdom names for it, in *plan; NULL: it names none that can do it.  False: that one gave a wrong result. */
+static bool by_wisdom(struct choice *c, struct mc_plan **plan)
 {
-    struct mc_plan *plan = remembered(c, true);
-    if (!plan && c->mode == MEASURE) {
-        plan = remembered(c, false);
+    *plan = remembered(c, true);
+    if (!*plan && c->mode == MEASURE) {
+        *plan = remembered(c, false);
     }
-    if (plan) {
-        if (!verified(c, plan)) {
-            mc_plan_free(plan);
-            return NULL;
-        }
-        return plan;
+    if (*plan && !verified(c, *plan)) {
+        mc_plan_free(*plan);
+        *plan = NULL;
+        return false;
     }
-    plan = by_timing(c);
-    remember(c, plan);
-    return plan;
+    return true;
 }
 
 /* ---- the solver the user named ---- */
@@ -344,7 +280,7 @@ static struct mc_plan *forced(struct choice *c, const char *name)
     if (!s) {
         return NULL;
     }
-    const char *no = declines(c->problem, s);
+    const char *no = mc_plan_declines(c->problem, s);
     if (no) {
         mc_fail(MC_EUNSUPPORTED, "%s: solver %s, which was asked for, %s", c->word.s, name, no);
         return NULL;
@@ -384,6 +320,11 @@ static struct mc_plan *choose(struct choice *c)
     if (strcmp(name, "auto") != 0) {
         return forced(c, name);
     }
+    const bool times = c->mode != ESTIMATE && c->problem->family->operands;
+    struct mc_plan *plan = NULL;
+    if (times && (!by_wisdom(c, &plan) || plan)) {
+        return plan;
+    }
     if (!gather(c)) {
         return NULL;
     }
@@ -394,14 +335,19 @@ static struct mc_plan *choose(struct choice *c)
         mc_str_free(&why);
         return NULL;
     }
-    return c->mode == ESTIMATE || !c->problem->family->operands ? by_estimates(c) : by_wisdom(c);
+    if (!times) {
+        return by_estimates(c);
+    }
+    plan = by_timing(c);
+    remember(c, plan);
+    return plan;
 }
 
 struct mc_plan *mc_plan_make(const struct mc_problem *p)
 {
     struct choice c = { .problem = p, .mode = mc_flag_int(FLAG_plan) };
     struct mc_plan *plan = NULL;
-    c.mode = depth > 0 && c.mode == MEASURE ? ESTIMATE : c.mode;
+    c.mode = MC_MAX(c.mode - depth, (int64_t)ESTIMATE);
     mc_clear_error(); /* mc_last_status then tells of this planning alone */
     p->family->word(p, &c.word);
     if (!c.word.bad && c.word.s) {

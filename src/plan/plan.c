@@ -1,0 +1,58 @@
+/* plan.c: a solver bound to a problem.
+ *
+ * Invariant: a plan owns its problem, its children and what its solver made for it. */
+#include "plan/plan.h"
+
+struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s)
+{
+    struct mc_problem *copy = mc_alloc(p->family->problem_size, "plans");
+    if (!copy) {
+        return NULL;
+    }
+    memcpy(copy, p, p->family->problem_size);
+    struct mc_plan *plan = s->plan(copy);
+    if (!plan) {
+        mc_free(copy);
+        return NULL;
+    }
+    plan->solver = s;
+    plan->problem = copy;
+    plan->cost = s->estimate(copy);
+    return plan;
+}
+
+void mc_plan_free(struct mc_plan *p)
+{
+    if (!p) {
+        return;
+    }
+    for (size_t i = 0; i < NELEM(p->child); i++) {
+        mc_plan_free(p->child[i]);
+    }
+    if (p->destroy) {
+        p->destroy(p);
+    }
+    mc_free((void *)p->problem);
+    mc_free(p);
+}
+
+void mc_plan_text(const struct mc_plan *p, struct mc_str *out)
+{
+    const char *family = p->problem->family->name;
+    struct mc_str word = { 0 };
+    p->problem->family->word(p->problem, &word);
+    const char *rest = word.bad || !word.s ? "" : word.s;
+    if (strncmp(rest, family, strlen(family)) == 0) {
+        rest += strlen(family);
+    }
+    mc_str_addf(out, "(%s%s", p->solver->name, rest);
+    for (size_t i = 0; i < NELEM(p->child); i++) {
+        if (p->child[i]) {
+            mc_str_add(out, " ");
+            mc_plan_text(p->child[i], out);
+        }
+    }
+    mc_str_add(out, ")");
+    out->bad |= word.bad;
+    mc_str_free(&word);
+}

@@ -1,0 +1,101 @@
+/* trial.c: plans for one problem timed one after the other, within a time that the problem's size does not change.
+ *
+ * What would take long is timed on a sample of the problem; a plan that one call shows to be clearly slower than the best
+ * is not called again, and one that is expected to outlast what time is left is not called at all.
+ *
+ * Invariant: times are of the whole problem, whatever was timed. */
+#include "plan/plan.h"
+#include "device/cpu/cpu.h"
+
+static const double long_call = 20e-3; /* seconds by estimate, beyond which a sample is timed */
+static const double hopeless = 1.3;    /* times the best */
+
+static const struct mc_problem *timed(const struct mc_trials *t)
+{
+    return t->small ? t->small : t->problem;
+}
+
+static bool take_sample(struct mc_trials *t)
+{
+    const struct mc_family *family = t->problem->family;
+    if (!family->sample) {
+        return true;
+    }
+    t->small = mc_alloc(family->problem_size, "planner");
+    if (!t->small) {
+        return false;
+    }
+    memcpy(t->small, t->problem, family->problem_size);
+    t->times = family->sample(t->problem, long_call, t->small);
+    if (t->times == 1) {
+        mc_free(t->small);
+        t->small = NULL;
+    }
+    return true;
+}
+
+mc_status mc_trials_begin(struct mc_trials *t, const struct mc_problem *p, double seconds, size_t plans)
+{
+    *t = (struct mc_trials){ .problem = p, .times = 1, .each = seconds / (double)MC_MAX(plans, (size_t)1) };
+    if (!take_sample(t)) {
+        return MC_EMEMORY;
+    }
+    const mc_status s = p->family->operands(timed(t), t->operand);
+    if (s < 0) {
+        mc_free(t->small);
+        return s;
+    }
+    t->end = mc_now() + seconds;
+    return MC_OK;
+}
+
+void mc_trials_end(struct mc_trials *t)
+{
+    t->problem->family->discard(timed(t), t->operand);
+    mc_free(t->small);
+}
+
+bool mc_trials_worth(const struct mc_trials *t, double estimate)
+{
+    return t->best == 0 || mc_now() + 2 * estimate / t->best_estimate * t->best / t->times < t->end;
+}
+
+struct call {
+    const struct mc_plan *plan;
+    struct mc_trials *trials;
+    void *workspace;
+};
+
+static mc_status call(void *arg)
+{
+    struct call *c = arg;
+    return c->plan->run(c->plan, c->trials->operand, c->workspace, 0);
+}
+
+static struct mc_timing time_plan(struct mc_trials *t, const struct mc_plan *plan)
+{
+    struct call c = { plan, t, plan->workspace ? mc_alloc_pages(plan->workspace, "planner") : NULL };
+    if (plan->workspace && !c.workspace) {
+        return (struct mc_timing){ 0 };
+    }
+    const struct mc_timing got = mc_time(call, &c, t->each, hopeless * t->best / t->times);
+    mc_free_pages(c.workspace);
+    return got;
+}
+
+bool mc_trials_run(struct mc_trials *t, struct mc_plan *plan, double estimate)
+{
+    struct mc_plan *small = t->small ? mc_plan_with(t->small, plan->solver) : NULL;
+    const struct mc_timing got = t->small && !small ? (struct mc_timing){ 0 } : time_plan(t, small ? small : plan);
+    mc_plan_free(small);
+    if (got.n == 0) {
+        return false;
+    }
+    plan->cost = got.least * t->times;
+    plan->measured = true;
+    if (t->best == 0 || plan->cost < t->best) {
+        t->best = plan->cost;
+        t->best_estimate = estimate;
+    }
+    return true;
+}

@@ -1,6 +1,7 @@
 /* t_conv_fast.c: the solvers of convolutions with code for each instruction set, on all of them that this processor runs,
  * against the reference. */
 #include "check.h"
+#include "conv/fft.h"
 #include "conv/solver.h"
 #include "gemm/kernel.h"
 #include <math.h>
@@ -75,6 +76,45 @@ static void try_sets(const struct mc_solver *s, int least)
 TEST(conv_fft_in_every_instruction_set) { try_sets(&mc_conv_fft, 21); }
 TEST(conv_winograd_in_every_instruction_set) { try_sets(&mc_conv_winograd, 9); }
 TEST(conv_direct_in_every_instruction_set) { try_sets(&mc_conv_direct, 27); }
+
+/* Spectra written past the caches are those written into them. */
+TEST(conv_fft_far_spectra_are_the_same)
+{
+    static const struct mc_fft_kernel *const *const kernels[] = { &mc_fft_avx512, &mc_fft_avx2, &mc_fft_plain };
+    enum { WIDTH = 2 * FFT_LANES, ROW = 2 * WIDTH, SIZE = FFT_MOST };
+    static const char *const sets[] = { "avx512", "avx2", "plain" };
+    float *image = mc_alloc_pages(sizeof(float) * FFT_LANES * SIZE * SIZE, "test");
+    const size_t bytes = sizeof(float) * (size_t)fft_frequencies(SIZE) * ROW;
+    float *near = mc_alloc_pages(bytes, "test"), *far = mc_alloc_pages(bytes, "test");
+    float *tile = mc_alloc_pages(sizeof(float) * (size_t)fft_tile(SIZE, FFT_LANES), "test");
+    REQUIRE(image && near && far && tile, "no memory");
+    for (int i = 0; i < FFT_LANES * SIZE * SIZE; i++) {
+        image[i] = (float)test_uniform(-1, 1);
+    }
+    for (size_t k = 0; k < NELEM(kernels); k++) {
+        if (!*kernels[k] || !mc_isa_only(sets[k])) {
+            continue;
+        }
+        struct mc_fft_window w = { .rs = SIZE, .cs = 1, .dr = 1, .dc = 1 };
+        for (int which = 0; which < FFT_SIZES; which++) {
+            const int size = 8 << which;
+            for (int l = 0; l < (*kernels[k])->lanes; l++) {
+                w.lane[l] = (struct mc_fft_lane){ .at = image + l * SIZE * SIZE, .bottom = MC_MAX(size - l, 1), .right = size };
+            }
+            memset(near, 0, bytes);
+            memset(far, 0, bytes);
+            (*kernels[k])->forward[which](&w, k & 1, false, tile, near, ROW, WIDTH);
+            (*kernels[k])->forward[which](&w, k & 1, true, tile, far, ROW, WIDTH);
+            CHECK(memcmp(near, far, bytes) == 0, "%s, size %d", sets[k], size);
+            CHECK(near[0] != 0 && near[(fft_frequencies(size) - 1) * ROW] != 0, "%s, size %d: nothing was written", sets[k], size);
+        }
+    }
+    mc_isa_only(NULL);
+    mc_free_pages(tile);
+    mc_free_pages(far);
+    mc_free_pages(near);
+    mc_free_pages(image);
+}
 
 /* What one call leaves, another gives again, whatever the threads. */
 TEST(conv_fast_gives_the_same_bits_on_any_threads)

@@ -33,7 +33,8 @@ struct mc_fft_product {
     int64_t a_row, a_depth, a_im, b_depth, b_im, c_row, c_im;   /* columns: whole vectors, adjacent */
     bool add;
 };
-typedef void mc_fft_forward(const struct mc_fft_window *w, bool conjugate, float *tile, float *spectrum, int64_t step,
+/* far: the spectra are too many for the caches, and are written past them. */
+typedef void mc_fft_forward(const struct mc_fft_window *w, bool conjugate, bool far, float *tile, float *spectrum, int64_t step,
                             int64_t im);
 typedef void mc_fft_inverse(const float *spectrum, int64_t step, int64_t im, float alpha, float beta, float *tile,
                             const struct mc_fft_window *w);

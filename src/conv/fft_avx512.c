@@ -20,6 +20,8 @@
 #define TURN        x86_turn8_f32
 #define READ_ROW    read_piece
 #define WRITE_ROW   write_piece
+#define STREAM(p, v) _mm512_stream_ps(p, (__m512)(v))
+#define FENCE       _mm_sfence
 
 /* Of 16 lanes from column j, those in [c0, c1). */
 static inline TARGET __attribute__((always_inline)) __mmask16 mask(int j, int c0, int c1)

@@ -1,6 +1,6 @@
 /* fft_body.h: the one text of the transforms, compiled for each instruction set by the file that includes it, which
  * defines TARGET, L (lanes), MR and NV (rows and vectors of a product's tile), TURN (8 by 8 or none), READ_ROW and
- * WRITE_ROW (a piece of a row), ISA.
+ * WRITE_ROW (a piece of a row), ISA; and, where a vector is a line of the caches, STREAM and FENCE: stores past them.
  *
  * A tile's rows are transformed two at a time, one as real and one as imaginary part; then its columns, of which the
  * first and the middle one are real for the same reason and go as one.  The inverse does the same backwards; the
@@ -21,6 +21,20 @@ FUSED V load(const float *p)
 FUSED void store(float *p, V v)
 {
     memcpy(p, &v, sizeof v);
+}
+
+#ifndef STREAM
+#define STREAM store
+#define FENCE()
+#endif
+
+FUSED void put(float *p, V v, bool far)
+{
+    if (far) {
+        STREAM(p, v);
+    } else {
+        store(p, v);
+    }
 }
 
 /* exp(-2 pi i k / 64) */
@@ -104,7 +118,7 @@ FUSED void fft16(const V *xr, const V *xi, V *yr, V *yi)
 /* Size 4 m: four of size m of what size 4 leaves; of the input the first live * m are not zeros, and the others not read.
  * sign is that of the imaginary results. */
 FUSED void fft(const int size, const int live, const float *re, const float *im, int64_t from, float *to_re, float *to_im,
-               int64_t to, float sign)
+               int64_t to, float sign, bool far)
 {
     const int m = size / 4, stride = FFT_MOST / size;
     _Alignas(64) float tr[FFT_MOST * L], ti[FFT_MOST * L];
@@ -155,18 +169,18 @@ FUSED void fft(const int size, const int live, const float *re, const float *im,
         }
         UNROLL(16)
         for (int j = 0; j < m; j++) {
-            store(to_re + (q + 4 * j) * to, yr[j]);
-            store(to_im + (q + 4 * j) * to, yi[j] * sign);
+            put(to_re + (q + 4 * j) * to, yr[j], far);
+            put(to_im + (q + 4 * j) * to, yi[j] * sign, far);
         }
     }
 }
 
-typedef void fft_any(const float *re, const float *im, int64_t from, float *to_re, float *to_im, int64_t to, float sign);
+typedef void fft_any(const float *re, const float *im, int64_t from, float *to_re, float *to_im, int64_t to, float sign, bool far);
 #define FFT(size, live)                                                                                                  \
     static TARGET void fft##size##_##live(const float *re, const float *im, int64_t from, float *to_re, float *to_im,    \
-                                          int64_t to, float sign)                                                        \
+                                          int64_t to, float sign, bool far)                                              \
     {                                                                                                                    \
-        fft(size, live, re, im, from, to_re, to_im, to, sign);                                                           \
+        fft(size, live, re, im, from, to_re, to_im, to, sign, far);                                                      \
     }
 FFT(8, 1)
 FFT(8, 2)
@@ -261,8 +275,8 @@ FUSED void span(const struct mc_fft_window *w, int *lo, int *hi, int *columns)
 /* ---- tiles.  Of column c of the half, (re, im) of its rows lie at tile[c]; column 0 is that of the first and the
  * middle frequency, both real before columns are transformed: as one complex column ---- */
 
-FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate, float *tile, float *out, int64_t step,
-                   int64_t im)
+FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate, bool far, float *tile, float *out,
+                   int64_t step, int64_t im)
 {
     const int half = size / 2, column = (2 * size + 1) * L; /* odd: not to fall into the same lines of a cache */
     const float sign = conjugate ? -1 : 1;
@@ -281,7 +295,7 @@ FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate
         } else {
             memset(b, 0, (size_t)(size * L) * sizeof *b);
         }
-        across(a, b, L, zr, zi, L, 1);
+        across(a, b, L, zr, zi, L, 1, false);
         float *const ta = tile + r * w->dr * L, *const tb = ta + w->dr * L;
         const bool two = r + 1 < hi;
         store(ta, load(zr) * 2);
@@ -302,18 +316,21 @@ FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate
     }
     for (int c = 1; c < half; c++) {
         float *to = out + (c - 1) * size * step;
-        down(tile + c * column, tile + c * column + size * L, L, to, to + im, step, sign);
+        down(tile + c * column, tile + c * column + size * L, L, to, to + im, step, sign, far);
     }
-    down(tile, tile + size * L, L, zr, zi, L, 1);
+    down(tile, tile + size * L, L, zr, zi, L, 1, false);
     float *first = out + (half - 1) * size * step, *middle = first + (half + 1) * step;
     const float h = 0.5f, hs = 0.5f * sign;
     for (int k = 0; k <= half; k++) {
         const int m = k ? size - k : 0;
         const V pr = load(zr + k * L), pi = load(zi + k * L), qr = load(zr + m * L), qi = load(zi + m * L);
-        store(first + k * step, (pr + qr) * h);
-        store(first + k * step + im, (pi - qi) * hs);
-        store(middle + k * step, (pi + qi) * h);
-        store(middle + k * step + im, (qr - pr) * hs);
+        put(first + k * step, (pr + qr) * h, far);
+        put(first + k * step + im, (pi - qi) * hs, far);
+        put(middle + k * step, (pi + qi) * h, far);
+        put(middle + k * step + im, (qr - pr) * hs, far);
+    }
+    if (far) {
+        FENCE();
     }
 }
 
@@ -326,7 +343,7 @@ FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, fl
     int lo, hi, columns;
     for (int c = 1; c < half; c++) {
         const float *from = in + (c - 1) * size * step;
-        whole(from + im, from, step, tile + c * column + size * L, tile + c * column, L, 1);
+        whole(from + im, from, step, tile + c * column + size * L, tile + c * column, L, 1, false);
     }
     const float *first = in + (half - 1) * size * step, *middle = first + (half + 1) * step;
     for (int k = 0; k <= half; k++) {
@@ -339,7 +356,7 @@ FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, fl
         store(zr + k * L, pr - qi);
         store(zi + k * L, pi + qr);
     }
-    whole(zi, zr, L, tile + size * L, tile, L, 1);
+    whole(zi, zr, L, tile + size * L, tile, L, 1, false);
     span(w, &lo, &hi, &columns);
     for (int r = lo; r < hi; r += 2) {
         const bool two = r + 1 < hi;
@@ -356,7 +373,7 @@ FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, fl
             store(zr + (size - k) * L, ar + bi);
             store(zi + (size - k) * L, br - ai);
         }
-        whole(zi, zr, L, b, a, L, 1);
+        whole(zi, zr, L, b, a, L, 1, false);
         write_row(size, w, r, a, alpha, beta);
         if (two) {
             write_row(size, w, r + 1, b, alpha, beta);
@@ -365,10 +382,10 @@ FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, fl
 }
 
 #define SIZES(size)                                                                                                      \
-    static TARGET void forward##size(const struct mc_fft_window *w, bool conjugate, float *tile, float *out, int64_t step, \
-                                     int64_t im)                                                                         \
+    static TARGET void forward##size(const struct mc_fft_window *w, bool conjugate, bool far, float *tile, float *out,   \
+                                     int64_t step, int64_t im)                                                           \
     {                                                                                                                    \
-        forward(size, w, conjugate, tile, out, step, im);                                                                \
+        forward(size, w, conjugate, far, tile, out, step, im);                                                           \
     }                                                                                                                    \
     static TARGET void inverse##size(const float *in, int64_t step, int64_t im, float alpha, float beta, float *tile,    \
                                      const struct mc_fft_window *w)                                                      \

@@ -5,6 +5,8 @@
  *
  *     x(M, C)    y(M, F)    w(C, F)
  *
+ * An operand's block is transformed as often as another takes its place; the order of the loops is part of the plan.
+ *
  * Invariant: blocks depend on the problem and the workspace cap, never on the threads. */
 #ifndef MC_CONV_FFT_PLAN_H
 #define MC_CONV_FFT_PLAN_H
@@ -19,6 +21,7 @@ struct spectra {
     int row, lane;              /* letters */
     int64_t width, step, next;  /* floats from re to im of a row; from a frequency to the next; from a row to the next */
     size_t at;                  /* in the workspace */
+    bool far;                   /* more than the caches hold */
 };
 struct fft {
     struct mc_plan base;
@@ -27,7 +30,9 @@ struct fft {
     int64_t frequencies, numbers;   /* of a tile; floats of each */
     int64_t step[2], tiles[2];  /* along the last two axes: places that a tile gives, and how many tiles */
     int64_t all[NLETTER], block[NLETTER];
+    int64_t block_most;         /* tiles that are worth having at once */
     int summed, rows, lanes;    /* letters of the product */
+    int outer;                  /* letter of rows or lanes: its blocks are outermost, the summed letter's innermost */
     int a, b, c;                /* roles of the product: c is the result */
     struct spectra s[3];
     size_t tile_at, tile_bytes; /* of each slot */
@@ -35,6 +40,15 @@ struct fft {
 };
 
 extern const signed char mc_fft_letter[3][2];           /* of each role */
+static inline int64_t fft_wide(const struct mc_conv_shape *s, int axis)
+{
+    return (s->k[axis] - 1) * s->dilation[axis];
+}
+/* The size of tile and the blocks that cost least; false: none fits. */
+bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, bool winograd);
+size_t mc_fft_lay_out(struct fft *d, int slots);        /* bytes */
+double mc_fft_blocks(const struct fft *d, int letter);  /* how many */
+double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s); /* of one thread */
 mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
 
 #endif

@@ -139,7 +139,7 @@ static void forward_task(void *arg, int64_t task, int slot)
         d->kernel->winograd_forward(&w, role, spectra(x, x->role) + i * s->next + j, s->step);
         return;
     }
-    d->kernel->forward[d->which](&w, x->role == (pass == CONV_WEIGHTS ? CONV_Y : CONV_W),
+    d->kernel->forward[d->which](&w, x->role == (pass == CONV_WEIGHTS ? CONV_Y : CONV_W), s->far,
                                  (float *)(void *)(x->r.workspace + d->tile_at + (size_t)slot * d->tile_bytes),
                                  spectra(x, x->role) + i * s->next + j, s->step, s->width);
 }
@@ -237,9 +237,7 @@ mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *wor
 {
     const struct fft *d = (const struct fft *)(const void *)plan;
     struct call x = { .d = d, .r = mc_conv_bind(plan, operand, workspace, threads) };
-    const bool weights = x.r.p->s.pass == CONV_WEIGHTS;
-    const int outer = weights ? C : M, inner = d->rows == outer ? d->lanes : d->rows;
-    const int order[NLETTER] = { outer, inner, d->summed };
+    const int order[NLETTER] = { d->outer, d->rows + d->lanes - d->outer, d->summed };
     int64_t blocks[NLETTER], all = x.r.p->s.groups, a_there[4] = { 0 }, b_there[4] = { 0 };
     for (int i = 0; i < NLETTER; i++) {
         blocks[i] = conv_ceil(d->all[order[i]], d->block[order[i]]);

@@ -29,7 +29,7 @@ struct mc_plan {
     const struct mc_problem *problem;       /* owned copy, freed with the plan */
     double cost;                            /* seconds: estimated, or measured if `measured` */
     bool measured;
-    size_t workspace;                       /* bytes it needs while it runs */
+    size_t workspace;                       /* bytes it needs while it runs, aligned to 64 */
     mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace, int threads);
     void (*destroy)(struct mc_plan *p);     /* frees what plan() made beyond this struct; may be NULL */
     struct mc_plan *child[2];

@@ -98,7 +98,8 @@ MC_API int mc_array_rank(const mc_array *a);
 MC_API const int64_t *mc_array_dims(const mc_array *a);
 MC_API const int64_t *mc_array_strides(const mc_array *a);
 MC_API int64_t mc_array_size(const mc_array *a);     /* elements */
-MC_API void *mc_array_data(const mc_array *a);       /* the element with index zero everywhere */
+MC_API void *mc_array_data(const mc_array *a);       /* the element with index zero everywhere; NULL on a GPU */
+MC_API const char *mc_array_device(const mc_array *a); /* "cpu", or the GPU whose memory it is in: "cuda0" */
 MC_API int mc_array_is_contiguous(const mc_array *a);
 
 /* Views share memory with what they view. */
@@ -108,6 +109,7 @@ MC_API mc_array *mc_array_reshape(const mc_array *a, int rank, const int64_t *di
 MC_API mc_array *mc_array_copy(const mc_array *a);                          /* C order */
 MC_API mc_array *mc_array_cast(const mc_array *a, mc_dtype d);
 MC_API mc_status mc_array_assign(mc_array *dst, const mc_array *src);       /* same shape; casts */
+MC_API mc_array *mc_array_to(const mc_array *a, const char *device);         /* "cpu", "cuda0": itself if it is there */
 MC_API double mc_array_get(const mc_array *a, const int64_t *index);        /* one element; index NULL: the first */
 MC_API mc_status mc_array_set(mc_array *a, const int64_t *index, double value);
 MC_API mc_status mc_array_print(const mc_array *a, FILE *to);               /* as NumPy prints it, shortened */
@@ -126,8 +128,8 @@ MC_API mc_array *mc_npz_load(mc_npz *z, const char *name);
 MC_API void mc_npz_close(mc_npz *z);
 MC_API mc_status mc_npz_save(const char *path, int n, const char *const *names, const mc_array *const *arrays);
 
-/* DLPack, version 0 and 1, without copies either way.  The array takes t over; if it cannot (NULL), t is
- * still the caller's. */
+/* DLPack, version 0 and 1, without copies either way, except that what is on a GPU is downloaded first.
+ * The array takes t over; if it cannot (NULL), t is still the caller's. */
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 MC_API struct DLManagedTensor *mc_array_to_dlpack(const mc_array *a);

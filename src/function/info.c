@@ -2,6 +2,7 @@
  *
  * Invariant: asking changes nothing but this: the compiler is tried once and libraries are opened. */
 #include "base/flag.h"
+#include "device/cuda/cuda.h"
 #include "function/function.h"
 #include "gemm/foreign.h"
 #include <dirent.h>
@@ -174,6 +175,7 @@ mc_status mc_info(FILE *to)
     cache(&out);
     library(&out, "oneDNN", FLAG_onednn, mc_gemm_onednn_library(), "dnnl_sgemm", onednn_version);
     library(&out, "BLAS", FLAG_blas, mc_gemm_blas_library(), "sgemm_", blas_version);
+    mc_cuda_report(&out);
     changed_flags(&out);
     mc_status s = out.bad ? MC_EMEMORY : fwrite(out.s, 1, out.n, to) == out.n ? MC_OK : mc_fail(MC_EFILE, "info: cannot write: %s", strerror(errno));
     mc_str_free(&out);

@@ -90,7 +90,7 @@ static struct mc_storage *storage_new(void *data, size_t bytes, void (*release)(
 {
     struct mc_storage *s = mc_alloc(sizeof *s, "arrays");
     if (s) {
-        *s = (struct mc_storage){ 1, data, bytes, release, arg };
+        *s = (struct mc_storage){ .refs = 1, .data = data, .bytes = bytes, .release = release, .arg = arg };
     }
     return s;
 }
@@ -100,7 +100,9 @@ static void storage_unref(struct mc_storage *s)
     if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) > 1) {
         return;
     }
-    if (s->release) {
+    if (s->space) {
+        s->space->release(s->space, s->data);
+    } else if (s->release) {
         s->release(s->arg);
     } else {
         mc_free_pages(s->data);
@@ -219,6 +221,21 @@ mc_array *mc_array_wrap(mc_dtype d, int rank, const int64_t *dims, const int64_t
     return a;
 }
 
+mc_array *mc_array_far(const struct mc_space *space, mc_dtype d, int rank, const int64_t *dims, void *data)
+{
+    int64_t bytes = 0, strides[MC_MAX_RANK];
+    if (check_shape(d, rank, dims, &bytes) < 0) {
+        return NULL;
+    }
+    struct mc_storage *s = storage_new(data, (size_t)bytes, keep_memory, NULL);
+    mc_contiguous_strides(d, rank, dims, strides);
+    mc_array *a = array_on(s, d, rank, dims, strides, data);
+    if (a) {
+        s->space = space;
+    }
+    return a;
+}
+
 mc_array *mc_array_scalar(mc_dtype d, double value)
 {
     mc_array *a = mc_array_empty(d, MC_NOSHAPE);
@@ -278,7 +295,17 @@ int64_t mc_array_size(const mc_array *a)
 
 void *mc_array_data(const mc_array *a)
 {
+    if (mc_array_space(a)) {
+        mc_fail(MC_EDEVICE, "mc_array_data: the array is on %s; mc_array_to(a, \"cpu\") brings it to the host",
+                mc_array_device(a));
+        return NULL;
+    }
     return a->data;
+}
+
+const char *mc_array_device(const mc_array *a)
+{
+    return mc_array_space(a) ? mc_array_space(a)->name : "cpu";
 }
 
 int mc_array_is_contiguous(const mc_array *a)
@@ -299,10 +326,21 @@ bool mc_array_overlaps(const mc_array *a, const mc_array *b)
     extent(a->dtype, a->rank, a->dims, a->strides, &alo, &ahi);
     extent(b->dtype, b->rank, b->dims, b->strides, &blo, &bhi);
     intptr_t at = (intptr_t)a->data, bt = (intptr_t)b->data;
-    return ahi > alo && bhi > blo && at + alo < bt + bhi && bt + blo < at + ahi;
+    return mc_array_space(a) == mc_array_space(b) && ahi > alo && bhi > blo && at + alo < bt + bhi && bt + blo < at + ahi;
 }
 
 /* ---- views ---- */
+
+/* What the user's views of an array in a space must be: contiguous, as all arrays there are. */
+static mc_array *contiguous_there(mc_array *view, const char *who)
+{
+    if (view && mc_array_space(view) && !mc_array_is_contiguous(view)) {
+        mc_fail(MC_EUNSUPPORTED, "%s: on %s arrays are contiguous, and this view would not be; "
+                "mc_array_to(a, \"cpu\") brings the array to the host", who, mc_array_device(view));
+        mc_array_unref(&view);
+    }
+    return view;
+}
 
 mc_array *mc_array_view(const mc_array *a, int rank, const int64_t *dims, const int64_t *strides, char *data)
 {
@@ -333,7 +371,8 @@ mc_array *mc_array_slice(const mc_array *a, int axis, int64_t start, int64_t cou
     memcpy(strides, a->strides, sizeof strides);
     dims[axis] = count;
     strides[axis] *= count > 1 ? step : 1; /* a lone element needs no step, which may be huge */
-    return mc_array_view(a, a->rank, dims, strides, a->data + (count ? start * a->strides[axis] : 0));
+    return contiguous_there(mc_array_view(a, a->rank, dims, strides, a->data + (count ? start * a->strides[axis] : 0)),
+                            "mc_array_slice");
 }
 
 mc_array *mc_array_transpose(const mc_array *a, const int *axes)
@@ -354,5 +393,5 @@ mc_array *mc_array_transpose(const mc_array *a, const int *axes)
         dims[i] = a->dims[from];
         strides[i] = a->strides[from];
     }
-    return mc_array_view(a, a->rank, dims, strides, a->data);
+    return contiguous_there(mc_array_view(a, a->rank, dims, strides, a->data), "mc_array_transpose");
 }

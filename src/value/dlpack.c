@@ -81,8 +81,12 @@ static struct export *export_new(const mc_array *a, struct tensor *t)
         }
         e->strides[i] = a->strides[i] / row->size;
     }
-    e->array = mc_array_ref(a);
-    *t = (struct tensor){ .data = a->data,
+    e->array = mc_array_near(a); /* strides of a far array are those of its download */
+    if (!e->array) {
+        mc_free(e);
+        return NULL;
+    }
+    *t = (struct tensor){ .data = e->array->data,
                           .device = DEVICE_CPU,
                           .rank = a->rank,
                           .code = row->dl_code,

@@ -97,10 +97,14 @@ mc_array *mc_array_cast(const mc_array *a, mc_dtype d)
         mc_fail(MC_EARG, "mc_array_cast: no array");
         return NULL;
     }
-    mc_array *r = mc_array_empty(d, a->rank, a->dims);
-    if (r) {
-        convert_all(r, a);
+    if (mc_array_space(a) && a->dtype == d) {
+        return mc_array_near(a);
     }
+    mc_array *near = mc_array_near(a), *r = near ? mc_array_empty(d, a->rank, a->dims) : NULL;
+    if (r) {
+        convert_all(r, near);
+    }
+    mc_array_unref(&near);
     return r;
 }
 
@@ -132,6 +136,9 @@ mc_status mc_array_assign(mc_array *dst, const mc_array *src)
     }
     if (!mc_dims_equal(dst->rank, dst->dims, src->rank, src->dims)) {
         return fail_shapes(dst, src);
+    }
+    if (mc_array_space(dst) || mc_array_space(src)) {
+        return mc_array_assign_far(dst, src);
     }
     if (dst->data == src->data && dst->dtype == src->dtype && mc_dims_equal(dst->rank, dst->strides, src->rank, src->strides)) {
         return MC_OK; /* onto itself, as a borrowed result of the call before is */
@@ -171,8 +178,12 @@ static char *element(const mc_array *a, const int64_t *index, const char *who)
 
 double mc_array_get(const mc_array *a, const int64_t *index)
 {
+    uint64_t box;
     const char *p = element(a, index, "mc_array_get");
-    return p ? mc_load_f64(a->dtype, p) : (double)NAN;
+    if (!p || mc_array_fetch(a, &box, p, mc_dtypes[a->dtype].size) < 0) {
+        return (double)NAN;
+    }
+    return mc_load_f64(a->dtype, &box);
 }
 
 mc_status mc_array_set(mc_array *a, const int64_t *index, double value)
@@ -181,17 +192,15 @@ mc_status mc_array_set(mc_array *a, const int64_t *index, double value)
     if (!p) {
         return MC_EINDEX;
     }
-    mc_store_f64(a->dtype, p, value);
-    return MC_OK;
+    uint64_t box;
+    mc_store_f64(a->dtype, &box, value);
+    return mc_array_store(a, p, &box, mc_dtypes[a->dtype].size);
 }
 
 /* ---- comparisons ---- */
 
-bool mc_array_same_bits(const mc_array *a, const mc_array *b)
+static bool same_bits(const mc_array *a, const mc_array *b)
 {
-    if (a->dtype != b->dtype || !mc_dims_equal(a->rank, a->dims, b->rank, b->dims)) {
-        return false;
-    }
     struct two t = merge_axes(a, b);
     struct mc_walk w;
     int in = t.rank - 1;
@@ -212,6 +221,19 @@ bool mc_array_same_bits(const mc_array *a, const mc_array *b)
     return true;
 }
 
+/* False where an array cannot be fetched: what is not known is not said to be equal. */
+bool mc_array_same_bits(const mc_array *a, const mc_array *b)
+{
+    if (a->dtype != b->dtype || !mc_dims_equal(a->rank, a->dims, b->rank, b->dims)) {
+        return false;
+    }
+    mc_array *na = mc_array_near(a), *nb = mc_array_near(b);
+    bool same = na && nb && same_bits(na, nb);
+    mc_array_unref(&na);
+    mc_array_unref(&nb);
+    return same;
+}
+
 static bool close_enough(double x, double y, double rtol, double atol)
 {
     if (isnan(x) || isnan(y)) {
@@ -221,15 +243,12 @@ static bool close_enough(double x, double y, double rtol, double atol)
 }
 
 /* Integers beyond 2^53 look equal as doubles, so without a tolerance they are compared as they are. */
-int64_t mc_array_differs(const mc_array *a, const mc_array *b, double rtol, double atol)
+static int64_t differs(const mc_array *a, const mc_array *b, double rtol, double atol)
 {
     enum { CHUNK = 256 };
     double x[CHUNK], y[CHUNK];
     struct mc_walk w;
     int64_t flat = 0;
-    if (!mc_dims_equal(a->rank, a->dims, b->rank, b->dims)) {
-        return 0;
-    }
     struct two t = merge_axes(a, b);
     int in = t.rank - 1;
     bool exact = !mc_is_float(a->dtype) && !mc_is_float(b->dtype) && rtol == 0 && atol == 0;
@@ -252,4 +271,16 @@ int64_t mc_array_differs(const mc_array *a, const mc_array *b, double rtol, doub
         flat += t.dims[in];
     } while (mc_walk_next(&w));
     return -1;
+}
+
+int64_t mc_array_differs(const mc_array *a, const mc_array *b, double rtol, double atol)
+{
+    if (!mc_dims_equal(a->rank, a->dims, b->rank, b->dims)) {
+        return 0;
+    }
+    mc_array *na = mc_array_near(a), *nb = mc_array_near(b);
+    int64_t at = na && nb ? differs(na, nb, rtol, atol) : 0;
+    mc_array_unref(&na);
+    mc_array_unref(&nb);
+    return at;
 }

@@ -355,7 +355,12 @@ char *mc_array_text(const mc_array *a)
         mc_fail(MC_EARG, "mc_array_text: no array");
         return NULL;
     }
-    print(&out, a);
+    mc_array *near = mc_array_near(a);
+    if (!near) {
+        return NULL;
+    }
+    print(&out, near);
+    mc_array_unref(&near);
     return mc_str_take(&out);
 }
 

@@ -41,10 +41,19 @@ void     mc_store_i64(mc_dtype d, void *p, int64_t v);
 void mc_convert(mc_dtype dd, void *dst, int64_t dstride, mc_dtype sd, const void *src, int64_t sstride, int64_t n);
 
 /* ---- array.c ---- */
+struct mc_space { /* memory that the host's code cannot touch; every hook but release says why it failed */
+    const char *name;            /* "cuda0" */
+    void *device;                /* the hooks' own */
+    mc_status (*put)(const struct mc_space *s, void *there, const void *here, size_t n); /* here may change afterwards */
+    mc_status (*get)(const struct mc_space *s, void *here, const void *there, size_t n); /* waits */
+    mc_status (*copy)(const struct mc_space *s, void *to, const void *from, size_t n);   /* both there, apart */
+    void (*release)(const struct mc_space *s, void *p);
+};
 struct mc_storage {
     _Atomic int refs;
     void *data;
     size_t bytes;
+    const struct mc_space *space; /* whose memory data is; NULL: the host's */
     void (*release)(void *arg);  /* NULL: mc_free_pages(data) */
     void *arg;
 };
@@ -58,6 +67,9 @@ struct mc_array {
     struct mc_storage *storage;
 };
 mc_array *mc_array_empty(mc_dtype d, int rank, const int64_t *dims);   /* not cleared; NaN-poisoned if MC_POISON */
+/* An array in a space, always contiguous.  Takes data over, for space->release, unless it gives NULL. */
+mc_array *mc_array_far(const struct mc_space *space, mc_dtype d, int rank, const int64_t *dims, void *data);
+static inline const struct mc_space *mc_array_space(const mc_array *a) { return a->storage->space; }
 mc_array *mc_array_view(const mc_array *a, int rank, const int64_t *dims, const int64_t *strides, char *data);
 int64_t   mc_dims_count(int rank, const int64_t *dims);                /* product; -1 on overflow or a negative */
 bool      mc_dims_equal(int ra, const int64_t *a, int rb, const int64_t *b);
@@ -67,6 +79,12 @@ bool      mc_array_overlaps(const mc_array *a, const mc_array *b);     /* may th
 bool      mc_array_same_bits(const mc_array *a, const mc_array *b);    /* dtype, shape and every byte */
 /* Worst difference: ulp-free, |a-b| <= atol + rtol*|b|, NaN equals NaN.  Returns the first bad flat index or -1. */
 int64_t   mc_array_differs(const mc_array *a, const mc_array *b, double rtol, double atol);
+
+/* ---- far.c: arrays in a space, for code that reads elements ---- */
+mc_array *mc_array_near(const mc_array *a);              /* counted, in the host's memory: a itself, or a download */
+mc_status mc_array_assign_far(mc_array *dst, const mc_array *src); /* same shape, at least one of them far */
+mc_status mc_array_fetch(const mc_array *a, void *here, const void *there, size_t n); /* bytes of a's memory */
+mc_status mc_array_store(mc_array *a, void *there, const void *here, size_t n);
 
 /* ---- npy.c: .npy from a file or from memory ---- */
 struct mc_source {

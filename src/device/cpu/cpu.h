@@ -2,7 +2,7 @@
 #ifndef MC_CPU_H
 #define MC_CPU_H
 
-#include "base/base.h"
+#include "device/cache.h"
 
 /* ---- features.c: by what CPUID and XGETBV report, never by the maker's name ---- */
 struct mc_cpu {
@@ -34,7 +34,7 @@ typedef void mc_team_task(void *arg, int64_t task, int slot);
 void mc_team_tasks(mc_team_task *one, void *arg, int64_t n, int slots, int threads, double seconds);
 #define MC_TEAM_WORTH 3e-6 /* seconds of work below which waking the team costs more than it saves */
 
-/* ---- compile.c and cache.c: C text to a loaded library ---- */
+/* ---- compile.c: C text to a loaded library ---- */
 struct mc_code;                                     /* reference counted: one a text, shared by all who ask */
 struct mc_code *mc_code_load(const char *source, const char *flags, mc_status *status); /* cached on disk */
 void *mc_code_symbol(const struct mc_code *c, const char *name);
@@ -43,6 +43,5 @@ bool  mc_cc_present(void);                          /* a compiler that works, tr
 const char *mc_cc_version(void);                    /* first line of cc --version, "" if none */
 struct mc_code_stats { int64_t compiled, from_memory, from_disk; double cc_seconds; };
 struct mc_code_stats mc_code_stats(void);
-const char *mc_cache_dir(void);                     /* "" when caching is off or impossible */
 
 #endif

@@ -3,7 +3,7 @@
  * Invariant: an entry is complete before it gets its name, and is proved whole by its seal before it
  * is used; so a killed writer, a full disk or a damaged file cost one compilation and nothing else.
  * Whatever fails here is no error: there is just no entry. */
-#include "device/cpu/code.h"
+#include "device/cache.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -277,7 +277,7 @@ static bool look_at(struct listing *l, const char *folder, DIR *d, const char *n
         mc_str_free(&path);
         return true;
     }
-    if (!S_ISREG(st.st_mode) || (!ends_with(name, ".so") && !ends_with(name, ".cc"))) {
+    if (!S_ISREG(st.st_mode) || (!ends_with(name, ".so") && !ends_with(name, ".cc") && !ends_with(name, ".cubin"))) {
         return true; /* not ours */
     }
     struct entry e = { mc_arena_str(&l->names, name, strlen(name)), st.st_size, st.st_mtim };

@@ -1,0 +1,114 @@
+/* cuda.h: NVIDIA GPUs as devices.  Libraries are opened at run time; api.def is the one table of what is
+ * used of each, so that building needs no header of theirs.
+ *
+ * Invariant: nothing of a GPU is touched before a program asks for one, and every failure is one clear
+ * error after which the process is usable. */
+#ifndef MC_CUDA_H
+#define MC_CUDA_H
+
+#include "value/value.h"
+
+/* ---- open.c: the libraries ---- */
+enum mc_nv_lib { NV_DRIVER, NV_NVRTC, NV_CUBLASLT, NV_CUDNN, NV_CUFFT, NV_LIBS };
+struct mc_nv_found {
+    const char *name;           /* "cuDNN" */
+    bool tried, there;
+    char version[32];           /* "9.19.0" */
+    char file[256];             /* what was opened */
+    char why[256];              /* it is not there */
+    const char *cost;           /* what its lack costs: "convolutions run on kernels of our own" */
+};
+const struct mc_nv_found *mc_nv_found(enum mc_nv_lib l);      /* opens it the first time */
+bool mc_nv_opened(enum mc_nv_lib l);                          /* has anybody asked yet?  Opens nothing */
+mc_status mc_nv_need(enum mc_nv_lib l);                       /* an error that says why it is not there */
+/* The functions: mc_nv.cuInit(0).  Valid once mc_nv_need said MC_OK. */
+struct mc_nv {
+#define NV(lib, ret, name, args) ret (*name) args;
+#include "device/cuda/api.def"
+#undef NV
+};
+extern struct mc_nv mc_nv;
+
+/* ---- start.c: a GPU, started once a process and kept ---- */
+struct mc_cuda {
+    int ordinal;
+    char id[16];                /* "cuda0" */
+    char name[96];              /* "NVIDIA H200" */
+    int sm;                     /* 90: compute capability 9.0 */
+    int processors;             /* multiprocessors */
+    size_t memory;              /* bytes in all */
+    size_t shared;              /* bytes of shared memory a block may ask for */
+    void *context, *stream;     /* CUcontext, CUstream: all work of the device is on this stream, in order */
+    struct mc_space space;      /* its memory, as arrays know it */
+    pthread_mutex_t lock;       /* recursive; held by mc_cuda_enter */
+    long pid;                   /* of the process that started it: a forked child gets an error */
+    void *blas, *dnn;           /* handles of cuBLASLt and cuDNN, made on first use by those who use them */
+    struct mc_cuda_pool *pool;
+    struct mc_cuda_stage *stage; /* NULL until the first large transfer */
+    struct mc_cuda_trail *trail;
+    bool recording;             /* between mc_cuda_capture and mc_cuda_captured */
+};
+struct mc_cuda_facts {          /* of a GPU that need not be started */
+    char name[96];
+    int sm, processors;
+    size_t memory;
+};
+int mc_cuda_count(void);                                      /* GPUs there are; 0 without a driver */
+mc_status mc_cuda_facts(int ordinal, struct mc_cuda_facts *out);
+/* "cpu" gives -1, "cuda" 0, "cuda3" 3; anything else is an error.  Opens nothing. */
+mc_status mc_cuda_parse(const char *device, int *ordinal);
+struct mc_cuda *mc_cuda_start(int ordinal);                   /* NULL: the error says what is missing */
+mc_status mc_cuda_enter(struct mc_cuda *d);                   /* locks it for this thread and makes its context current; nests */
+void mc_cuda_leave(struct mc_cuda *d);
+struct mc_cuda *mc_cuda_current(void);                        /* the one this thread entered last; NULL: none */
+mc_status mc_cuda_wait(struct mc_cuda *d);                    /* until all work is done; errors that surface late surface here */
+
+/* ---- fault.c: the driver's errors as ours ---- */
+/* MC_OK, or the driver's error with what was being done: "cuda0: launch of k3_map: an illegal memory access was
+ * encountered".  An error that surfaced late names the launches it may come from; one after which a device is lost
+ * is told again by every mc_cuda_enter. */
+mc_status mc_cuda_check(struct mc_cuda *d, int code, const char *what, const char *name);
+bool mc_cuda_blocking(void);                                  /* CUDA_LAUNCH_BLOCKING=1 or the flag cuda.blocking: each launch waits */
+bool mc_cuda_lost(const struct mc_cuda *d);                   /* nothing works on it any more */
+
+/* ---- memory.c: stream-ordered, pooled; who holds what is known, for the message when there is no more ---- */
+void *mc_cuda_alloc(struct mc_cuda *d, size_t bytes, const char *what); /* 256-byte aligned; NULL: MC_EMEMORY names bytes, free bytes, holders */
+void mc_cuda_free(struct mc_cuda *d, void *p);                /* NULL does nothing */
+size_t mc_cuda_held(const struct mc_cuda *d);                 /* bytes handed out */
+mc_array *mc_cuda_array(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *dims); /* contiguous, in the device's memory, not cleared */
+
+/* ---- staging.c: between the host and the device ---- */
+mc_status mc_cuda_put(struct mc_cuda *d, void *there, const void *here, size_t n); /* here may change afterwards */
+mc_status mc_cuda_get(struct mc_cuda *d, void *here, const void *there, size_t n); /* waits for all work before it */
+mc_status mc_cuda_copy(struct mc_cuda *d, void *to, const void *from, size_t n);
+mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n);
+
+/* ---- code.c: CUDA C text to kernels, by NVRTC, cached on disk ---- */
+struct mc_cuda_code;                                          /* one a text and device, shared by all who ask */
+struct mc_cuda_code *mc_cuda_code_load(struct mc_cuda *d, const char *source, const char *options); /* NULL: the compiler's message */
+void *mc_cuda_code_kernel(struct mc_cuda_code *c, const char *name); /* CUfunction; NULL: there is none, no error set */
+void mc_cuda_code_free(struct mc_cuda_code *c);
+/* Compiles only: the machine code's size, for tests where there is no GPU. */
+mc_status mc_cuda_try(const char *source, const char *options, int sm, size_t *bytes);
+struct mc_cuda_code_stats { int64_t compiled, from_memory, from_disk; double seconds; };
+struct mc_cuda_code_stats mc_cuda_code_stats(void);
+
+/* ---- launch.c ---- */
+struct mc_grid { unsigned blocks[3], threads[3]; size_t shared; };
+/* args: one struct, the kernel's only parameter.  A grid without blocks launches nothing. */
+mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs);
+/* Events, for times on the device. */
+void *mc_cuda_mark(struct mc_cuda *d);                        /* NULL: failed */
+double mc_cuda_between(struct mc_cuda *d, void *from, void *to); /* seconds, waits; frees both; < 0: failed */
+
+/* ---- replay.c: work captured once and launched whole ---- */
+/* From here on work on d->stream is recorded, not done, until mc_cuda_captured; the device stays entered. */
+mc_status mc_cuda_capture(struct mc_cuda *d);
+mc_status mc_cuda_captured(struct mc_cuda *d, void **graph);  /* ends it; NULL with an error if something could not be recorded */
+mc_status mc_cuda_replay(struct mc_cuda *d, void *graph);
+void mc_cuda_graph_free(struct mc_cuda *d, void *graph);
+
+/* ---- report.c ---- */
+void mc_cuda_report(struct mc_str *out);                      /* libraries, GPUs, and what is missing: for `monochord info` */
+
+#endif

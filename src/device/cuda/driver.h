@@ -1,0 +1,36 @@
+/* driver.h: what the files of this folder say to each other.
+ *
+ * Invariant: all that is mutable of a struct mc_cuda is changed under its lock, by who has entered it. */
+#ifndef MC_CUDA_DRIVER_H
+#define MC_CUDA_DRIVER_H
+
+#include "device/cuda/cuda.h"
+
+enum {
+#define CU(name, value) NV_##name = value,
+#include "device/cuda/driver.def"
+#undef CU
+};
+
+enum { NV_OLDEST_SM = 70, NV_OLDEST_DRIVER = 11020 }; /* Volta; CUDA 11.2 brought memory pools */
+
+/* ---- start.c ---- */
+bool mc_cuda_usable(const struct mc_cuda *d);             /* false: it is lost, or another process's.  Sets no error */
+
+/* ---- fault.c ---- */
+/* The names of what was launched since the device was last known to be well, oldest first. */
+enum { TRAIL = 8, TRAIL_NAME = 48 };
+struct mc_cuda_trail {
+    char name[TRAIL][TRAIL_NAME]; /* a ring: number i is at i % TRAIL */
+    uint64_t n;
+    char broken[384];             /* the error after which nothing works on the device any more; "" while it is well */
+};
+void mc_cuda_launched(struct mc_cuda *d, const char *name);
+mc_status mc_cuda_well(const struct mc_cuda *d);          /* MC_OK, or why the device can do nothing any more */
+
+/* ---- memory.c ---- */
+mc_status mc_cuda_pool_new(struct mc_cuda *d);            /* entered; d->pool */
+void mc_cuda_pool_free(struct mc_cuda *d);                /* entered; of a device that did not start after all */
+void mc_cuda_free_parked(struct mc_cuda *d);              /* what was given back while work was recorded */
+
+#endif

@@ -1,0 +1,83 @@
+/* launch.c: kernels put on the device's stream, and times taken there.
+ *
+ * Invariant: a launch only enqueues, and may be recorded; it waits only where errors are to be exact. */
+#include "device/cuda/driver.h"
+
+enum { PARAM_END = 0, PARAM_POINTER = 1, PARAM_SIZE = 2 }; /* the driver's marks in the list `extra` */
+static const size_t given = 48 << 10; /* bytes of shared memory that every kernel may have without asking */
+
+static mc_status enqueue(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args,
+                         size_t nargs)
+{
+    void *extra[] = { (void *)PARAM_POINTER, (void *)(uintptr_t)args, (void *)PARAM_SIZE, &nargs, (void *)PARAM_END };
+    if (g->shared > d->shared) {
+        return mc_fail(MC_EDEVICE, "%s: launch of %s: a block asks for %zu bytes of shared memory, and %zu is the most", d->id,
+                       name, g->shared, d->shared);
+    }
+    if (g->shared > given) {
+        TRY(mc_cuda_check(d, mc_nv.cuFuncSetAttribute(kernel, NV_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                      (int)g->shared), "shared memory of", name));
+    }
+    mc_cuda_launched(d, name);
+    return mc_cuda_check(d, mc_nv.cuLaunchKernel(kernel, g->blocks[0], g->blocks[1], g->blocks[2], g->threads[0], g->threads[1],
+                                                 g->threads[2], (unsigned)g->shared, d->stream, NULL, nargs ? extra : NULL),
+                         "launch of", name);
+}
+
+static bool hollow(const struct mc_grid *g)
+{
+    return !g->blocks[0] || !g->blocks[1] || !g->blocks[2];
+}
+
+mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args,
+                         size_t nargs)
+{
+    if (hollow(g)) {
+        return MC_OK;
+    }
+    TRY(mc_cuda_enter(d));
+    mc_status s = enqueue(d, kernel, name, g, args, nargs);
+    if (s == MC_OK && !d->recording && mc_cuda_blocking()) {
+        s = mc_cuda_check(d, mc_nv.cuStreamSynchronize(d->stream), "launch of", name);
+    }
+    mc_cuda_leave(d);
+    return s;
+}
+
+/* ---- times ---- */
+
+void *mc_cuda_mark(struct mc_cuda *d)
+{
+    void *event = NULL;
+    if (mc_cuda_enter(d) < 0) {
+        return NULL;
+    }
+    if (mc_cuda_check(d, mc_nv.cuEventCreate(&event, 0), "making an event", NULL) < 0) {
+        event = NULL;
+    } else if (mc_cuda_check(d, mc_nv.cuEventRecord(event, d->stream), "recording an event", NULL) < 0) {
+        mc_nv.cuEventDestroy_v2(event);
+        event = NULL;
+    }
+    mc_cuda_leave(d);
+    return event;
+}
+
+double mc_cuda_between(struct mc_cuda *d, void *from, void *to)
+{
+    float ms = -1;
+    if (mc_cuda_enter(d) < 0) {
+        return -1;
+    }
+    if (from && to && (mc_cuda_check(d, mc_nv.cuEventSynchronize(to), "waiting for an event", NULL) < 0 ||
+                       mc_cuda_check(d, mc_nv.cuEventElapsedTime(&ms, from, to), "reading the time", NULL) < 0)) {
+        ms = -1;
+    }
+    if (from) {
+        mc_nv.cuEventDestroy_v2(from);
+    }
+    if (to) {
+        mc_nv.cuEventDestroy_v2(to);
+    }
+    mc_cuda_leave(d);
+    return ms < 0 ? -1 : (double)ms * 1e-3;
+}

@@ -1,0 +1,258 @@
+/* memory.c: the device's memory, handed out in the order of its stream.
+ *
+ * The driver's pool keeps what is given back until the process ends, so the steady state asks it for
+ * nothing new; what is held beyond need goes back when there is no more.
+ *
+ * Invariant: the table holds exactly the blocks that are handed out, each with who asked; a block given
+ * back while work is being recorded is parked, for the recording must not contain its release. */
+#include "device/cuda/driver.h"
+
+enum { BUCKETS = 1024, GRAIN = 256, NAME = 40, HOLDERS = 4 };
+
+struct block {
+    struct block *next;
+    unsigned long long at;
+    size_t bytes;
+    char what[NAME];
+};
+
+struct mc_cuda_pool {
+    void *pool;                 /* CUmemoryPool; NULL: the driver has none for this GPU */
+    size_t held;
+    struct block *table[BUCKETS];
+    struct block *parked;
+};
+
+mc_status mc_cuda_pool_new(struct mc_cuda *d)
+{
+    int pools = 0, device = 0;
+    uint64_t keep = UINT64_MAX;
+    d->pool = mc_calloc(1, sizeof *d->pool, "devices");
+    if (!d->pool) {
+        return MC_EMEMORY;
+    }
+    TRY(mc_cuda_check(d, mc_nv.cuDeviceGet(&device, d->ordinal), "start", NULL));
+    mc_nv.cuDeviceGetAttribute(&pools, NV_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device);
+    if (!pools) {
+        return MC_OK;
+    }
+    TRY(mc_cuda_check(d, mc_nv.cuDeviceGetDefaultMemPool(&d->pool->pool, device), "start its memory pool", NULL));
+    return mc_cuda_check(d, mc_nv.cuMemPoolSetAttribute(d->pool->pool, NV_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
+                         "start its memory pool", NULL);
+}
+
+void mc_cuda_pool_free(struct mc_cuda *d)
+{
+    mc_free(d->pool);
+    d->pool = NULL;
+}
+
+/* ---- the table ---- */
+
+static struct block **slot_of(struct mc_cuda_pool *p, unsigned long long at)
+{
+    struct block **b = &p->table[at / GRAIN % BUCKETS];
+    while (*b && (*b)->at != at) {
+        b = &(*b)->next;
+    }
+    return b;
+}
+
+/* ---- no more ---- */
+
+static void bytes_text(struct mc_str *out, size_t n)
+{
+    if (n < 1u << 20) {
+        mc_str_addf(out, "%zu bytes", n);
+    } else {
+        mc_str_addf(out, "%.1f MiB", (double)n / (1 << 20));
+    }
+}
+
+struct holder {
+    char what[NAME];
+    size_t bytes;
+    int blocks;
+};
+
+/* The names that hold most, largest first, in HOLDERS rows; a name beyond the first 64 is not counted. */
+static size_t holders(const struct mc_cuda_pool *p, struct holder *top)
+{
+    struct holder all[64];
+    size_t n = 0, taken = 0;
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (const struct block *b = p->table[i]; b; b = b->next) {
+            size_t k = 0;
+            while (k < n && strcmp(all[k].what, b->what) != 0) {
+                k++;
+            }
+            if (k == NELEM(all)) {
+                continue;
+            }
+            if (k == n) {
+                memcpy(all[n].what, b->what, NAME);
+                all[n].bytes = 0;
+                all[n++].blocks = 0;
+            }
+            all[k].bytes += b->bytes;
+            all[k].blocks++;
+        }
+    }
+    for (; taken < HOLDERS && taken < n; taken++) {
+        size_t best = taken;
+        for (size_t k = taken + 1; k < n; k++) {
+            best = all[k].bytes > all[best].bytes ? k : best;
+        }
+        top[taken] = all[best];
+        all[best] = all[taken];
+    }
+    return taken;
+}
+
+static mc_status no_more(struct mc_cuda *d, size_t bytes, const char *what)
+{
+    struct mc_str text = { 0 };
+    struct holder top[HOLDERS];
+    size_t left = 0, all = 0, cap = (size_t)mc_flag_int(FLAG_cuda_memory);
+    mc_nv.cuMemGetInfo_v2(&left, &all);
+    mc_str_addf(&text, "out of memory on %s: ", d->id);
+    bytes_text(&text, bytes);
+    mc_str_addf(&text, " asked for %s, ", what);
+    bytes_text(&text, left);
+    mc_str_add(&text, " free of ");
+    bytes_text(&text, all);
+    if (cap) {
+        mc_str_add(&text, ", where the flag cuda.memory allows ");
+        bytes_text(&text, cap);
+    }
+    mc_str_add(&text, "; this process holds ");
+    bytes_text(&text, d->pool->held);
+    size_t n = holders(d->pool, top);
+    for (size_t i = 0; i < n; i++) {
+        mc_str_add(&text, i ? ", " : ": ");
+        bytes_text(&text, top[i].bytes);
+        mc_str_addf(&text, " for %s in %d block%s", top[i].what, top[i].blocks, top[i].blocks == 1 ? "" : "s");
+    }
+    mc_status s = text.bad ? MC_EMEMORY : mc_fail(MC_EMEMORY, "%s", text.s);
+    mc_str_free(&text);
+    return s;
+}
+
+/* ---- in and out ---- */
+
+static int take(struct mc_cuda *d, size_t n, unsigned long long *at)
+{
+    return d->pool->pool ? mc_nv.cuMemAllocFromPoolAsync(at, n, d->pool->pool, d->stream) : mc_nv.cuMemAlloc_v2(at, n);
+}
+
+static void give_back(struct mc_cuda *d, struct block *b)
+{
+    if (d->pool->pool) {
+        mc_nv.cuMemFreeAsync(b->at, d->stream);
+    } else {
+        mc_nv.cuMemFree_v2(b->at);
+    }
+    mc_free(b);
+}
+
+static mc_status allocate(struct mc_cuda *d, size_t n, const char *what, unsigned long long *at)
+{
+    const size_t cap = (size_t)mc_flag_int(FLAG_cuda_memory);
+    if (d->recording) {
+        return mc_fail(MC_EDEVICE, "%s: memory for %s is asked for while work is being recorded", d->id, what);
+    }
+    if (cap && (n > cap || d->pool->held > cap - n)) {
+        return no_more(d, n, what);
+    }
+    int code = take(d, n, at);
+    if (code == NV_CUDA_ERROR_OUT_OF_MEMORY && d->pool->pool) { /* what others on this GPU could use lies in our pool */
+        TRY(mc_cuda_wait(d));
+        mc_nv.cuMemPoolTrimTo(d->pool->pool, 0);
+        code = take(d, n, at);
+    }
+    return code == NV_CUDA_ERROR_OUT_OF_MEMORY ? no_more(d, n, what) : mc_cuda_check(d, code, "allocating memory for", what);
+}
+
+static void *alloc_entered(struct mc_cuda *d, size_t bytes, const char *what)
+{
+    if (bytes > SIZE_MAX - GRAIN) {
+        no_more(d, bytes, what);
+        return NULL;
+    }
+    const size_t n = MC_MAX((bytes + GRAIN - 1) / GRAIN * GRAIN, (size_t)GRAIN);
+    struct block *b = mc_alloc(sizeof *b, "devices");
+    if (!b) {
+        return NULL;
+    }
+    *b = (struct block){ .bytes = n };
+    memcpy(b->what, what, MC_MIN(strlen(what), (size_t)NAME - 1));
+    if (allocate(d, n, what, &b->at) < 0) {
+        mc_free(b);
+        return NULL;
+    }
+    struct block **slot = slot_of(d->pool, b->at);
+    b->next = *slot;
+    *slot = b;
+    d->pool->held += n;
+    return (void *)(uintptr_t)b->at;
+}
+
+void *mc_cuda_alloc(struct mc_cuda *d, size_t bytes, const char *what)
+{
+    if (mc_cuda_enter(d) < 0) {
+        return NULL;
+    }
+    void *p = alloc_entered(d, bytes, what);
+    mc_cuda_leave(d);
+    return p;
+}
+
+/* On a lost device, or in a forked child, there is nothing to give back. */
+void mc_cuda_free(struct mc_cuda *d, void *p)
+{
+    if (!p || !mc_cuda_usable(d) || mc_cuda_enter(d) < 0) {
+        return;
+    }
+    struct block **slot = slot_of(d->pool, (unsigned long long)(uintptr_t)p), *b = *slot;
+    if (b) {
+        *slot = b->next;
+        d->pool->held -= b->bytes;
+        if (d->recording) {
+            b->next = d->pool->parked;
+            d->pool->parked = b;
+        } else {
+            give_back(d, b);
+        }
+    }
+    mc_cuda_leave(d);
+}
+
+void mc_cuda_free_parked(struct mc_cuda *d)
+{
+    while (d->pool->parked) {
+        struct block *b = d->pool->parked;
+        d->pool->parked = b->next;
+        give_back(d, b);
+    }
+}
+
+size_t mc_cuda_held(const struct mc_cuda *d)
+{
+    return d->pool->held;
+}
+
+mc_array *mc_cuda_array(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *dims)
+{
+    int64_t n = mc_dims_count(rank, dims);
+    size_t bytes = 0;
+    if (n < 0 || !mc_mul_size((size_t)n, mc_dtype_size(t), &bytes)) {
+        mc_fail(MC_ESHAPE, "%s: an array of a size too large to count", d->id);
+        return NULL;
+    }
+    void *p = mc_cuda_alloc(d, bytes, "arrays");
+    mc_array *a = p ? mc_array_far(&d->space, t, rank, dims, p) : NULL;
+    if (!a) {
+        mc_cuda_free(d, p);
+    }
+    return a;
+}

@@ -1,0 +1,231 @@
+/* open.c: NVIDIA's libraries: where they are looked for, which version was found, what is missing.
+ *
+ * Invariant: a library is opened when somebody first needs it or asks about it, never before, and
+ * stays open; one that was not found is looked for again once the flag cuda.path has changed. */
+#include "device/cuda/cuda.h"
+#include <dlfcn.h>
+#include <glob.h>
+#include <stdio.h>
+#include <unistd.h>
+
+struct mc_nv mc_nv;
+
+/* ---- the libraries ---- */
+
+static bool driver_version(char *out, size_t n);
+static bool nvrtc_version(char *out, size_t n);
+static bool blas_version(char *out, size_t n);
+static bool dnn_version(char *out, size_t n);
+static bool fft_version(char *out, size_t n);
+
+static const struct library {
+    const char *name;
+    const char *file[3];                    /* the newest first */
+    bool (*version)(char *out, size_t n);
+    const char *cost;                       /* of its lack */
+    enum mc_nv_lib before[3];               /* it opens these itself, by name: so they must be open */
+    int nbefore;
+} library[NV_LIBS] = {
+    [NV_DRIVER]   = { "the NVIDIA driver", { "libcuda.so.1" }, driver_version, "no GPU can be used" },
+    [NV_NVRTC]    = { "NVRTC", { "libnvrtc.so.13", "libnvrtc.so.12" }, nvrtc_version,
+                      "no kernel can be compiled, so nothing runs on a GPU" },
+    [NV_CUBLASLT] = { "cuBLASLt", { "libcublasLt.so.13", "libcublasLt.so.12" }, blas_version,
+                      "matrix products run on kernels of our own" },
+    [NV_CUDNN]    = { "cuDNN", { "libcudnn.so.9" }, dnn_version, "convolutions and pooling run on kernels of our own",
+                      { NV_NVRTC, NV_CUBLASLT }, 2 },
+    [NV_CUFFT]    = { "cuFFT", { "libcufft.so.12", "libcufft.so.11" }, fft_version,
+                      "no convolution goes by way of a library's Fourier transform" },
+};
+
+static const struct symbol {
+    const char *name;
+    enum mc_nv_lib lib;
+    size_t at;
+} symbol[] = {
+#define NV(lib, ret, name, args) { #name, lib, offsetof(struct mc_nv, name) },
+#include "device/cuda/api.def"
+#undef NV
+};
+
+/* Of a folder that the flag names, where in it. */
+static const char *const corner[] = { "", "/lib", "/lib64", "/*/lib", "/nvidia/*/lib" };
+/* Where installers put things without telling the loader: tried last. */
+static const char *const usual[] = { "/usr/local/cuda/lib64", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib" };
+
+/* ---- versions ---- */
+
+static bool driver_version(char *out, size_t n)
+{
+    int v;
+    if (mc_nv.cuDriverGetVersion(&v) != 0) {
+        return false;
+    }
+    return snprintf(out, n, "CUDA %d.%d", v / 1000, v % 1000 / 10) > 0;
+}
+
+static bool nvrtc_version(char *out, size_t n)
+{
+    int major, minor;
+    return mc_nv.nvrtcVersion(&major, &minor) == 0 && snprintf(out, n, "%d.%d", major, minor) > 0;
+}
+
+static bool blas_version(char *out, size_t n)
+{
+    const int v = (int)mc_nv.cublasLtGetVersion();
+    return snprintf(out, n, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100) > 0;
+}
+
+static bool dnn_version(char *out, size_t n)
+{
+    const int v = (int)mc_nv.cudnnGetVersion();
+    return snprintf(out, n, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100) > 0;
+}
+
+static bool fft_version(char *out, size_t n)
+{
+    int v;
+    return mc_nv.cufftGetVersion(&v) == 0 && snprintf(out, n, "%d.%d.%d", v / 1000, v / 100 % 10, v % 100) > 0;
+}
+
+/* ---- finding a file ---- */
+
+static struct state {
+    struct mc_nv_found found;
+    const char *flag;                       /* cuda.path when it was last looked for */
+    void *handle;
+} state[NV_LIBS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* What the loader says is worth telling only of a file that is there. */
+static bool try_file(struct state *s, const char *path)
+{
+    s->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const char *said = s->handle ? NULL : dlerror();
+    if (said && !strstr(said, "No such file or directory")) {
+        snprintf(s->found.why, sizeof s->found.why, "%s", said);
+    }
+    return s->handle != NULL;
+}
+
+static bool try_pattern(struct state *s, const char *folder, size_t n, const char *part, const char *file)
+{
+    char pattern[512];
+    glob_t g;
+    bool found = false;
+    if ((size_t)snprintf(pattern, sizeof pattern, "%.*s%s/%s", (int)n, folder, part, file) >= sizeof pattern ||
+        glob(pattern, 0, NULL, &g) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < g.gl_pathc && !found; i++) {
+        found = try_file(s, g.gl_pathv[i]);
+    }
+    globfree(&g);
+    return found;
+}
+
+static bool try_folders(struct state *s, const char *folders, const char *file)
+{
+    for (const char *f = folders; *f;) {
+        size_t n = strcspn(f, ":");
+        for (size_t i = 0; n && i < NELEM(corner); i++) {
+            if (try_pattern(s, f, n, corner[i], file)) {
+                return true;
+            }
+        }
+        f += n + (f[n] == ':');
+    }
+    return false;
+}
+
+static bool find_file(struct state *s, const struct library *l)
+{
+    for (size_t i = 0; i < NELEM(l->file) && l->file[i]; i++) {
+        if (try_folders(s, s->flag, l->file[i]) || try_file(s, l->file[i])) {
+            return true;
+        }
+        for (size_t k = 0; k < NELEM(usual); k++) {
+            if (try_pattern(s, usual[k], strlen(usual[k]), "", l->file[i])) {
+                return true;
+            }
+        }
+    }
+    if (!s->found.why[0]) {
+        snprintf(s->found.why, sizeof s->found.why, "%s%s%s was not found", l->file[0], l->file[1] ? " or " : "",
+                 l->file[1] ? l->file[1] : "");
+    }
+    return false;
+}
+
+/* ---- opening ---- */
+
+/* POSIX lets a pointer from dlsym be a function's; C has no cast that says so. */
+static bool take_symbols(struct state *s, enum mc_nv_lib lib)
+{
+    Dl_info where;
+    for (size_t i = 0; i < NELEM(symbol); i++) {
+        if (symbol[i].lib != lib) {
+            continue;
+        }
+        void *at = dlsym(s->handle, symbol[i].name);
+        memcpy((char *)&mc_nv + symbol[i].at, &at, sizeof at);
+        if (!at) {
+            snprintf(s->found.why, sizeof s->found.why, "it has no %s: it is too old", symbol[i].name);
+            return false;
+        }
+        if (!s->found.file[0] && dladdr(at, &where) && where.dli_fname) {
+            snprintf(s->found.file, sizeof s->found.file, "%s", where.dli_fname);
+        }
+    }
+    return true;
+}
+
+static void open_library(enum mc_nv_lib lib) /* under the lock */
+{
+    struct state *s = &state[lib];
+    const struct library *l = &library[lib];
+    const char *flag = mc_flag_text(FLAG_cuda_path);
+    if (s->found.there || (s->found.tried && s->flag == flag)) { /* flags keep each text once */
+        return;
+    }
+    *s = (struct state){ .found = { .name = l->name, .cost = l->cost, .tried = true }, .flag = flag };
+    for (int i = 0; i < l->nbefore; i++) {
+        open_library(l->before[i]);
+    }
+    if (!find_file(s, l)) {
+        return;
+    }
+    if (take_symbols(s, lib)) {
+        s->found.there = l->version(s->found.version, sizeof s->found.version);
+        if (!s->found.there) {
+            snprintf(s->found.why, sizeof s->found.why, "it does not tell its version");
+        }
+    }
+    if (s->found.there) {
+        s->found.why[0] = '\0';
+    } else {
+        dlclose(s->handle);
+        s->handle = NULL;
+    }
+}
+
+const struct mc_nv_found *mc_nv_found(enum mc_nv_lib lib)
+{
+    pthread_mutex_lock(&lock);
+    open_library(lib);
+    pthread_mutex_unlock(&lock);
+    return &state[lib].found;
+}
+
+bool mc_nv_opened(enum mc_nv_lib lib)
+{
+    pthread_mutex_lock(&lock);
+    bool tried = state[lib].found.tried;
+    pthread_mutex_unlock(&lock);
+    return tried;
+}
+
+mc_status mc_nv_need(enum mc_nv_lib lib)
+{
+    const struct mc_nv_found *f = mc_nv_found(lib);
+    return f->there ? MC_OK : mc_fail(MC_EDEVICE, "%s is needed: %s", f->name, f->why);
+}

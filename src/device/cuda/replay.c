@@ -1,0 +1,105 @@
+/* replay.c: work captured once and launched whole, as a CUDA graph.
+ *
+ * Invariant: a capture that is begun is ended by the same thread, and the device stays entered between,
+ * so no other thread's work can slip into a recording. */
+#include "device/cuda/driver.h"
+#include <stdio.h>
+
+struct graph {
+    void *exec;                 /* CUgraphExec */
+    char name[TRAIL_NAME];      /* for the trail: "12 recorded steps, k1 to k9" */
+};
+
+mc_status mc_cuda_capture(struct mc_cuda *d)
+{
+    TRY(mc_cuda_enter(d));
+    mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: work is being recorded already", d->id) : mc_cuda_wait(d);
+    if (s == MC_OK) { /* and the trail is empty */
+        s = mc_cuda_check(d, mc_nv.cuStreamBeginCapture_v2(d->stream, NV_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "recording", NULL);
+    }
+    if (s < 0) {
+        mc_cuda_leave(d);
+        return s;
+    }
+    d->recording = true;
+    return MC_OK;
+}
+
+/* What a replay is called among the launches: its first and last kernels. */
+static void name_graph(const struct mc_cuda *d, char *out)
+{
+    const struct mc_cuda_trail *t = d->trail;
+    const uint64_t n = t->n;
+    const char *last = n ? t->name[(t->n - 1) % TRAIL] : "none";
+    if (n < 2 || n > TRAIL) {
+        snprintf(out, TRAIL_NAME, "a recording of %llu, the last %.12s", (unsigned long long)n, last);
+    } else {
+        snprintf(out, TRAIL_NAME, "a recording of %llu: %.12s to %.12s", (unsigned long long)n,
+                 t->name[0], last);
+    }
+}
+
+static mc_status instantiate(struct mc_cuda *d, void *recorded, struct graph *g)
+{
+    name_graph(d, g->name);
+    TRY(mc_cuda_check(d, mc_nv.cuGraphInstantiateWithFlags(&g->exec, recorded, 0), "preparing", g->name));
+    mc_status s = mc_cuda_check(d, mc_nv.cuGraphUpload(g->exec, d->stream), "preparing", g->name);
+    if (s < 0) {
+        mc_nv.cuGraphExecDestroy(g->exec);
+    }
+    return s;
+}
+
+static mc_status end(struct mc_cuda *d, struct graph **out)
+{
+    void *recorded = NULL;
+    TRY(mc_cuda_check(d, mc_nv.cuStreamEndCapture(d->stream, &recorded), "recording", NULL));
+    struct graph *g = mc_calloc(1, sizeof *g, "plans");
+    mc_status s = g ? instantiate(d, recorded, g) : MC_EMEMORY;
+    mc_nv.cuGraphDestroy(recorded);
+    if (s < 0) {
+        mc_free(g);
+        return s;
+    }
+    *out = g;
+    return MC_OK;
+}
+
+mc_status mc_cuda_captured(struct mc_cuda *d, void **graph)
+{
+    struct graph *g = NULL;
+    *graph = NULL;
+    mc_status s = end(d, &g);
+    d->recording = false;
+    d->trail->n = 0; /* what was recorded was not launched */
+    mc_cuda_free_parked(d);
+    *graph = g;
+    mc_cuda_leave(d);
+    return s;
+}
+
+mc_status mc_cuda_replay(struct mc_cuda *d, void *graph)
+{
+    const struct graph *g = graph;
+    TRY(mc_cuda_enter(d));
+    mc_cuda_launched(d, g->name);
+    mc_status s = mc_cuda_check(d, mc_nv.cuGraphLaunch(g->exec, d->stream), "launch of", g->name);
+    if (s == MC_OK && mc_cuda_blocking()) {
+        s = mc_cuda_check(d, mc_nv.cuStreamSynchronize(d->stream), "launch of", g->name);
+    }
+    mc_cuda_leave(d);
+    return s;
+}
+
+void mc_cuda_graph_free(struct mc_cuda *d, void *graph)
+{
+    struct graph *g = graph;
+    if (!g) {
+        return;
+    }
+    if (mc_cuda_usable(d) && mc_cuda_enter(d) == MC_OK) {
+        mc_nv.cuGraphExecDestroy(g->exec);
+        mc_cuda_leave(d);
+    }
+    mc_free(g);
+}

@@ -1,0 +1,44 @@
+/* report.c: what was found of NVIDIA's: libraries, versions, GPUs, what is missing and what that costs.
+ *
+ * Invariant: asking opens the libraries and initialises the driver, but starts no GPU. */
+#include "device/cuda/cuda.h"
+
+static void library(struct mc_str *out, enum mc_nv_lib l, const char *title)
+{
+    const struct mc_nv_found *f = mc_nv_found(l);
+    if (f->there) {
+        mc_str_addf(out, "%-11s %s at %s\n", title, f->version, f->file);
+    } else {
+        mc_str_addf(out, "%-11s none, so %s: %s\n", title, f->cost, f->why);
+    }
+}
+
+static void gpu(struct mc_str *out, int i)
+{
+    struct mc_cuda_facts f;
+    if (mc_cuda_facts(i, &f) < 0) {
+        mc_str_addf(out, "cuda%-7d %s\n", i, mc_last_error());
+        return;
+    }
+    mc_str_addf(out, "cuda%-7d %s, %.0f GiB, compute capability %d.%d, %d multiprocessors\n", i, f.name,
+                (double)f.memory / (1 << 30), f.sm / 10, f.sm % 10, f.processors);
+}
+
+/* Without a driver the other libraries are of no use, so they are only named where one asks for GPUs. */
+void mc_cuda_report(struct mc_str *out)
+{
+    static const struct { enum mc_nv_lib lib; const char *title; } row[] = {
+        { NV_NVRTC, "NVRTC" }, { NV_CUBLASLT, "cuBLASLt" }, { NV_CUDNN, "cuDNN" }, { NV_CUFFT, "cuFFT" },
+    };
+    const int n = mc_cuda_count();
+    library(out, NV_DRIVER, "GPU driver");
+    for (size_t i = 0; i < NELEM(row) && (n || mc_flag_text(FLAG_cuda_path)[0]); i++) {
+        library(out, row[i].lib, row[i].title);
+    }
+    for (int i = 0; i < n; i++) {
+        gpu(out, i);
+    }
+    if (!n && mc_nv_found(NV_DRIVER)->there) {
+        mc_str_add(out, "GPU         none that the driver finds\n");
+    }
+}

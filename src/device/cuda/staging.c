@@ -1,0 +1,159 @@
+/* staging.c: bytes between the host and the device.
+ *
+ * The device reads and writes only pinned memory at its full speed, so large transfers go through two
+ * pinned chunks: while one travels, the processor fills or empties the other.
+ *
+ * Invariant: a chunk is touched by the host only once the event recorded after its last use has passed. */
+#include "device/cuda/driver.h"
+
+enum { CHUNKS = 2 };
+static const size_t whole = 4 << 20;  /* bytes of a chunk */
+static const size_t least = 256 << 10; /* pieces smaller than this cost more to start than they hide */
+static const size_t straight = 64 << 10; /* the driver takes so little along with the command itself */
+
+struct mc_cuda_stage {
+    char *chunk[CHUNKS];
+    void *used[CHUNKS];         /* events */
+};
+
+static void stage_free(struct mc_cuda_stage *s)
+{
+    for (int i = 0; s && i < CHUNKS; i++) {
+        if (s->used[i]) {
+            mc_nv.cuEventDestroy_v2(s->used[i]);
+        }
+        if (s->chunk[i]) {
+            mc_nv.cuMemFreeHost(s->chunk[i]);
+        }
+    }
+    mc_free(s);
+}
+
+static struct mc_cuda_stage *stage_of(struct mc_cuda *d)
+{
+    static const char what[] = "allocating pinned memory for transfers";
+    if (d->stage) {
+        return d->stage;
+    }
+    struct mc_cuda_stage *s = mc_calloc(1, sizeof *s, "devices");
+    for (int i = 0; s && i < CHUNKS; i++) {
+        void *p = NULL;
+        int code = mc_nv.cuMemHostAlloc(&p, whole, NV_CU_MEMHOSTALLOC_PORTABLE);
+        s->chunk[i] = code ? NULL : p;
+        code = code ? code : mc_nv.cuEventCreate(&s->used[i], NV_CU_EVENT_DISABLE_TIMING);
+        if (mc_cuda_check(d, code, what, NULL) < 0) {
+            stage_free(s);
+            return NULL;
+        }
+    }
+    return d->stage = s;
+}
+
+static unsigned long long there_of(const void *p)
+{
+    return (unsigned long long)(uintptr_t)p;
+}
+
+/* Pieces as large as a chunk, but at least four where that still pays: the first and the last do not overlap. */
+static size_t piece_of(size_t n)
+{
+    return MC_MIN(MC_MAX(n / 4, least), whole);
+}
+
+/* ---- to the device ---- */
+
+static mc_status put_pieces(struct mc_cuda *d, char *there, const char *here, size_t n)
+{
+    struct mc_cuda_stage *s = stage_of(d);
+    const size_t piece = piece_of(n);
+    if (!s) {
+        return mc_last_status();
+    }
+    for (int i = 0; n > 0; i = (i + 1) % CHUNKS) {
+        size_t k = MC_MIN(n, piece);
+        TRY(mc_cuda_check(d, mc_nv.cuEventSynchronize(s->used[i]), "sending", NULL));
+        memcpy(s->chunk[i], here, k);
+        TRY(mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(there_of(there), s->chunk[i], k, d->stream), "sending", NULL));
+        TRY(mc_cuda_check(d, mc_nv.cuEventRecord(s->used[i], d->stream), "sending", NULL));
+        there += k;
+        here += k;
+        n -= k;
+    }
+    return MC_OK;
+}
+
+mc_status mc_cuda_put(struct mc_cuda *d, void *there, const void *here, size_t n)
+{
+    TRY(mc_cuda_enter(d));
+    mc_status s = MC_OK;
+    if (d->recording) {
+        s = mc_fail(MC_EDEVICE, "%s: what the host sends cannot be recorded", d->id);
+    } else if (n && n <= straight) {
+        s = mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(there_of(there), here, n, d->stream), "sending", NULL);
+    } else if (n) {
+        s = put_pieces(d, there, here, n);
+    }
+    mc_cuda_leave(d);
+    return s;
+}
+
+/* ---- to the host ---- */
+
+static mc_status ask(struct mc_cuda *d, struct mc_cuda_stage *s, int i, const char *there, size_t k)
+{
+    TRY(mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(s->chunk[i], there_of(there), k, d->stream), "fetching", NULL));
+    return mc_cuda_check(d, mc_nv.cuEventRecord(s->used[i], d->stream), "fetching", NULL);
+}
+
+/* One piece is asked for ahead of the one that is waited for. */
+static mc_status get_pieces(struct mc_cuda *d, char *here, const char *there, size_t n)
+{
+    struct mc_cuda_stage *s = stage_of(d);
+    const size_t piece = piece_of(n);
+    if (!s) {
+        return mc_last_status();
+    }
+    TRY(ask(d, s, 0, there, MC_MIN(n, piece)));
+    for (size_t at = 0, i = 0; at < n; at += piece, i = 1 - i) {
+        size_t next = at + piece;
+        if (next < n) {
+            TRY(ask(d, s, (int)(1 - i), there + next, MC_MIN(n - next, piece)));
+        }
+        TRY(mc_cuda_check(d, mc_nv.cuEventSynchronize(s->used[i]), "fetching", NULL));
+        memcpy(here + at, s->chunk[i], MC_MIN(n - at, piece));
+    }
+    d->trail->n = 0;
+    return MC_OK;
+}
+
+mc_status mc_cuda_get(struct mc_cuda *d, void *here, const void *there, size_t n)
+{
+    TRY(mc_cuda_enter(d));
+    mc_status s = MC_OK;
+    if (d->recording) {
+        s = mc_fail(MC_EDEVICE, "%s: what the host fetches cannot be recorded", d->id);
+    } else if (n) {
+        s = get_pieces(d, here, there, n);
+    }
+    mc_cuda_leave(d);
+    return s;
+}
+
+/* ---- within the device ---- */
+
+mc_status mc_cuda_copy(struct mc_cuda *d, void *to, const void *from, size_t n)
+{
+    TRY(mc_cuda_enter(d));
+    mc_status s = n ? mc_cuda_check(d, mc_nv.cuMemcpyDtoDAsync_v2(there_of(to), there_of(from), n, d->stream), "copying", NULL)
+                    : MC_OK;
+    mc_cuda_leave(d);
+    return s;
+}
+
+mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n)
+{
+    TRY(mc_cuda_enter(d));
+    mc_status s = n ? mc_cuda_check(d, mc_nv.cuMemsetD8Async(there_of(p), 0, n, d->stream), "clearing", NULL) : MC_OK;
+    mc_cuda_leave(d);
+    return s;
+}

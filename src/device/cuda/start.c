@@ -1,0 +1,312 @@
+/* start.c: which GPUs there are, and starting one.
+ *
+ * A started device is kept until the process ends.  It lives in the GPU's primary context, which other
+ * libraries in the process use as well.
+ *
+ * Invariant: a device belongs to the process that started it.  CUDA does not survive a fork, so a child
+ * gets an error from everything but mc_cuda_parse, and never touches what its parent holds. */
+#include "device/cuda/driver.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { GPUS = 64, NESTED = 16 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static struct mc_cuda *started[GPUS];
+static long driver_pid; /* of the process that initialised the driver; 0: none yet */
+static _Atomic bool forked; /* this process is a child of that one */
+
+/* ---- the driver ---- */
+
+static mc_status no_fork(const char *what, long pid)
+{
+    return mc_fail(MC_EDEVICE,
+                   "%s was started by process %ld, of which this one is a fork, and CUDA does not survive a fork: "
+                   "fork before the GPU is first used, or start a new program",
+                   what, pid);
+}
+
+static void in_child(void)
+{
+    atomic_store(&forked, driver_pid != 0);
+    pthread_mutex_init(&lock, NULL); /* who held it is not here */
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+static mc_status driver_error(const char *what, int code)
+{
+    const char *text = NULL;
+    mc_nv.cuGetErrorString(code, &text);
+    return mc_fail(MC_EDEVICE, "the NVIDIA driver: %s: %s", what, text ? text : "an error that it does not know");
+}
+
+static mc_status start_driver(int *count) /* under the lock */
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int version = 0, code;
+    *count = 0;
+    pthread_once(&once, watch_forks);
+    if (atomic_load(&forked)) {
+        return no_fork("CUDA", driver_pid);
+    }
+    TRY(mc_nv_need(NV_DRIVER));
+    if (mc_nv.cuDriverGetVersion(&version) == 0 && version < NV_OLDEST_DRIVER) {
+        return mc_fail(MC_EDEVICE, "the NVIDIA driver is too old: it speaks CUDA %d.%d, and %d.%d is needed at least",
+                       version / 1000, version % 1000 / 10, NV_OLDEST_DRIVER / 1000, NV_OLDEST_DRIVER % 1000 / 10);
+    }
+    code = driver_pid ? 0 : mc_nv.cuInit(0);
+    if (code == NV_CUDA_ERROR_NO_DEVICE) {
+        return MC_OK;
+    }
+    if (code != 0) {
+        return driver_error("cuInit", code);
+    }
+    driver_pid = (long)getpid();
+    code = mc_nv.cuDeviceGetCount(count);
+    return code ? driver_error("counting GPUs", code) : MC_OK;
+}
+
+int mc_cuda_count(void)
+{
+    int n;
+    const bool clean = mc_last_status() == MC_OK;
+    pthread_mutex_lock(&lock);
+    mc_status s = start_driver(&n);
+    pthread_mutex_unlock(&lock);
+    if (s < 0 && clean) {
+        mc_clear_error();
+    }
+    return s < 0 ? 0 : n;
+}
+
+/* ---- names ---- */
+
+mc_status mc_cuda_parse(const char *device, int *ordinal)
+{
+    *ordinal = -1;
+    if (strcmp(device, "cpu") == 0) {
+        return MC_OK;
+    }
+    if (strncmp(device, "cuda", 4) == 0) {
+        const char *digits = device + 4;
+        size_t n = strspn(digits, "0123456789");
+        if (digits[n] == '\0' && n <= 3) {
+            *ordinal = atoi(digits); /* none: the first */
+            return MC_OK;
+        }
+    }
+    return mc_fail(MC_EARG, "there is no device '%s': it is cpu, cuda, or cuda with a GPU's number, as in cuda1", device);
+}
+
+/* ---- one GPU ---- */
+
+static int attribute(int device, int which)
+{
+    int value = 0;
+    return mc_nv.cuDeviceGetAttribute(&value, which, device) == 0 ? value : 0;
+}
+
+static mc_status facts(int ordinal, int *device, struct mc_cuda_facts *out) /* under the lock */
+{
+    int count;
+    TRY(start_driver(&count));
+    if (ordinal < 0 || ordinal >= MC_MIN(count, (int)GPUS)) {
+        return count ? mc_fail(MC_EDEVICE, "there is no cuda%d: this machine has %d GPU%s, cuda0%s", ordinal, count,
+                               count == 1 ? "" : "s", count == 1 ? "" : " and on")
+                     : mc_fail(MC_EDEVICE, "there is no cuda%d: the NVIDIA driver finds no GPU", ordinal);
+    }
+    *out = (struct mc_cuda_facts){ .name = "" };
+    int code = mc_nv.cuDeviceGet(device, ordinal);
+    code = code ? code : mc_nv.cuDeviceGetName(out->name, (int)sizeof out->name, *device);
+    code = code ? code : mc_nv.cuDeviceTotalMem_v2(&out->memory, *device);
+    if (code) {
+        return driver_error("asking a GPU for its name and memory", code);
+    }
+    out->sm = attribute(*device, NV_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+              attribute(*device, NV_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    out->processors = attribute(*device, NV_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    return MC_OK;
+}
+
+mc_status mc_cuda_facts(int ordinal, struct mc_cuda_facts *out)
+{
+    int device;
+    pthread_mutex_lock(&lock);
+    mc_status s = facts(ordinal, &device, out);
+    pthread_mutex_unlock(&lock);
+    return s;
+}
+
+static mc_status space_put(const struct mc_space *s, void *there, const void *here, size_t n)
+{
+    return mc_cuda_put(s->device, there, here, n);
+}
+
+static mc_status space_get(const struct mc_space *s, void *here, const void *there, size_t n)
+{
+    return mc_cuda_get(s->device, here, there, n);
+}
+
+static mc_status space_copy(const struct mc_space *s, void *to, const void *from, size_t n)
+{
+    return mc_cuda_copy(s->device, to, from, n);
+}
+
+static void space_release(const struct mc_space *s, void *p)
+{
+    mc_cuda_free(s->device, p);
+}
+
+static void make_lock(pthread_mutex_t *m)
+{
+    pthread_mutexattr_t recursive;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(m, &recursive);
+    pthread_mutexattr_destroy(&recursive);
+}
+
+/* The stream and the pool of a device whose context is current. */
+static mc_status furnish(struct mc_cuda *d)
+{
+    TRY(mc_cuda_check(d, mc_nv.cuStreamCreate(&d->stream, NV_CU_STREAM_NON_BLOCKING), "making a stream", NULL));
+    return mc_cuda_pool_new(d);
+}
+
+static mc_status start(struct mc_cuda *d, int device)
+{
+    TRY(mc_cuda_check(d, mc_nv.cuDevicePrimaryCtxRetain(&d->context, device), "start", NULL));
+    mc_status s = mc_cuda_check(d, mc_nv.cuCtxPushCurrent_v2(d->context), "start", NULL);
+    if (s == MC_OK) {
+        s = furnish(d);
+        if (s < 0) {
+            mc_cuda_pool_free(d);
+            if (d->stream) {
+                mc_nv.cuStreamDestroy_v2(d->stream);
+            }
+        }
+        mc_nv.cuCtxPopCurrent_v2(&(void *){ NULL });
+    }
+    if (s < 0) {
+        mc_nv.cuDevicePrimaryCtxRelease_v2(device);
+    }
+    return s;
+}
+
+static struct mc_cuda *make(int ordinal, int device, const struct mc_cuda_facts *f)
+{
+    struct mc_cuda *d = mc_calloc(1, sizeof *d, "devices");
+    struct mc_cuda_trail *trail = d ? mc_calloc(1, sizeof *trail, "devices") : NULL;
+    if (!trail) {
+        mc_free(d);
+        return NULL;
+    }
+    *d = (struct mc_cuda){ .ordinal = ordinal, .sm = f->sm, .processors = f->processors, .memory = f->memory, .trail = trail,
+                           .pid = (long)getpid() };
+    d->shared = (size_t)attribute(device, NV_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    d->space = (struct mc_space){ d->id, d, space_put, space_get, space_copy, space_release };
+    snprintf(d->id, sizeof d->id, "cuda%d", ordinal);
+    memcpy(d->name, f->name, sizeof d->name);
+    make_lock(&d->lock);
+    if (start(d, device) < 0) {
+        pthread_mutex_destroy(&d->lock);
+        mc_free(trail);
+        mc_free(d);
+        return NULL;
+    }
+    return d;
+}
+
+static struct mc_cuda *find_or_start(int ordinal) /* under the lock */
+{
+    struct mc_cuda_facts f;
+    int device;
+    if (atomic_load(&forked)) {
+        no_fork("CUDA", driver_pid);
+        return NULL;
+    }
+    if (ordinal >= 0 && ordinal < GPUS && started[ordinal]) {
+        return started[ordinal];
+    }
+    if (facts(ordinal, &device, &f) < 0) {
+        return NULL;
+    }
+    if (f.sm < NV_OLDEST_SM) {
+        mc_fail(MC_EDEVICE, "cuda%d, %s, is too old: its compute capability is %d.%d, and %d.%d is needed at least", ordinal,
+                f.name, f.sm / 10, f.sm % 10, NV_OLDEST_SM / 10, NV_OLDEST_SM % 10);
+        return NULL;
+    }
+    return started[ordinal] = make(ordinal, device, &f);
+}
+
+struct mc_cuda *mc_cuda_start(int ordinal)
+{
+    pthread_mutex_lock(&lock);
+    struct mc_cuda *d = find_or_start(ordinal);
+    pthread_mutex_unlock(&lock);
+    return d;
+}
+
+/* ---- entering ---- */
+
+static _Thread_local struct {
+    struct mc_cuda *at[NESTED];
+    int n;
+} inside;
+
+struct mc_cuda *mc_cuda_current(void)
+{
+    return inside.n ? inside.at[inside.n - 1] : NULL;
+}
+
+bool mc_cuda_usable(const struct mc_cuda *d)
+{
+    return !atomic_load_explicit(&forked, memory_order_relaxed) && !mc_cuda_lost(d);
+}
+
+mc_status mc_cuda_enter(struct mc_cuda *d)
+{
+    if (atomic_load_explicit(&forked, memory_order_relaxed)) {
+        return no_fork(d->id, d->pid);
+    }
+    if (inside.n == NESTED) {
+        return mc_fail(MC_EDEVICE, "%s is entered more than %d times over", d->id, NESTED);
+    }
+    pthread_mutex_lock(&d->lock);
+    mc_status s = mc_cuda_well(d);
+    if (s == MC_OK && mc_cuda_current() != d) {
+        s = mc_cuda_check(d, mc_nv.cuCtxPushCurrent_v2(d->context), "entering it", NULL);
+    }
+    if (s < 0) {
+        pthread_mutex_unlock(&d->lock);
+        return s;
+    }
+    inside.at[inside.n++] = d;
+    return MC_OK;
+}
+
+void mc_cuda_leave(struct mc_cuda *d)
+{
+    inside.n--;
+    if (mc_cuda_current() != d) {
+        mc_nv.cuCtxPopCurrent_v2(&(void *){ NULL });
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
+mc_status mc_cuda_wait(struct mc_cuda *d)
+{
+    TRY(mc_cuda_enter(d));
+    mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: cannot wait while work is being recorded", d->id)
+                               : mc_cuda_check(d, mc_nv.cuStreamSynchronize(d->stream), "waiting for results", NULL);
+    if (s == MC_OK) {
+        d->trail->n = 0;
+    }
+    mc_cuda_leave(d);
+    return s;
+}

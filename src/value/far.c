@@ -1,0 +1,89 @@
+/* far.c: arrays in memory that the host's code cannot touch.
+ *
+ * Invariant: an array in a space is contiguous, so whatever is done to it here is at most one transfer;
+ * strides and dtypes are dealt with on the host's side of it. */
+#include "value/value.h"
+
+static size_t bytes_of(const mc_array *a)
+{
+    return (size_t)mc_array_size(a) * mc_dtypes[a->dtype].size;
+}
+
+mc_status mc_array_fetch(const mc_array *a, void *here, const void *there, size_t n)
+{
+    const struct mc_space *s = mc_array_space(a);
+    if (!s) {
+        memcpy(here, there, n);
+        return MC_OK;
+    }
+    return n ? s->get(s, here, there, n) : MC_OK;
+}
+
+mc_status mc_array_store(mc_array *a, void *there, const void *here, size_t n)
+{
+    const struct mc_space *s = mc_array_space(a);
+    if (!s) {
+        memcpy(there, here, n);
+        return MC_OK;
+    }
+    return n ? s->put(s, there, here, n) : MC_OK;
+}
+
+mc_array *mc_array_near(const mc_array *a)
+{
+    if (!mc_array_space(a)) {
+        return mc_array_ref(a);
+    }
+    mc_array *r = mc_array_empty(a->dtype, a->rank, a->dims);
+    if (r && mc_array_fetch(a, r->data, a->data, bytes_of(a)) < 0) {
+        mc_array_unref(&r);
+    }
+    return r;
+}
+
+/* ---- assignment ---- */
+
+static bool same_layout(const mc_array *a, const mc_array *b)
+{
+    return a->dtype == b->dtype && mc_array_is_contiguous(a) && mc_array_is_contiguous(b);
+}
+
+static mc_status within(mc_array *dst, const mc_array *src)
+{
+    const struct mc_space *s = mc_array_space(dst);
+    if (dst->data == src->data || bytes_of(src) == 0) {
+        return MC_OK;
+    }
+    return s->copy(s, dst->data, src->data, bytes_of(src));
+}
+
+static mc_status upload(mc_array *dst, const mc_array *src)
+{
+    mc_array *dense = same_layout(dst, src) ? mc_array_ref(src) : mc_array_cast(src, dst->dtype);
+    mc_status s = dense ? mc_array_store(dst, dst->data, dense->data, bytes_of(dst)) : mc_last_status();
+    mc_array_unref(&dense);
+    return s;
+}
+
+static mc_status by_way_of_host(mc_array *dst, const mc_array *src)
+{
+    mc_array *near = mc_array_near(src);
+    mc_status s = near ? mc_array_assign(dst, near) : mc_last_status();
+    mc_array_unref(&near);
+    return s;
+}
+
+mc_status mc_array_assign_far(mc_array *dst, const mc_array *src)
+{
+    const struct mc_space *to = mc_array_space(dst), *from = mc_array_space(src);
+    if (!from) {
+        return upload(dst, src);
+    }
+    if (to == from && same_layout(dst, src) && (dst->data == src->data || !mc_array_overlaps(dst, src))) {
+        return within(dst, src);
+    }
+    if (!to && same_layout(dst, src)) {
+        return mc_array_fetch(src, dst->data, src->data, bytes_of(src));
+    }
+    return by_way_of_host(dst, src);
+}

@@ -5,6 +5,7 @@
  * elements, the adjoint identity is held:  <conv(x, w), y> = <x, inputs(w, y)> = <w, weights(x, y)>. */
 #include "check.h"
 #include "conv/solver.h"
+#include "conv_grid.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,38 +13,6 @@
 #include <unistd.h>
 
 /* ---- cases ---- */
-
-/* n, c, f, g: sizes; i, k: of x and w; s, d: stride, dilation; p, q: zeros in front and behind (q: as p) */
-static const char *const grid[] = {
-    /* tiny */
-    "n1c1f1 i1x1 k1x1", "n1c1f1 i2x3 k2x3", "n2c1f1 i5x4 k3x2", "n1c2f3 i4x4 k1x1", "n3c2f1 i1x7 k1x4",
-    /* ragged */
-    "n2c3f5 i7x9 k3x3", "n3c5f7 i11x13 k5x2", "n2c17f19 i6x7 k3x3 p1x1", "n5c4f33 i9x5 k2x2 p0x1",
-    "n1c31f3 i8x8 k3x3 p1x1", "n7c1f16 i12x12 k5x5", "n4c3f8 i15x14 k7x7 p3x3", "n2c16f16 i10x10 k3x3 p1x1",
-    "n9c2f2 i3x3 k3x3 p1x1", "n17c3f4 i5x5 k2x3 p1x1", "n2c8f8 i9x9 k1x1", "n3c20f12 i7x5 k1x1", "n16c6f10 i6x6 k3x3",
-    /* larger */
-    "n4c16f24 i20x21 k3x3 p1x1", "n2c48f32 i14x14 k3x3", "n3c4f20 i28x28 k5x5", "n1c64f64 i13x13 k1x1", "n2c3f16 i35x35 k11x11",
-    "n20c10f12 i10x9 k9x8", "n1c160f20 i9x9 k4x4",
-    /* strides, dilations, pads of every kind */
-    "n2c3f4 i9x11 k3x3 s2x2", "n2c3f4 i10x12 k3x2 s2x3 p1x1", "n2c3f4 i11x9 k3x3 d2x2", "n2c3f4 i12x9 k2x3 s2x1 d3x2 p2x1",
-    "n2c4f6 i9x9 k1x1 s2x2", "n2c4f6 i8x9 k1x1 s3x2 p1x1", "n3c2f3 i7x7 k2x2 s3x3", "n2c3f4 i6x6 k3x3 p2x2", "n2c3f4 i5x6 k3x3 p4x5",
-    "n2c3f4 i7x8 k3x4 p0x0 q1x2", "n2c3f4 i7x8 k3x4 p2x1 q0x0", "n2c3f4 i8x8 k3x3 s2x2 p0x0 q1x1", "n2c3f4 i8x9 k3x3 p-1x-2 q0x-1",
-    "n2c3f4 i8x8 k3x3 s3x3 p2x2 q5x4", "n2c8f16 i16x16 k4x4 s4x4", "n2c3f8 i23x23 k7x7 s2x2 p3x3",
-    /* kernels larger than the image, windows that see nothing */
-    "n2c2f3 i4x4 k6x7 p5x6", "n1c2f2 i3x3 k12x12 p11x11", "n1c2f2 i3x2 k1x1 p2x2", "n1c1f2 i2x2 k2x2 s5x5 p4x4 q6x6",
-    /* flipped */
-    "n2c3f4 i7x8 k3x4 flip", "n2c3f4 i9x8 k3x2 s2x2 d2x1 p1x1 flip", "n2c16f16 i10x11 k3x3 p2x2 flip",
-    /* groups */
-    "n2c4f6 i7x8 k3x3 p1x1 g2", "n3c6f6 i8x8 k3x3 p1x1 g6", "n2c8f4 i6x6 k2x2 g4 flip", "n2c6f12 i5x5 k1x1 g3", "n2c5f15 i9x9 k3x3 s2x2 g5",
-    "n2c32f32 i7x7 k3x3 p1x1 g2", "n2c7f7 i21x37 k3x3 p1x1 g7", "n2c3f6 i11x40 k5x4 s2x3 d1x2 p2x3 g3 flip", "n1c4f4 i5x9x8 k3x2x3 s1x2x2 p1x1x1 g4",
-    /* one and three axes */
-    "n3c4f5 i17 k4", "n2c3f6 i23 k5 s2 d2 p3 flip", "n1c2f3 i300 k7 p3", "n2c3f4 i5x6x7 k2x3x3", "n1c2f5 i6x7x5 k3x2x3 s2x1x2 d1x2x1 p1x2x1",
-    "n2c4f4 i4x4x4 k3x3x3 p1x1x1 g2 flip", "n2c3f4 i3x4x5 k1x1x1",
-    /* a filter for each place */
-    "n2c3f4 i6x7 k3x3 unshared", "n2c4f4 i7x6 k2x3 s2x1 p1x1 g2 flip unshared", "n3c2f3 i5x5x4 k2x2x2 unshared",
-    /* empty */
-    "n0c3f4 i5x5 k3x3", "n2c0f4 i5x5 k3x3", "n2c3f0 i5x5 k3x3", "n2c3f4 i5x5 k3x3 q-3x0", "n0c0f0 i3x3 k2x2",
-};
 
 enum { NO_C0, OTHER_C0, SAME_C0, NAN_C0 }; /* SAME: the result itself; NAN: beta is 0 */
 /* MIRROR: channels and the last axis run backwards; SPREAD: one image and one filter stand for all, where read */
@@ -69,56 +38,6 @@ static const struct variant {
     { MC_FLOAT32,  1,    1,    OTHER_C0, MIRROR, .epilogue = true },
     { MC_FLOAT64,  1,    0,    NO_C0,    SPREAD },
 };
-
-/* Numbers joined by x, right-aligned among three. */
-static const char *triple(const char *s, int64_t v[3], int64_t missing, int *axes)
-{
-    int64_t got[3];
-    int n = 0;
-    do {
-        char *end;
-        got[n++] = strtoll(s, &end, 10);
-        s = end;
-    } while (*s == 'x' && s++);
-    for (int i = 0; i < 3; i++) {
-        v[i] = i < 3 - n ? missing : got[i - (3 - n)];
-    }
-    *axes = n;
-    return s;
-}
-
-static struct mc_conv_shape parse(const char *s)
-{
-    struct mc_conv_shape p = { .groups = 1, .stride = { 1, 1, 1 }, .dilation = { 1, 1, 1 } };
-    int64_t q[3], n[3];
-    bool behind = false;
-    int axes;
-    while (*s) {
-        const char *key = s;
-        if (strncmp(s, "flip", 4) == 0 || strncmp(s, "unshared", 8) == 0) {
-            *(*s == 'f' ? &p.flip : &p.unshared) = true;
-            s += *s == 'f' ? 4 : 8;
-            continue;
-        }
-        if (*s == ' ') {
-            s++;
-            continue;
-        }
-        const bool pad = *s == 'p' || *s == 'q';
-        s = triple(s + 1, n, pad ? 0 : 1, &axes);
-        int64_t *many = *key == 'i' ? p.in : *key == 'k' ? p.k : *key == 's' ? p.stride : *key == 'd' ? p.dilation
-                      : *key == 'p' ? p.pad : *key == 'q' ? q : NULL;
-        int64_t *one = *key == 'n' ? &p.n : *key == 'c' ? &p.c : *key == 'f' ? &p.f : &p.groups;
-        memcpy(many ? many : one, many ? n : n + 2, many ? sizeof n : sizeof *n);
-        behind |= *key == 'q';
-        p.nd = *key == 'i' ? axes : p.nd;
-    }
-    for (int i = 0; i < 3; i++) {
-        const int64_t room = p.in[i] + p.pad[i] + (behind ? q[i] : p.pad[i]) - (p.k[i] - 1) * p.dilation[i] - 1;
-        p.out[i] = room < 0 ? 0 : room / p.stride[i] + 1;
-    }
-    return p;
-}
 
 /* ---- memory whose end is guarded ---- */
 
@@ -492,7 +411,7 @@ TEST(conv_same_bits_by_any_threads)
     for (size_t i = 0; i < NELEM(shapes); i++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
             for (size_t v = 0; v < NELEM(variants); v += 3) {
-                struct mc_conv_shape s = parse(shapes[i]);
+                struct mc_conv_shape s = conv_parse(shapes[i]);
                 s.pass = (enum mc_conv_pass)pass;
                 struct instance x = make(s, variants[v]);
                 for (const struct mc_solver *const *row = mc_conv_solvers; *row; row++) {
@@ -507,8 +426,8 @@ TEST(conv_same_bits_by_any_threads)
 /* Each solver on the whole grid in one pass; it must take something somewhere. */
 static void try_all(enum mc_conv_pass pass, int *served)
 {
-    for (size_t g = 0; g < NELEM(grid); g++) {
-        struct mc_conv_shape s = parse(grid[g]);
+    for (size_t g = 0; g < NELEM(conv_grid); g++) {
+        struct mc_conv_shape s = conv_parse(conv_grid[g]);
         s.pass = pass;
         for (size_t v = 0; v < NELEM(variants); v++) {
             if (!test_is_full() && v > 1 && (g + v) % 3 != 0) {
@@ -571,10 +490,10 @@ TEST(conv_solvers_all_serve)
     for (int row = 0; mc_conv_solvers[row]; row++) {
         const char *no = NULL;
         name_solver(mc_conv_solvers[row]->name);
-        for (size_t g = 0; g < NELEM(grid) && served[row] == 0; g++) {
+        for (size_t g = 0; g < NELEM(conv_grid) && served[row] == 0; g++) {
             for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS && served[row] == 0; pass++) {
                 for (size_t v = 0; v < NELEM(variants) && served[row] == 0; v += 4) {
-                    struct mc_conv_shape s = parse(grid[g]);
+                    struct mc_conv_shape s = conv_parse(conv_grid[g]);
                     s.pass = (enum mc_conv_pass)pass;
                     struct instance x = make(s, variants[v]);
                     no = mc_conv_solvers[row]->refuse ? mc_conv_solvers[row]->refuse(&x.p.base) : NULL;
@@ -597,7 +516,7 @@ TEST(conv_keeps_the_workspace_cap)
     static const char *const shapes[] = { "n3c40f12 i20x21 k3x3 p1x1", "n2c64f24 i40 k9 s2", "n5c33f8 i12x12 k5x5 g1 flip" };
     for (size_t i = 0; i < NELEM(shapes); i++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
-            struct mc_conv_shape s = parse(shapes[i]);
+            struct mc_conv_shape s = conv_parse(shapes[i]);
             s.pass = (enum mc_conv_pass)pass;
             struct instance x = make(s, variants[(i * 3 + (size_t)pass * 2) % NELEM(variants)]);
             for (const struct mc_solver *const *row = mc_conv_solvers; *row; row++) {
@@ -623,7 +542,7 @@ TEST(conv_keeps_the_workspace_cap)
 
 static struct mc_conv_problem problem(const char *shape, enum mc_conv_pass pass)
 {
-    struct mc_conv_problem p = { .dtype = MC_FLOAT32, .s = parse(shape), .alpha = 1 };
+    struct mc_conv_problem p = { .dtype = MC_FLOAT32, .s = conv_parse(shape), .alpha = 1 };
     p.s.pass = pass;
     int64_t *const strides[] = { p.at.x, p.at.w, p.at.y };
     for (int role = CONV_X; role <= CONV_Y; role++) {
@@ -689,7 +608,7 @@ TEST(conv_errors)
     for (size_t i = 0; i < NELEM(rows); i++) {
         struct mc_conv_problem p = { .dtype = MC_FLOAT32, .alpha = 1 };
         const bool zero = strstr(rows[i].shape, "s0") != NULL;
-        p.s = zero ? parse("n2c3f4 i6x7 k3x3") : parse(rows[i].shape);
+        p.s = zero ? conv_parse("n2c3f4 i6x7 k3x3") : conv_parse(rows[i].shape);
         p.s.stride[1] = zero ? 0 : p.s.stride[1];
         p.s.pass = rows[i].pass;
         mc_flags_parse(rows[i].flags);

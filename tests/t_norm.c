@@ -1,34 +1,8 @@
 /* t_norm.c: every solver of normalisation across channels against the reference, on one grid of problems. */
 #include "check.h"
 #include "norm/solver.h"
+#include "norm_problems.h"
 #include <stdio.h>
-
-static int64_t below(int64_t n)
-{
-    return (int64_t)(test_random() % (uint64_t)n);
-}
-
-/* Images of rank 4: batch, channels, rows, columns, laid out in one of the usual orders. */
-static void any_problem(struct mc_norm_problem *p, mc_dtype d)
-{
-    static const int orders[3][4] = { { 0, 1, 2, 3 }, { 0, 2, 3, 1 }, { 1, 2, 3, 0 } };
-    static const double betas[] = { 0.75, 0.5, 1, 0.6, 2 };
-    const int *order = orders[below(3)];
-    const bool plain = below(2);
-    *p = (struct mc_norm_problem){ .base = { &mc_norm_family }, .dtype = d };
-    p->s = (struct mc_norm_shape){ .backward = below(2), .blocked = below(4) == 0, .rank = 4, .axis = 1, .n = 1 + below(8), .alpha = 0.3,
-                                   .beta = betas[below(5)], .k = 1 + (double)below(2) };
-    for (int i = 0; i < 4; i++) {
-        p->s.dims[i] = below(12) == 0 ? 1 : 1 + below(i == 1 ? 40 : i == 0 && order[3] == 0 ? 50 : 9);
-    }
-    for (int r = 0; r < 3; r++) {
-        int64_t next = 1;
-        for (int i = 3; i >= 0; i--) {
-            p->at[r][order[i]] = !plain && i < 3 && below(5) == 0 ? -next : next;
-            next *= p->s.dims[order[i]] + (plain || i == 3 || below(4) ? 0 : 1);
-        }
-    }
-}
 
 TEST(every_norm_solver_gives_the_reference)
 {
@@ -38,7 +12,7 @@ TEST(every_norm_solver_gives_the_reference)
         for (int turn = 0; mc_isa_only(kernels[k]) && turn < (test_is_full() ? 1000 : 150); turn++) {
             struct mc_norm_problem p;
             struct mc_str text = { 0 };
-            any_problem(&p, below(3) ? MC_FLOAT32 : MC_FLOAT64);
+            norm_any(&p, norm_below(3) ? MC_FLOAT32 : MC_FLOAT64);
             mc_norm_family.word(&p.base, &text);
             for (int i = 0; mc_norm_solvers[i]; i++) {
                 const struct mc_solver *s = mc_norm_solvers[i];
@@ -82,7 +56,7 @@ TEST(norm_words_and_plans)
 TEST(norm_plans_when_memory_runs_out)
 {
     struct mc_norm_problem p;
-    any_problem(&p, MC_FLOAT32);
+    norm_any(&p, MC_FLOAT32);
     p.s.backward = true;
     ALLOC_FAIL_LOOP {
         struct mc_plan *plan = mc_norm_plan(&p);

@@ -9,6 +9,7 @@
 #ifndef MC_CONV_H
 #define MC_CONV_H
 
+#include "gemm/gemm.h"
 #include "op/conv.h"
 #include "plan/plan.h"
 
@@ -23,13 +24,20 @@ struct mc_conv_problem {
     struct mc_conv_strides at;
     double alpha, beta;
     bool has_epilogue;
+    bool has_bias;                  /* on a GPU, whose epilogues are no functions of ours: forward adds one number a filter */
+    enum mc_act act;                /* there, after that */
+    bool tf32;                      /* there: float32 operands may be rounded to 10 bits; mc_conv_cuda_plan sets it from precision */
     const char *algo, *precision;   /* instead of the flags conv.algo_* and conv.precision; NULL: as those say */
     bool wide;                      /* accumulate in float64 whatever dtype is; mc_conv_plan sets it from precision */
     unsigned inner;                 /* solvers that wrap others and are around this problem already; 0 for those who ask */
 };
-enum { CONV_C0 = CONV_Y + 1, CONV_EPILOGUE, CONV_EPILOGUE_ARG, CONV_NOPERAND }; /* operand[] of a plan's run, after x, w, y */
+enum { CONV_C0 = CONV_Y + 1, CONV_EPILOGUE, CONV_EPILOGUE_ARG, CONV_NOPERAND, /* operand[] of a plan's run, after x, w, y */
+       CONV_BIAS = CONV_EPILOGUE }; /* on a GPU: (f) */
 
 extern const struct mc_family mc_conv_family;
 struct mc_plan *mc_conv_plan(const struct mc_conv_problem *p);   /* fills base.family, asks the planner */
+/* The same on the GPU that the thread has entered: operands in its memory. */
+extern const struct mc_family mc_conv_cuda;
+struct mc_plan *mc_conv_cuda_plan(const struct mc_conv_problem *p);
 
 #endif

@@ -30,7 +30,7 @@ static void copy3(int64_t to[3], const int64_t from[3])
 /* ---- the child's problem ---- */
 
 /* n with c; y with w, whose taps are places; the pass that makes one is the pass that makes the other. */
-static struct mc_conv_problem taps_as_places(const struct mc_conv_problem *p)
+struct mc_conv_problem mc_conv_taps_as_places(const struct mc_conv_problem *p)
 {
     static const enum mc_conv_pass other[] = {
         [CONV_FORWARD] = CONV_WEIGHTS, [CONV_INPUTS] = CONV_INPUTS, [CONV_WEIGHTS] = CONV_FORWARD,
@@ -56,7 +56,7 @@ static struct mc_conv_problem taps_as_places(const struct mc_conv_problem *p)
 }
 
 /* x with y, f with c, the other order of taps; what was padded is cropped and the other way round. */
-static struct mc_conv_problem taps_reversed(const struct mc_conv_problem *p)
+struct mc_conv_problem mc_conv_taps_reversed(const struct mc_conv_problem *p)
 {
     struct mc_conv_problem c = *p;
     c.s.pass = p->s.pass == CONV_FORWARD ? CONV_INPUTS : CONV_FORWARD;
@@ -75,11 +75,21 @@ static struct mc_conv_problem taps_reversed(const struct mc_conv_problem *p)
     return c;
 }
 
-enum { AS_PLACES, REVERSED };
-static const int role_of[][3] = { /* where the child takes its x, w, y */
+enum { AS_PLACES = EXCHANGE_PLACES, REVERSED = EXCHANGE_REVERSED };
+const int mc_conv_exchange_role[][3] = {
     [AS_PLACES] = { CONV_X, CONV_Y, CONV_W },
     [REVERSED]  = { CONV_Y, CONV_W, CONV_X },
 };
+
+/* Bytes from where the problem's filters begin to where the child's y does. */
+int64_t mc_conv_exchange_shift(const struct mc_conv_problem *p, int roles)
+{
+    int64_t shift = 0;
+    for (int i = 0; i < 3 && roles == AS_PLACES && p->s.flip; i++) {
+        shift += (p->s.k[i] - 1) * p->at.w[2 + i] * mc_dtypes[p->dtype].size;
+    }
+    return shift;
+}
 
 struct exchange {
     struct mc_plan base;
@@ -94,7 +104,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const int result = mc_conv_result(conv(plan->child[0]->problem)->s.pass);
     void *with[8] = { 0 };
     for (int i = 0; i < 3; i++) {
-        with[i] = r.at[role_of[d->roles][i]] + d->shift[i];
+        with[i] = r.at[mc_conv_exchange_role[d->roles][i]] + d->shift[i];
     }
     with[CONV_C0] = r.c0 ? (char *)r.c0 + d->shift[result] : NULL;
     TRY(plan->child[0]->run(plan->child[0], with, workspace, r.threads));
@@ -118,9 +128,7 @@ static struct mc_plan *make(const struct mc_conv_problem *p, struct mc_conv_prob
         return NULL;
     }
     d->base.workspace = d->base.child[0]->workspace;
-    for (int i = 0; i < 3 && roles == AS_PLACES && p->s.flip; i++) {
-        d->shift[CONV_Y] += (p->s.k[i] - 1) * p->at.w[2 + i] * mc_dtypes[p->dtype].size;
-    }
+    d->shift[CONV_Y] = mc_conv_exchange_shift(p, roles);
     return &d->base;
 }
 
@@ -129,7 +137,7 @@ static const char *refuse_any(const struct mc_conv_problem *p)
     return p->inner & INNER_EXCHANGE ? "wraps a solver once"
            : mc_conv_hollow(p)       ? mc_conv_hollow(p)
            : p->s.unshared           ? "has one filter for all places"
-                                     : mc_conv_halves(p);
+                                     : NULL;
 }
 
 static double finish_cost(const struct mc_conv_problem *p)
@@ -148,9 +156,15 @@ static double cost(const struct mc_conv_problem *p, struct mc_conv_problem c)
 
 /* ---- taps as places ---- */
 
+const char *mc_conv_no_places(const struct mc_conv_problem *p)
+{
+    return p->s.groups != 1 ? "takes one group" : refuse_any(p);
+}
+
 static const char *refuse_places(const struct mc_problem *p)
 {
-    return conv(p)->s.groups != 1 ? "takes one group" : refuse_any(conv(p));
+    const char *no = mc_conv_no_places(conv(p));
+    return no ? no : mc_conv_halves(conv(p));
 }
 
 /* The rule of Theano's convolution as a matrix product: it has one product of c * taps for each of n images, or of
@@ -164,14 +178,14 @@ static bool fewer_by_channels(const struct mc_conv_shape *s)
 static double estimate_places(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const double seconds = cost(p, taps_as_places(p));
+    const double seconds = cost(p, mc_conv_taps_as_places(p));
     const bool against = p->s.pass == CONV_FORWARD ? !fewer_by_channels(&p->s) : p->s.pass == CONV_WEIGHTS && fewer_by_channels(&p->s);
     return against ? 1.1 * seconds : seconds;
 }
 
 static struct mc_plan *plan_places(const struct mc_problem *p)
 {
-    return make(conv(p), taps_as_places(conv(p)), AS_PLACES);
+    return make(conv(p), mc_conv_taps_as_places(conv(p)), AS_PLACES);
 }
 
 const struct mc_solver mc_conv_exchange = {
@@ -180,9 +194,8 @@ const struct mc_solver mc_conv_exchange = {
 
 /* ---- taps in the other order ---- */
 
-static const char *refuse_reversed(const struct mc_problem *p_)
+const char *mc_conv_no_reversed(const struct mc_conv_problem *p)
 {
-    const struct mc_conv_problem *p = conv(p_);
     if (p->s.pass == CONV_WEIGHTS) {
         return "serves forward and inputs";
     }
@@ -195,14 +208,20 @@ static const char *refuse_reversed(const struct mc_problem *p_)
     return p->s.groups != 1 && !each ? "takes one group, or one of each channel" : refuse_any(p);
 }
 
+static const char *refuse_reversed(const struct mc_problem *p)
+{
+    const char *no = mc_conv_no_reversed(conv(p));
+    return no ? no : mc_conv_halves(conv(p));
+}
+
 static double estimate_reversed(const struct mc_problem *p)
 {
-    return cost(conv(p), taps_reversed(conv(p)));
+    return cost(conv(p), mc_conv_taps_reversed(conv(p)));
 }
 
 static struct mc_plan *plan_reversed(const struct mc_problem *p)
 {
-    return make(conv(p), taps_reversed(conv(p)), REVERSED);
+    return make(conv(p), mc_conv_taps_reversed(conv(p)), REVERSED);
 }
 
 const struct mc_solver mc_conv_exchange_full = {

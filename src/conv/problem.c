@@ -75,7 +75,7 @@ static void layout(struct mc_str *out, const struct mc_conv_problem *p, int role
     }
 }
 
-static void word(const struct mc_problem *p_, struct mc_str *out)
+void mc_conv_word(const struct mc_problem *p_, struct mc_str *out)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
@@ -102,7 +102,10 @@ static void word(const struct mc_problem *p_, struct mc_str *out)
     mc_str_add(out, p->alpha != 1 ? " a" : "");
     mc_str_add(out, p->beta != 0 ? " c0" : "");
     mc_str_add(out, p->has_epilogue ? " e" : "");
+    mc_str_add(out, p->has_bias ? " bias" : "");
+    mc_str_add(out, p->act == ACT_RELU ? " relu" : p->act == ACT_GELU ? " gelu" : "");
     mc_str_add(out, p->wide ? " wide" : "");
+    mc_str_add(out, p->tf32 ? " tf32" : "");
     if (p->inner) {
         mc_str_addf(out, " in%u", p->inner); /* fewer solvers come into question */
     }
@@ -143,15 +146,25 @@ static struct mc_conv_array operand_array(const struct mc_conv_problem *p, int i
     return mc_conv_array(p, i == CONV_C0 ? mc_conv_result(p->s.pass) : i);
 }
 
+void mc_conv_extents(const struct mc_conv_problem *p, struct mc_extent e[5])
+{
+    for (int i = CONV_X; i <= CONV_C0; i++) {
+        const struct mc_conv_array a = operand_array(p, i);
+        e[i].dtype = p->dtype;
+        e[i].count = reach(&a, &e[i].before);
+        e[i].count = i == CONV_C0 && p->beta == 0 ? 0 : e[i].count;
+    }
+    e[CONV_BIAS] = (struct mc_extent){ p->dtype, 0, p->has_bias ? p->s.f : 0 };
+}
+
 static void discard(const struct mc_problem *p_, void *operand[8])
 {
     const struct mc_conv_problem *p = conv(p_);
-    for (int i = CONV_X; i <= CONV_C0; i++) {
-        const struct mc_conv_array a = operand_array(p, i);
-        int64_t before;
-        if (operand[i]) {
-            reach(&a, &before);
-            mc_free_pages((char *)operand[i] - before * mc_dtypes[p->dtype].size);
+    struct mc_extent e[5];
+    mc_conv_extents(p, e);
+    for (int i = 0; i < 5; i++) {
+        if (operand[i] && e[i].count > 0) {
+            mc_free_pages((char *)operand[i] - e[i].before * mc_dtypes[p->dtype].size);
         }
     }
     memset(operand, 0, 8 * sizeof operand[0]);
@@ -162,18 +175,17 @@ static mc_status operands(const struct mc_problem *p_, void *operand[8])
     const struct mc_conv_problem *p = conv(p_);
     const int64_t size = mc_dtypes[p->dtype].size;
     memset(operand, 0, 8 * sizeof operand[0]);
-    for (int i = CONV_X; i <= CONV_C0; i++) {
-        const struct mc_conv_array a = operand_array(p, i);
-        int64_t before;
-        const int64_t n = i == CONV_C0 && p->beta == 0 ? 0 : reach(&a, &before);
-        if (n > 0) {
-            char *at = mc_alloc_pages((size_t)(n * size), "planner");
+    struct mc_extent e[5];
+    mc_conv_extents(p, e);
+    for (int i = 0; i < 5; i++) {
+        if (e[i].count > 0) {
+            char *at = mc_alloc_pages((size_t)(e[i].count * size), "planner");
             if (!at) {
                 discard(p_, operand);
                 return MC_EMEMORY;
             }
-            fill(p->dtype, at, n);
-            operand[i] = at + before * size;
+            fill(p->dtype, at, e[i].count);
+            operand[i] = at + e[i].before * size;
         }
     }
     if (p->has_epilogue) {
@@ -220,14 +232,14 @@ static double allowed(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     const struct mc_conv_array r = mc_conv_array(p, mc_conv_result(s->pass));
-    const double eps = mc_dtypes[p->dtype].cls == CLASS_F64 ? 0x1p-52 : 0x1p-23;
+    const double eps = mc_dtypes[p->dtype].cls == CLASS_F64 ? 0x1p-52 : p->tf32 ? 0x1p-10 : 0x1p-23;
     const double taps = s->pass == CONV_WEIGHTS && s->unshared ? (double)s->n
                         : mc_conv_flops(p) / 2 / (double)MC_MAX(mc_conv_count(&r), (int64_t)1);
     const double size = fabs(p->alpha) * sqrt(taps + 1) * 3 + fabs(p->beta);
     return 4 * eps * (fabs(p->alpha) * (taps + 4) * 2 + fabs(p->beta)) + mc_dtypes[p->dtype].eps * size;
 }
 
-static mc_status compare(const struct mc_conv_problem *p, const struct mc_plan *plan, const char *got, const char *want)
+mc_status mc_conv_compare(const struct mc_conv_problem *p, const struct mc_plan *plan, const char *got, const char *want)
 {
     const struct mc_conv_array a = mc_conv_array(p, mc_conv_result(p->s.pass));
     const int64_t count = mc_conv_count(&a);
@@ -293,7 +305,7 @@ static mc_status verify(const struct mc_problem *p_, const struct mc_plan *plan)
         s = run_into(plan, operand, role, operand[role]);
     }
     if (s >= 0) {
-        s = compare(p, plan, operand[role], want + before * size);
+        s = mc_conv_compare(p, plan, operand[role], want + before * size);
     }
 done:
     mc_plan_free(truth);
@@ -306,7 +318,7 @@ const struct mc_family mc_conv_family = {
     .name         = "conv",
     .solvers      = mc_conv_solvers,
     .problem_size = sizeof(struct mc_conv_problem),
-    .word         = word,
+    .word         = mc_conv_word,
     .sample       = sample,
     .operands     = operands,
     .discard      = discard,
@@ -328,6 +340,7 @@ static void settle(struct mc_conv_problem *p)
     }
     s->flip &= !one;
     const char *precision = p->precision ? p->precision : mc_flag_text(FLAG_conv_precision);
+    p->tf32 = p->base.family->site && p->dtype == MC_FLOAT32 && (p->tf32 || (!p->inner && strcmp(precision, "tf32") == 0));
     p->wide |= p->dtype != MC_FLOAT64 && !p->inner && strcmp(precision, "float64") == 0;
     p->precision = NULL;                                        /* plans keep the problem, but not the caller's text */
     p->algo = p->algo && !p->inner ? mc_conv_lasting(p->algo) : NULL;
@@ -356,21 +369,26 @@ static bool possible(const struct mc_conv_problem *p)
     return true;
 }
 
-struct mc_plan *mc_conv_plan(const struct mc_conv_problem *asked)
+struct mc_plan *mc_conv_plan_in(const struct mc_family *family, const struct mc_conv_problem *asked)
 {
     struct mc_conv_problem p = *asked;
-    p.base.family = &mc_conv_family;
+    p.base.family = family;
     if (p.dtype < 0 || p.dtype >= MC_NDTYPE || !short_name[p.dtype]) {
         mc_fail(MC_ETYPE, "conv: the dtype must be a float");
         return NULL;
     }
     if (!possible(&p)) {
         struct mc_str text = { 0 };
-        word(&p.base, &text);
+        mc_conv_word(&p.base, &text);
         mc_fail(MC_ESHAPE, "%s: these sizes cannot be", text.s ? text.s : "conv");
         mc_str_free(&text);
         return NULL;
     }
     settle(&p);
     return mc_plan_make(&p.base);
+}
+
+struct mc_plan *mc_conv_plan(const struct mc_conv_problem *p)
+{
+    return mc_conv_plan_in(&mc_conv_family, p);
 }

@@ -21,6 +21,21 @@ static inline const struct mc_conv_problem *conv(const struct mc_problem *p)
     return (const struct mc_conv_problem *)(const void *)p;
 }
 
+/* ---- problem.c ---- */
+void mc_conv_word(const struct mc_problem *p, struct mc_str *out);
+void mc_conv_extents(const struct mc_conv_problem *p, struct mc_extent e[5]);   /* x, w, y, c0, bias */
+mc_status mc_conv_compare(const struct mc_conv_problem *p, const struct mc_plan *plan, const char *got, const char *want);
+struct mc_plan *mc_conv_plan_in(const struct mc_family *family, const struct mc_conv_problem *asked);
+
+/* ---- exchange.c: the same sums as another problem ---- */
+struct mc_conv_problem mc_conv_taps_as_places(const struct mc_conv_problem *p);
+struct mc_conv_problem mc_conv_taps_reversed(const struct mc_conv_problem *p);
+enum { EXCHANGE_PLACES, EXCHANGE_REVERSED };
+extern const int mc_conv_exchange_role[2][3];   /* where the child takes its x, w, y */
+int64_t mc_conv_exchange_shift(const struct mc_conv_problem *p, int roles); /* of the child's y, in bytes */
+const char *mc_conv_no_places(const struct mc_conv_problem *p);     /* why not, or NULL */
+const char *mc_conv_no_reversed(const struct mc_conv_problem *p);
+
 /* ---- forced.c ---- */
 const char *mc_conv_forced(const struct mc_problem *p, int64_t *mode);
 const char *mc_conv_asked(const struct mc_conv_problem *p); /* algo, or the flag of this pass; auto inside of others */

@@ -9,7 +9,8 @@
 #include <math.h>
 
 static const char *const short_name[MC_NDTYPE] = {
-    [MC_FLOAT16] = "f16", [MC_BFLOAT16] = "bf16", [MC_FLOAT32] = "f32", [MC_FLOAT64] = "f64",
+    [MC_INT8] = "i8", [MC_INT16] = "i16", [MC_INT32] = "i32", [MC_INT64] = "i64", [MC_UINT8] = "u8", [MC_UINT16] = "u16",
+    [MC_UINT32] = "u32", [MC_UINT64] = "u64", [MC_FLOAT16] = "f16", [MC_BFLOAT16] = "bf16", [MC_FLOAT32] = "f32", [MC_FLOAT64] = "f64",
 };
 
 /* ---- word ---- */
@@ -24,13 +25,17 @@ static char order(const int64_t *s, int64_t rows, int64_t cols)
 static void lead(struct mc_str *out, const char *name, const int64_t *s, int64_t rows, int64_t cols)
 {
     const bool t = order(s, rows, cols) == 't';
+    if (order(s, rows, cols) == 'x') {
+        mc_str_addf(out, " %s%" PRId64 ",%" PRId64, name, s[1], s[2]);
+        return;
+    }
     const int64_t far = t ? s[2] : s[1], dense = t ? rows : cols, count = t ? cols : rows;
     if (count > 1 && far != dense) {
         mc_str_addf(out, " %s%" PRId64, name, far);
     }
 }
 
-static void word(const struct mc_problem *p_, struct mc_str *out)
+void mc_gemm_word(const struct mc_problem *p_, struct mc_str *out)
 {
     const struct mc_gemm_problem *p = gemm(p_);
     mc_str_addf(out, "gemm %s %c%c m%" PRId64 "n%" PRId64 "k%" PRId64, short_name[p->dtype], order(p->as, p->m, p->k),
@@ -48,14 +53,30 @@ static void word(const struct mc_problem *p_, struct mc_str *out)
     if (p->has_epilogue) {
         mc_str_add(out, " e");
     }
+    mc_str_add(out, p->act == ACT_RELU ? " relu" : p->act == ACT_GELU ? " gelu" : "");
+    mc_str_add(out, p->tf32 ? " tf32" : "");
 }
 
 /* ---- operands ---- */
 
-/* Elements that strides reach, the first included; 0 when there are none. */
-static int64_t reach(const int64_t *s, int64_t batch, int64_t rows, int64_t cols)
+/* Elements that strides reach. */
+static struct mc_extent extent(mc_dtype d, const int64_t *s, int64_t batch, int64_t rows, int64_t cols)
 {
-    return batch && rows && cols ? (batch - 1) * s[0] + (rows - 1) * s[1] + (cols - 1) * s[2] + 1 : 0;
+    const int64_t last[] = { (batch - 1) * s[0], (rows - 1) * s[1], (cols - 1) * s[2] };
+    struct mc_extent e = { d, 0, 1 };
+    for (int i = 0; i < 3; i++) {
+        e.before -= MC_MIN(last[i], (int64_t)0);
+        e.count += last[i] < 0 ? -last[i] : last[i];
+    }
+    return batch && rows && cols ? e : (struct mc_extent){ d, 0, 0 };
+}
+
+void mc_gemm_extents(const struct mc_gemm_problem *p, struct mc_extent e[4])
+{
+    e[GEMM_A] = extent(p->dtype, p->as, p->batch, p->m, p->k);
+    e[GEMM_B] = extent(p->dtype, p->bs, p->batch, p->k, p->n);
+    e[GEMM_C] = extent(p->dtype, p->cs, p->batch, p->m, p->n);
+    e[GEMM_C0] = p->has_c0 ? extent(p->dtype, p->c0s, p->batch, p->m, p->n) : (struct mc_extent){ p->dtype, 0, 0 };
 }
 
 /* Random numbers in [-1, 1): neither zeros nor all of one sign, both of which are faster than life. */
@@ -64,41 +85,35 @@ static void fill(mc_dtype d, void *at, int64_t n)
     uint32_t seed = 12345;
     for (int64_t i = 0; i < n; i++) {
         seed = seed * 1664525u + 1013904223u;
-        mc_store_f64(d, (char *)at + i * mc_dtypes[d].size, (double)(int32_t)seed * 0x1p-31);
+        mc_store_f64(d, (char *)at + i * mc_dtypes[d].size, (double)(int32_t)seed * (mc_is_float(d) ? 0x1p-31 : 0x1p-28));
     }
 }
 
 static void discard(const struct mc_problem *p, void *operand[8])
 {
-    (void)p;
-    mc_free_pages(operand[GEMM_A]);
-    mc_free_pages(operand[GEMM_B]);
-    mc_free_pages(operand[GEMM_C]);
-    mc_free_pages(operand[GEMM_C0]);
+    struct mc_extent e[4];
+    mc_gemm_extents(gemm(p), e);
+    for (int i = 0; i < 4; i++) {
+        mc_free_pages(operand[i] ? (char *)operand[i] - e[i].before * mc_dtypes[e[i].dtype].size : NULL);
+    }
     memset(operand, 0, 8 * sizeof operand[0]);
 }
 
 static mc_status operands(const struct mc_problem *p_, void *operand[8])
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    const struct {
-        int at;
-        int64_t n;
-    } need[] = {
-        { GEMM_A,  reach(p->as, p->batch, p->m, p->k)                  },
-        { GEMM_B,  reach(p->bs, p->batch, p->k, p->n)                  },
-        { GEMM_C,  reach(p->cs, p->batch, p->m, p->n)                  },
-        { GEMM_C0, p->has_c0 ? reach(p->c0s, p->batch, p->m, p->n) : 0 },
-    };
+    struct mc_extent e[4];
+    mc_gemm_extents(p, e);
     memset(operand, 0, 8 * sizeof operand[0]);
-    for (size_t i = 0; i < NELEM(need); i++) {
-        if (need[i].n > 0) {
-            operand[need[i].at] = mc_alloc_pages((size_t)need[i].n * mc_dtypes[p->dtype].size, "planner");
-            if (!operand[need[i].at]) {
+    for (int i = 0; i < 4; i++) {
+        if (e[i].count > 0) {
+            char *at = mc_alloc_pages((size_t)e[i].count * mc_dtypes[p->dtype].size, "planner");
+            if (!at) {
                 discard(p_, operand);
                 return MC_EMEMORY;
             }
-            fill(p->dtype, operand[need[i].at], need[i].n);
+            fill(p->dtype, at, e[i].count);
+            operand[i] = at + e[i].before * mc_dtypes[p->dtype].size;
         }
     }
     return MC_OK;
@@ -110,12 +125,15 @@ static mc_status operands(const struct mc_problem *p_, void *operand[8])
  * stays below eps * k; halves add one rounding of the result. */
 static double allowed(const struct mc_gemm_problem *p)
 {
-    const double eps = mc_dtypes[p->dtype].cls == CLASS_F64 ? 0x1p-52 : 0x1p-23;
+    const double eps = mc_dtypes[p->dtype].cls == CLASS_F64 ? 0x1p-52 : p->tf32 ? 0x1p-10 : 0x1p-23;
+    if (!mc_is_float(p->dtype)) {
+        return 0;
+    }
     const double k = (double)p->k, size = fabs(p->alpha) * sqrt(k + 1) * 3 + fabs(p->beta);
     return 4 * eps * (fabs(p->alpha) * (k + 4) + fabs(p->beta)) + mc_dtypes[p->dtype].eps * size;
 }
 
-static mc_status compare(const struct mc_gemm_problem *p, const struct mc_plan *plan, const void *got, const void *want)
+mc_status mc_gemm_compare(const struct mc_gemm_problem *p, const struct mc_plan *plan, const void *got, const void *want)
 {
     const int64_t size = mc_dtypes[p->dtype].size;
     const double most = allowed(p);
@@ -160,7 +178,9 @@ static mc_status verify(const struct mc_problem *p_, const struct mc_plan *plan)
     void *operand[8], *want = NULL;
     TRY(operands(p_, operand));
     mc_status s = MC_EMEMORY;
-    const size_t bytes = (size_t)reach(p->cs, p->batch, p->m, p->n) * mc_dtypes[p->dtype].size;
+    struct mc_extent e[4];
+    mc_gemm_extents(p, e);
+    const size_t bytes = (size_t)e[GEMM_C].count * mc_dtypes[p->dtype].size;
     if (!bytes) {
         s = MC_OK;
         goto done;
@@ -175,7 +195,7 @@ static mc_status verify(const struct mc_problem *p_, const struct mc_plan *plan)
         s = run_into(plan, operand, operand[GEMM_C]);
     }
     if (s >= 0) {
-        s = compare(p, plan, operand[GEMM_C], want);
+        s = mc_gemm_compare(p, plan, operand[GEMM_C], want);
     }
 done:
     mc_plan_free(truth);
@@ -195,7 +215,7 @@ const struct mc_family mc_gemm_family = {
     .name         = "gemm",
     .solvers      = mc_gemm_solvers,
     .problem_size = sizeof(struct mc_gemm_problem),
-    .word         = word,
+    .word         = mc_gemm_word,
     .operands     = operands,
     .discard      = discard,
     .verify       = verify,
@@ -205,7 +225,7 @@ const struct mc_family mc_gemm_family = {
 /* ---- planning ---- */
 
 /* A batch of matrices one below the other, times one B, is one tall matrix. */
-static void stack(struct mc_gemm_problem *p)
+void mc_gemm_stack(struct mc_gemm_problem *p)
 {
     const bool c0 = !p->has_c0 || p->beta == 0 || p->c0s[0] == p->m * p->c0s[1];
     if (p->batch > 1 && !p->has_epilogue && p->bs[0] == 0 && p->as[0] == p->m * p->as[1] &&
@@ -215,19 +235,27 @@ static void stack(struct mc_gemm_problem *p)
     }
 }
 
+bool mc_gemm_possible(const struct mc_gemm_problem *p)
+{
+    int64_t count;
+    if (p->batch < 0 || p->m < 0 || p->n < 0 || p->k < 0 || !mc_mul_i64(p->batch, p->m, &count) ||
+        !mc_mul_i64(count, p->n, &count) || !mc_mul_i64(p->m, p->k, &count) || !mc_mul_i64(p->k, p->n, &count)) {
+        mc_fail(MC_ESHAPE, "gemm: sizes batch %" PRId64 ", m %" PRId64 ", n %" PRId64 ", k %" PRId64 " cannot be", p->batch,
+                p->m, p->n, p->k);
+        return false;
+    }
+    return true;
+}
+
 struct mc_plan *mc_gemm_plan(const struct mc_gemm_problem *asked)
 {
     struct mc_gemm_problem p = *asked;
-    int64_t count;
     p.base.family = &mc_gemm_family;
-    if (p.dtype < 0 || p.dtype >= MC_NDTYPE || !short_name[p.dtype]) {
+    if (p.dtype < 0 || p.dtype >= MC_NDTYPE || !mc_is_float(p.dtype)) {
         mc_fail(MC_ETYPE, "gemm: the dtype must be a float");
         return NULL;
     }
-    if (p.batch < 0 || p.m < 0 || p.n < 0 || p.k < 0 || !mc_mul_i64(p.batch, p.m, &count) ||
-        !mc_mul_i64(count, p.n, &count) || !mc_mul_i64(p.m, p.k, &count) || !mc_mul_i64(p.k, p.n, &count)) {
-        mc_fail(MC_ESHAPE, "gemm: sizes batch %" PRId64 ", m %" PRId64 ", n %" PRId64 ", k %" PRId64 " cannot be", p.batch,
-                p.m, p.n, p.k);
+    if (!mc_gemm_possible(&p)) {
         return NULL;
     }
     if (!p.has_c0) {
@@ -237,6 +265,6 @@ struct mc_plan *mc_gemm_plan(const struct mc_gemm_problem *asked)
         mc_fail(MC_EUNSUPPORTED, "gemm: A and B need one stride of 1, C adjacent columns");
         return NULL;
     }
-    stack(&p);
+    mc_gemm_stack(&p);
     return mc_plan_make(&p.base);
 }

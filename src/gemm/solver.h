@@ -15,6 +15,13 @@ extern const struct mc_solver *const mc_gemm_solvers[];
 extern const struct mc_solver mc_gemm_direct, mc_gemm_thin, mc_gemm_packed, mc_gemm_splitk, mc_gemm_onednn,
     mc_gemm_blas, mc_gemm_reference;
 
+/* ---- problem.c ---- */
+void mc_gemm_word(const struct mc_problem *p, struct mc_str *out);
+void mc_gemm_extents(const struct mc_gemm_problem *p, struct mc_extent e[4]); /* A, B, C, C0 */
+bool mc_gemm_possible(const struct mc_gemm_problem *p);                       /* false: the error is set */
+void mc_gemm_stack(struct mc_gemm_problem *p);  /* matrices one below the other, times one B, become one */
+mc_status mc_gemm_compare(const struct mc_gemm_problem *p, const struct mc_plan *plan, const void *got, const void *want);
+
 /* ---- run.c: one call of a plan ---- */
 struct mc_gemm_run {
     const struct mc_gemm_problem *p;

@@ -18,6 +18,9 @@ enum { NORM_X, NORM_G, NORM_Y };    /* operand[] of a plan's run; g is not there
 
 extern const struct mc_family mc_norm_family;
 struct mc_plan *mc_norm_plan(const struct mc_norm_problem *p);   /* fills base.family, asks the planner */
+/* The same on the GPU that the thread has entered: operands in its memory. */
+extern const struct mc_family mc_norm_cuda;
+struct mc_plan *mc_norm_cuda_plan(const struct mc_norm_problem *p);
 /* The problem of a map_norm or map_norm_grad node from the type of x and the strides of x, g (NULL forward) and the
  * result, in bytes. */
 mc_status mc_norm_problem_of(const mc_node *n, const struct mc_type *x, const int64_t *const strides[3], struct mc_norm_problem *p);

@@ -87,7 +87,7 @@ double mc_norm_seconds(const struct mc_norm_problem *p)
 
 /* ---- word ---- */
 
-static void word(const struct mc_problem *p_, struct mc_str *out)
+void mc_norm_word(const struct mc_problem *p_, struct mc_str *out)
 {
     const struct mc_norm_problem *p = norming(p_);
     struct mc_norm_grid g;
@@ -117,6 +117,14 @@ static int64_t extent(const struct mc_norm_problem *p, int r, int64_t *low)
         count = p->s.dims[i] == 0 || count == 0 ? 0 : count + (reach < 0 ? -reach : reach);
     }
     return count;
+}
+
+void mc_norm_extents(const struct mc_norm_problem *p, struct mc_extent e[3])
+{
+    for (int r = 0; r < 3; r++) {
+        e[r] = (struct mc_extent){ p->dtype, 0, 0 };
+        e[r].count = used(p, r) ? extent(p, r, &e[r].before) : 0;
+    }
 }
 
 static void discard(const struct mc_problem *p, void *operand[8])
@@ -159,7 +167,7 @@ static mc_status operands(const struct mc_problem *p_, void *operand[8])
 
 /* ---- verification ---- */
 
-static mc_status compare(const struct mc_norm_problem *p, const struct mc_plan *plan, const char *got, const char *want)
+mc_status mc_norm_compare(const struct mc_norm_problem *p, const struct mc_plan *plan, const char *got, const char *want)
 {
     const double eps = mc_dtypes[p->dtype].eps, n = (double)p->s.n;
     const int64_t size = mc_dtypes[p->dtype].size;
@@ -195,7 +203,7 @@ static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan)
     workspace = plan->workspace ? mc_alloc_pages(plan->workspace, "planner") : NULL;
     s = !truth || (plan->workspace && !workspace) ? MC_EMEMORY : truth->run(truth, truth_operand, NULL, 0);
     s = s < 0 ? s : plan->run(plan, operand, workspace, 0);
-    s = s < 0 || !operand[NORM_Y] ? s : compare(norming(p), plan, operand[NORM_Y], truth_operand[NORM_Y]);
+    s = s < 0 || !operand[NORM_Y] ? s : mc_norm_compare(norming(p), plan, operand[NORM_Y], truth_operand[NORM_Y]);
     mc_plan_free(truth);
     mc_free_pages(workspace);
     discard(p, operand);
@@ -214,18 +222,18 @@ const struct mc_family mc_norm_family = {
     .name         = "norm",
     .solvers      = mc_norm_solvers,
     .problem_size = sizeof(struct mc_norm_problem),
-    .word         = word,
+    .word         = mc_norm_word,
     .operands     = operands,
     .discard      = discard,
     .verify       = verify,
     .forced       = forced,
 };
 
-struct mc_plan *mc_norm_plan(const struct mc_norm_problem *asked)
+struct mc_plan *mc_norm_plan_in(const struct mc_family *family, const struct mc_norm_problem *asked)
 {
     struct mc_norm_problem p = *asked;
     int64_t count = 1;
-    p.base.family = &mc_norm_family;
+    p.base.family = family;
     if (p.dtype < 0 || p.dtype >= MC_NDTYPE || !short_name[p.dtype]) {
         mc_fail(MC_ETYPE, "norm: the dtype must be a float");
         return NULL;
@@ -237,6 +245,11 @@ struct mc_plan *mc_norm_plan(const struct mc_norm_problem *asked)
         }
     }
     return mc_plan_make(&p.base);
+}
+
+struct mc_plan *mc_norm_plan(const struct mc_norm_problem *p)
+{
+    return mc_norm_plan_in(&mc_norm_family, p);
 }
 
 mc_status mc_norm_problem_of(const mc_node *n, const struct mc_type *x, const int64_t *const strides[3], struct mc_norm_problem *p)

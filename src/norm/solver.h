@@ -13,6 +13,12 @@
 extern const struct mc_solver *const mc_norm_solvers[];
 extern const struct mc_solver mc_norm_lanes, mc_norm_lines, mc_norm_reference;
 
+/* ---- problem.c ---- */
+void mc_norm_word(const struct mc_problem *p, struct mc_str *out);
+void mc_norm_extents(const struct mc_norm_problem *p, struct mc_extent e[3]);   /* x, g, y */
+mc_status mc_norm_compare(const struct mc_norm_problem *p, const struct mc_plan *plan, const char *got, const char *want);
+struct mc_plan *mc_norm_plan_in(const struct mc_family *family, const struct mc_norm_problem *asked);
+
 /* The problem without what makes no difference: axes of size 1 dropped, neighbours joined; the axis with stride 1 in
  * all arrays, if there is one, is the lanes; the others span the planes. */
 struct mc_norm_grid {

@@ -35,6 +35,18 @@ struct mc_plan {
     struct mc_plan *child[2];
     void *state;
 };
+struct mc_extent {              /* of an operand: elements from the lowest address on; count 0: it is not there */
+    mc_dtype dtype;
+    int64_t before, count;      /* before: how many lie in front of the first */
+};
+struct mc_timing { double median, least, most; int n; };
+/* Where a family's plans run, if not on the host: their operands and workspace lie there, and run() only enqueues. */
+struct mc_site {
+    void (*word)(struct mc_str *out);                        /* "cuda NVIDIA H200": what was timed here counts here alone */
+    void *(*take)(size_t bytes);                             /* workspace; NULL: failed, error set */
+    void (*give)(void *p);
+    struct mc_timing (*time)(mc_status (*run)(void *arg), void *arg, double budget, double hopeless); /* as mc_time, until it is done */
+};
 struct mc_family {
     const char *name;                                        /* "gemm" */
     const struct mc_solver *const *solvers;                  /* NULL-terminated; the last resort is last */
@@ -50,6 +62,7 @@ struct mc_family {
     /* A smaller problem whose plans compare as those of p do and take about `seconds` by estimate: how many times larger
      * p is.  1, or no such function: p itself is timed. */
     double (*sample)(const struct mc_problem *p, double seconds, struct mc_problem *small);
+    const struct mc_site *site;    /* NULL: the host */
 };
 
 /* ---- planner.c ---- */
@@ -60,6 +73,9 @@ const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver 
 struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s);
 void mc_plan_free(struct mc_plan *p);
 void mc_plan_text(const struct mc_plan *p, struct mc_str *out); /* "(packed m600n10k784 (...))" */
+/* For solvers that have a choice of their own inside: how it is to be made in the plan that is being made now. */
+enum mc_plan_mode { PLAN_ESTIMATE, PLAN_MEASURE, PLAN_EXHAUSTIVE };     /* in the order of the flag's words */
+enum mc_plan_mode mc_plan_mode(void);
 /* ---- trial.c: plans for one problem run against each other ---- */
 struct mc_trials {
     const struct mc_problem *problem;
@@ -74,7 +90,6 @@ bool mc_trials_worth(const struct mc_trials *t, double estimate);   /* is there 
 bool mc_trials_run(struct mc_trials *t, struct mc_plan *plan, double estimate);
 void mc_trials_end(struct mc_trials *t);
 /* ---- timer.c ---- */
-struct mc_timing { double median, least, most; int n; };
 /* Doubles the repetitions until one batch exceeds the clock's grain; stops at `budget` seconds, and after the first call
  * that takes more than `hopeless` (0: none does; the very first may take twice as long). */
 struct mc_timing mc_time(mc_status (*run)(void *arg), void *arg, double budget, double hopeless);

@@ -13,10 +13,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { ESTIMATE, MEASURE, EXHAUSTIVE };    /* in the order of the flag's words */
 enum { LIKELY = 6, WRAPPING = 2 };          /* at most so many are timed by plan=measure, and so many of those that wrap ... */
 static const double likely = 4;            /* ... if their estimate is within this factor of the best */
-static const double budget[] = { [MEASURE] = 0.4, [EXHAUSTIVE] = 4 }; /* seconds of timing a problem */
+static const double budget[] = { [PLAN_MEASURE] = 0.4, [PLAN_EXHAUSTIVE] = 4 }; /* seconds of timing a problem */
 static const double margin = 0.95;         /* a challenger must take less than this part of the time */
 
 struct candidate {
@@ -55,12 +54,21 @@ void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out)
 }
 
 static _Thread_local int depth; /* of candidates whose own plans are being made */
+static _Thread_local int64_t inside; /* the mode of the candidate that is being planned */
+
+enum mc_plan_mode mc_plan_mode(void)
+{
+    return depth > 0 ? (enum mc_plan_mode)inside : (enum mc_plan_mode)mc_flag_int(FLAG_plan);
+}
 
 /* Plans with s and holds the plan to the workspace cap; the reason for a NULL goes to c->why. */
 static struct mc_plan *plan_within(struct choice *c, const struct mc_solver *s)
 {
+    const int64_t around = inside;
     depth++;
+    inside = c->mode;
     struct mc_plan *plan = mc_plan_with(c->problem, s);
+    inside = around;
     depth--;
     const int64_t cap = mc_flag_int(FLAG_workspace);
     if (!plan) {
@@ -129,7 +137,7 @@ static bool likely_one(const struct choice *c, size_t i, size_t counted[2])
 {
     const struct candidate *k = &c->list.at[i];
     const size_t most = k->solver->wraps ? WRAPPING : LIKELY;
-    if (c->mode == MEASURE && (counted[k->solver->wraps] >= most || k->estimate > likely * c->list.at[0].estimate)) {
+    if (c->mode == PLAN_MEASURE && (counted[k->solver->wraps] >= most || k->estimate > likely * c->list.at[0].estimate)) {
         return false;
     }
     counted[k->solver->wraps]++;
@@ -148,11 +156,13 @@ static size_t to_time(const struct choice *c)
 /* Times one candidate; it takes the place of *best if it wins.  False: planning ends, the error says why. */
 static bool challenge(struct choice *c, struct mc_trials *t, const struct candidate *k, struct mc_plan **best)
 {
-    if (!mc_trials_worth(t, k->estimate) && c->mode == MEASURE) {
+    if (!mc_trials_worth(t, k->estimate) && c->mode == PLAN_MEASURE) {
         LOG(LOG_PLAN, "%s: %s is not tried: %.3g us expected", c->word.s, k->solver->name, k->estimate * 1e6);
         return true;
     }
+    const double start = mc_now();
     struct mc_plan *plan = plan_within(c, k->solver);
+    t->end += c->problem->family->site ? mc_now() - start : 0; /* what is planned there may compile, and time engines of its own */
     if (!plan) {
         return true;
     }
@@ -182,7 +192,7 @@ static struct mc_plan *by_timing(struct choice *c)
     struct mc_trials t;
     size_t counted[2] = { 0 };
     if (mc_trials_begin(&t, c->problem, budget[c->mode], to_time(c)) < 0) {
-        return NULL;
+        return c->problem->family->site ? by_estimates(c) : NULL; /* a device may hold the function's arrays, but not twice */
     }
     bool good = true;
     for (size_t i = 0; i < c->able && good; i++) {
@@ -204,6 +214,10 @@ static struct mc_plan *by_timing(struct choice *c)
 static bool wisdom_key(const struct choice *c, bool exhaustive, struct mc_str *key)
 {
     uint64_t h = 0;
+    if (c->problem->family->site) {
+        c->problem->family->site->word(key);
+        mc_str_add(key, " ");
+    }
     for (const struct mc_solver *const *s = c->problem->family->solvers; *s; s++) {
         h = mc_hash_mix(h, mc_hash_str((*s)->name));
     }
@@ -235,7 +249,7 @@ static struct mc_plan *remembered(struct choice *c, bool exhaustive)
 static void remember(const struct choice *c, const struct mc_plan *plan)
 {
     struct mc_str key = { 0 };
-    if (plan && plan->measured && wisdom_key(c, c->mode == EXHAUSTIVE, &key)) {
+    if (plan && plan->measured && wisdom_key(c, c->mode == PLAN_EXHAUSTIVE, &key)) {
         mc_wisdom_put(key.s, plan->solver->name, plan->cost);
     }
     mc_str_free(&key);
@@ -245,7 +259,7 @@ static void remember(const struct choice *c, const struct mc_plan *plan)
 static bool by_wisdom(struct choice *c, struct mc_plan **plan)
 {
     *plan = remembered(c, true);
-    if (!*plan && c->mode == MEASURE) {
+    if (!*plan && c->mode == PLAN_MEASURE) {
         *plan = remembered(c, false);
     }
     if (*plan && !verified(c, *plan)) {
@@ -320,7 +334,7 @@ static struct mc_plan *choose(struct choice *c)
     if (strcmp(name, "auto") != 0) {
         return forced(c, name);
     }
-    const bool times = c->mode != ESTIMATE && c->problem->family->operands;
+    const bool times = c->mode != PLAN_ESTIMATE && c->problem->family->operands;
     struct mc_plan *plan = NULL;
     if (times && (!by_wisdom(c, &plan) || plan)) {
         return plan;
@@ -347,7 +361,7 @@ struct mc_plan *mc_plan_make(const struct mc_problem *p)
 {
     struct choice c = { .problem = p, .mode = mc_flag_int(FLAG_plan) };
     struct mc_plan *plan = NULL;
-    c.mode = MC_MAX(c.mode - depth, (int64_t)ESTIMATE);
+    c.mode = MC_MAX(c.mode - depth, (int64_t)PLAN_ESTIMATE);
     mc_clear_error(); /* mc_last_status then tells of this planning alone */
     p->family->word(p, &c.word);
     if (!c.word.bad && c.word.s) {

@@ -60,6 +60,16 @@ bool mc_trials_worth(const struct mc_trials *t, double estimate)
     return t->best == 0 || mc_now() + 2 * estimate / t->best_estimate * t->best / t->times < t->end;
 }
 
+static void *take(const struct mc_site *site, size_t bytes)
+{
+    return site ? site->take(bytes) : mc_alloc_pages(bytes, "planner");
+}
+
+static void give(const struct mc_site *site, void *p)
+{
+    site ? site->give(p) : mc_free_pages(p);
+}
+
 struct call {
     const struct mc_plan *plan;
     struct mc_trials *trials;
@@ -74,12 +84,13 @@ static mc_status call(void *arg)
 
 static struct mc_timing time_plan(struct mc_trials *t, const struct mc_plan *plan)
 {
-    struct call c = { plan, t, plan->workspace ? mc_alloc_pages(plan->workspace, "planner") : NULL };
+    const struct mc_site *site = plan->problem->family->site;
+    struct call c = { plan, t, plan->workspace ? take(site, plan->workspace) : NULL };
     if (plan->workspace && !c.workspace) {
         return (struct mc_timing){ 0 };
     }
-    const struct mc_timing got = mc_time(call, &c, t->each, hopeless * t->best / t->times);
-    mc_free_pages(c.workspace);
+    const struct mc_timing got = (site ? site->time : mc_time)(call, &c, t->each, hopeless * t->best / t->times);
+    give(site, c.workspace);
     return got;
 }
 

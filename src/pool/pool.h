@@ -21,6 +21,9 @@ struct mc_pool_problem {
 
 extern const struct mc_family mc_pool_family;
 struct mc_plan *mc_pool_plan(const struct mc_pool_problem *p);   /* fills base.family, asks the planner */
+/* The same on the GPU that the thread has entered: operands in its memory. */
+extern const struct mc_family mc_pool_cuda;
+struct mc_plan *mc_pool_cuda_plan(const struct mc_pool_problem *p);
 /* The problem of a node (mc_pool_roles says which) from the types and values of its inputs, as mc_pool_shape_of takes
  * them, and the strides of its arrays by role, in bytes; strides[POOL_KEY] is NULL where there is no such array, or
  * nobody reads the marks that FORWARD would write. */

@@ -26,7 +26,7 @@ static void sizes(struct mc_str *out, const char *name, const struct mc_pool_sha
     }
 }
 
-static void word(const struct mc_problem *p_, struct mc_str *out)
+void mc_pool_word(const struct mc_problem *p_, struct mc_str *out)
 {
     const struct mc_pool_problem *p = pooling(p_);
     const struct mc_pool_shape *s = &p->s;
@@ -76,6 +76,15 @@ static struct extent extent_of(const struct mc_pool_problem *p, int role)
         e.count = e.dims[i] == 0 || e.count == 0 ? 0 : e.count + (reach < 0 ? -reach : reach);
     }
     return e;
+}
+
+void mc_pool_extents(const struct mc_pool_problem *p, struct mc_extent e[POOL_NARRAY])
+{
+    for (int r = 0; r < POOL_NARRAY; r++) {
+        const struct extent all = extent_of(p, r);
+        const bool there = all.count > 0 && (r != POOL_KEY || mc_pool_keyed(p));
+        e[r] = there ? (struct mc_extent){ all.dtype, -all.low, all.count } : (struct mc_extent){ all.dtype, 0, 0 };
+    }
 }
 
 static void discard(const struct mc_problem *p, void *operand[8])
@@ -164,6 +173,18 @@ static mc_status compare(const struct mc_pool_problem *p, const struct mc_plan *
     return MC_OK;
 }
 
+/* All that the pass writes. */
+mc_status mc_pool_compare(const struct mc_pool_problem *p, const struct mc_plan *plan, void *const *got, void *const *want)
+{
+    for (int k = 0; k < 2; k++) {
+        const int role = written(p, k);
+        if (role >= 0 && got[role]) {
+            TRY(compare(p, plan, role, got[role], want[role]));
+        }
+    }
+    return MC_OK;
+}
+
 static mc_status verify(const struct mc_problem *p_, const struct mc_plan *plan)
 {
     const struct mc_pool_problem *p = pooling(p_);
@@ -179,12 +200,7 @@ static mc_status verify(const struct mc_problem *p_, const struct mc_plan *plan)
     workspace = plan->workspace ? mc_alloc_pages(plan->workspace, "planner") : NULL;
     s = !truth || (plan->workspace && !workspace) ? MC_EMEMORY : truth->run(truth, truth_operand, NULL, 0);
     s = s < 0 ? s : plan->run(plan, operand, workspace, 0);
-    for (int k = 0; k < 2 && s >= 0; k++) {
-        const int role = written(p, k);
-        if (role >= 0 && operand[role]) {
-            s = compare(p, plan, role, operand[role], truth_operand[role]);
-        }
-    }
+    s = s < 0 ? s : mc_pool_compare(p, plan, operand, truth_operand);
     mc_plan_free(truth);
     mc_free_pages(workspace);
     discard(p_, operand);
@@ -203,18 +219,18 @@ const struct mc_family mc_pool_family = {
     .name         = "pool",
     .solvers      = mc_pool_solvers,
     .problem_size = sizeof(struct mc_pool_problem),
-    .word         = word,
+    .word         = mc_pool_word,
     .operands     = operands,
     .discard      = discard,
     .verify       = verify,
     .forced       = forced,
 };
 
-struct mc_plan *mc_pool_plan(const struct mc_pool_problem *asked)
+struct mc_plan *mc_pool_plan_in(const struct mc_family *family, const struct mc_pool_problem *asked)
 {
     struct mc_pool_problem p = *asked;
     int64_t count = 1;
-    p.base.family = &mc_pool_family;
+    p.base.family = family;
     for (int i = 0; i < p.s.rank; i++) {
         if (p.s.dims[i] < 0 || !mc_mul_i64(count, MC_MAX(p.s.dims[i], 1), &count)) {
             mc_fail(MC_ESHAPE, "pool: size %" PRId64 " of axis %d cannot be", p.s.dims[i], i);
@@ -222,6 +238,11 @@ struct mc_plan *mc_pool_plan(const struct mc_pool_problem *asked)
         }
     }
     return mc_plan_make(&p.base);
+}
+
+struct mc_plan *mc_pool_plan(const struct mc_pool_problem *p)
+{
+    return mc_pool_plan_in(&mc_pool_family, p);
 }
 
 mc_status mc_pool_problem_of(const mc_node *n, const struct mc_type *in, const mc_array *const *value,

@@ -6,21 +6,21 @@
  * same bits on every run, so deterministic leaves the choice free.
  *
  * Invariant: problems inside of a solver that wraps another are never forced. */
-#include "conv/solver.h"
+#include "conv/cuda.h"
 
 enum { AS_FLAG = -1, ESTIMATE, MEASURE };
 static const struct word {
     const char *word;
     int mode;               /* in the order of the flag plan's words */
-    const char *solvers[4]; /* the first that does not decline; with none of them: auto */
+    const char *solvers[5]; /* the first that does not decline; with none of them: auto */
 } words[] = {
     { "auto",                  AS_FLAG,  { NULL } },
-    { "none",                  AS_FLAG,  { "one", "im2col", "relayout" } },
-    { "small",                 AS_FLAG,  { "one", "im2col", "relayout" } },
+    { "none",                  AS_FLAG,  { "one", "cudnn", "im2col", "relayout" } },
+    { "small",                 AS_FLAG,  { "one", "cudnn", "im2col", "relayout" } },
     { "large",                 AS_FLAG,  { "im2col", "relayout" } },
-    { "fft",                   AS_FLAG,  { "fft", "im2col", "relayout" } },
-    { "fft_tiling",            AS_FLAG,  { "fft_tiling", "fft", "im2col", "relayout" } },
-    { "winograd_non_fused",    AS_FLAG,  { "winograd" } },
+    { "fft",                   AS_FLAG,  { "fft", "cudnn", "im2col", "relayout" } },
+    { "fft_tiling",            AS_FLAG,  { "fft_tiling", "fft", "cudnn", "im2col", "relayout" } },
+    { "winograd_non_fused",    AS_FLAG,  { "winograd", "cudnn" } },
     { "deterministic",         AS_FLAG,  { NULL } },
     { "guess_once",            ESTIMATE, { NULL } },
     { "guess_on_shape_change", ESTIMATE, { NULL } },
@@ -31,9 +31,9 @@ static const enum mc_flag flag_of[] = {
     [CONV_FORWARD] = FLAG_conv_algo_fwd, [CONV_INPUTS] = FLAG_conv_algo_bwd_data, [CONV_WEIGHTS] = FLAG_conv_algo_bwd_filter,
 };
 
-static const struct mc_solver *solver(const char *name)
+static const struct mc_solver *solver(const struct mc_solver *const *s, const char *name)
 {
-    for (const struct mc_solver *const *s = mc_conv_solvers; *s; s++) {
+    for (; *s; s++) {
         if (strcmp((*s)->name, name) == 0) {
             return *s;
         }
@@ -44,7 +44,7 @@ static const struct mc_solver *solver(const char *name)
 static const char *first_able(const struct mc_problem *p, const struct word *w)
 {
     for (size_t i = 0; i < NELEM(w->solvers) && w->solvers[i]; i++) {
-        const struct mc_solver *s = solver(w->solvers[i]);
+        const struct mc_solver *s = solver(p->family->solvers, w->solvers[i]);
         const char *no = !s ? "is not among the solvers" : s->refuse ? s->refuse(p) : NULL;
         if (!no) {
             return s->name;
@@ -67,7 +67,7 @@ static const struct word *find(const char *text)
 
 const char *mc_conv_lasting(const char *algo)
 {
-    const struct mc_solver *s = solver(algo);
+    const struct mc_solver *near = solver(mc_conv_solvers, algo), *s = near ? near : solver(mc_conv_cuda_solvers, algo);
     const struct word *w = find(algo);
     return s ? s->name : w ? w->word : algo;
 }

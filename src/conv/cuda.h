@@ -1,0 +1,42 @@
+/* cuda.h: what the solvers of convolutions on a GPU share. */
+#ifndef MC_CONV_CUDA_H
+#define MC_CONV_CUDA_H
+
+#include "conv/solver.h"
+#include "plan/cuda.h"
+
+/* ---- cuda_table.c ---- */
+extern const struct mc_solver *const mc_conv_cuda_solvers[];
+extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_im2col, mc_conv_cuda_exchange, mc_conv_cuda_exchange_full, mc_conv_cuda_bc01,
+    mc_conv_cuda_b01c, mc_conv_cuda_direct;
+double mc_conv_cuda_seconds(const struct mc_conv_problem *p, double part);  /* at that part of the peak */
+double mc_conv_cuda_best(const struct mc_conv_problem *p); /* the least estimate of those that do not decline */
+void *mc_conv_cuda_result(const struct mc_conv_problem *p, void *const *operand);
+/* Result = beta * c0 before sums are added: copies c0 where it is another array.  c: from the plan; may be NULL. */
+struct mc_cuda_copy *mc_conv_cuda_c0_copy(const struct mc_conv_problem *p);
+
+/* ---- texts ---- */
+extern const struct mc_cuda_text mc_conv_direct_text, mc_conv_im2col_text;
+
+/* ---- cudnn_graph.c: descriptors of cuDNN's backend ---- */
+enum {
+#define DNN(name, value) name = value,
+#include "conv/cudnn.def"
+#undef DNN
+};
+struct mc_dnn {                 /* descriptors that die together */
+    VEC(void *) made;
+    bool failed;                /* one could not be made: those after it are NULL */
+};
+void *mc_dnn_new(struct mc_dnn *g, int type);
+void mc_dnn_set(struct mc_dnn *g, void *desc, int name, int type, int64_t n, const void *values);
+void mc_dnn_finish(struct mc_dnn *g, void *desc);
+void mc_dnn_free(struct mc_dnn *g);
+/* Where the operands stand in a graph and in a variant pack. */
+enum { DNN_X, DNN_W, DNN_Y, DNN_C0, DNN_BIAS, DNN_VIRTUAL };
+/* The operation graph of a problem, all pointers aligned to so many bytes; NULL: cuDNN has no such operation. */
+void *mc_dnn_graph(struct mc_dnn *g, void *handle, const struct mc_conv_problem *p, int64_t alignment);
+const char *mc_dnn_refuse(const struct mc_conv_problem *p);  /* what no graph can say */
+bool mc_dnn_fused(const struct mc_conv_problem *p);          /* does more follow the convolution?  Then c0 is an operand */
+
+#endif

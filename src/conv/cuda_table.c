@@ -1,0 +1,134 @@
+/* cuda_table.c: the family of convolutions on a GPU: the same problems with solvers of their own.
+ *
+ * Invariant: the last solver takes every problem. */
+#include "conv/cuda.h"
+#include <math.h>
+
+const struct mc_solver *const mc_conv_cuda_solvers[] = {
+    &mc_conv_cudnn,          /* a library, where there is one: every engine of it */
+    &mc_conv_cuda_im2col,    /* windows as columns of a matrix product */
+    &mc_conv_cuda_exchange,  /* taps and places change places: forward by the weights pass, and back */
+    &mc_conv_cuda_exchange_full, /* forward by the inputs pass, and back */
+    &mc_conv_cuda_bc01,      /* copied into that layout for the others */
+    &mc_conv_cuda_b01c,
+    &mc_conv_cuda_direct,    /* any, by indices */
+    NULL,
+};
+
+/* ---- what solvers share ---- */
+
+void *mc_conv_cuda_result(const struct mc_conv_problem *p, void *const *operand)
+{
+    return operand[mc_conv_result(p->s.pass)];
+}
+
+struct mc_cuda_copy *mc_conv_cuda_c0_copy(const struct mc_conv_problem *p)
+{
+    const struct mc_conv_array a = mc_conv_array(p, mc_conv_result(p->s.pass));
+    struct mc_cuda_layout l = { .to = p->dtype, .from = p->dtype, .rank = a.rank };
+    memcpy(l.size, a.size, sizeof l.size);
+    for (int i = 0; i < a.rank; i++) {
+        l.to_stride[i] = l.from_stride[i] = a.stride[i];
+    }
+    return mc_cuda_copy_new(&l);
+}
+
+double mc_conv_cuda_seconds(const struct mc_conv_problem *p, double part)
+{
+    return mc_cuda_seconds(p->wide ? MC_FLOAT64 : p->dtype, p->tf32, mc_conv_flops(p), mc_conv_bytes(p), part);
+}
+
+double mc_conv_cuda_best(const struct mc_conv_problem *p)
+{
+    struct mc_conv_problem inner = *p;
+    double best = 1e30;
+    inner.base.family = &mc_conv_cuda;
+    for (const struct mc_solver *const *s = mc_conv_cuda_solvers; *s; s++) {
+        if (!(*s)->refuse || !(*s)->refuse(&inner.base)) {
+            best = MC_MIN(best, (*s)->estimate(&inner.base));
+        }
+    }
+    return best;
+}
+
+/* ---- operands ---- */
+
+static mc_status operands(const struct mc_problem *p, void *operand[8])
+{
+    struct mc_extent e[5];
+    mc_conv_extents(conv(p), e);
+    return mc_cuda_operands(e, 5, operand);
+}
+
+static void discard(const struct mc_problem *p, void *operand[8])
+{
+    struct mc_extent e[5];
+    mc_conv_extents(conv(p), e);
+    mc_cuda_discard(e, 5, operand);
+}
+
+/* ---- verification ---- */
+
+static double acted(enum mc_act act, double v)
+{
+    return act == ACT_RELU ? (v < 0 ? 0 : v)
+           : act == ACT_GELU ? 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))) : v;
+}
+
+/* Bias and activation, which the host's reference has as a function. */
+static void after(const struct mc_problem *p_, void *const *operand)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    const struct mc_conv_array a = mc_conv_array(p, mc_conv_result(p->s.pass));
+    const int64_t count = mc_conv_count(&a), size = mc_dtypes[p->dtype].size;
+    for (int64_t e = 0; (p->has_bias || p->act != ACT_NONE) && e < count; e++) {
+        int64_t at = 0, rest = e, f = 0;
+        for (int i = a.rank - 1; i >= 0; i--) {
+            at += rest % a.size[i] * a.stride[i];
+            f = i == 1 ? rest % a.size[i] : f;
+            rest /= a.size[i];
+        }
+        char *v = (char *)mc_conv_cuda_result(p, operand) + at * size;
+        const double bias = p->has_bias ? mc_load_f64(p->dtype, (char *)operand[CONV_BIAS] + f * size) : 0;
+        mc_store_f64(p->dtype, v, acted(p->act, mc_load_f64(p->dtype, v) + bias));
+    }
+}
+
+static mc_status compare(const struct mc_problem *p, const struct mc_plan *plan, void *const *got, void *const *want)
+{
+    const int role = mc_conv_result(conv(p)->s.pass);
+    return mc_conv_compare(conv(p), plan, got[role], want[role]);
+}
+
+static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan)
+{
+    static const struct mc_cuda_check check = { &mc_conv_family, &mc_conv_reference, after, compare };
+    struct mc_extent e[5];
+    mc_conv_extents(conv(p), e);
+    return e[mc_conv_result(conv(p)->s.pass)].count ? mc_cuda_verify(&check, p, plan, e, 5) : MC_OK;
+}
+
+const struct mc_family mc_conv_cuda = {
+    .name         = "conv",
+    .solvers      = mc_conv_cuda_solvers,
+    .problem_size = sizeof(struct mc_conv_problem),
+    .site         = &mc_site_cuda,
+    .word         = mc_conv_word,
+    .operands     = operands,
+    .discard      = discard,
+    .verify       = verify,
+    .forced       = mc_conv_forced,
+};
+
+struct mc_plan *mc_conv_cuda_plan(const struct mc_conv_problem *p)
+{
+    if (p->has_epilogue) {
+        mc_fail(MC_EUNSUPPORTED, "conv: a GPU calls no epilogue");
+        return NULL;
+    }
+    if (p->has_bias && p->s.pass != CONV_FORWARD) {
+        mc_fail(MC_EARG, "conv: only a forward pass adds a bias");
+        return NULL;
+    }
+    return mc_conv_plan_in(&mc_conv_cuda, p);
+}

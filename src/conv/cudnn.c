@@ -1,0 +1,499 @@
+/* cudnn.c: convolutions by cuDNN's backend: every pass, its heuristics, every engine and knob.
+ *
+ *   estimate    the first configuration that its heuristic (mode A) names and that can be had
+ *   measure     those of modes A, B and fallback, timed
+ *   exhaustive  the same, and every engine there is with every choice of its knobs, up to a number of each
+ *
+ * A configuration is known as "e38:5f1c...", its engine and a hash of its knobs; wisdom keeps the fastest.
+ *
+ * Invariant: an engine that rounds inputs to fewer bits than the problem allows, sums halves in halves, or, where the
+ * flag deterministic is set, may give other bits on another run, is never taken: its numerical notes say so. */
+#include "conv/cuda.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ALIGNED = 16, MOST_HEURISTIC = 24, MOST_KNOBS = 24, MOST_CHOICES = 128, NAME = 64 };
+
+struct ready {                  /* an execution plan */
+    struct mc_dnn made;
+    void *plan;
+    size_t workspace;
+    char name[NAME];
+};
+struct dnn {
+    struct mc_plan base;
+    struct mc_dnn graph, loose_graph;
+    struct ready use, loose;    /* loose: for pointers that are aligned to an element only */
+    struct mc_cuda_copy *c0;
+};
+
+static struct dnn *dnn(const struct mc_plan *p)
+{
+    return (struct dnn *)(void *)(uintptr_t)p;
+}
+
+static void *handle(void)
+{
+    struct mc_cuda *d = mc_cuda_current();
+    if (!d->dnn && (mc_nv.cudnnCreate(&d->dnn) != 0 || mc_nv.cudnnSetStream(d->dnn, d->stream) != 0)) {
+        d->dnn = NULL;
+        mc_fail(MC_EUNSUPPORTED, "%s: cuDNN does not start", d->name);
+    }
+    return d->dnn;
+}
+
+/* ---- a call ---- */
+
+static mc_status execute(const struct ready *r, const struct mc_conv_problem *p, void *const *operand, void *workspace)
+{
+    static const int from[] = { [DNN_X] = CONV_X, [DNN_W] = CONV_W, [DNN_Y] = CONV_Y, [DNN_C0] = CONV_C0, [DNN_BIAS] = CONV_BIAS };
+    const bool there[] = { true, true, true, mc_dnn_fused(p) && p->beta != 0, p->has_bias };
+    struct mc_dnn g = { 0 };
+    int64_t id[NELEM(from)], n = 0;
+    void *at[NELEM(from)];
+    for (int i = 0; i < (int)NELEM(from); i++) {
+        if (there[i]) {
+            id[n] = i;
+            at[n++] = operand[from[i]];
+        }
+    }
+    void *pack = mc_dnn_new(&g, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    mc_dnn_set(&g, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, id);
+    mc_dnn_set(&g, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, at);
+    mc_dnn_set(&g, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+    mc_dnn_finish(&g, pack);
+    const int failed = g.failed ? -1 : mc_nv.cudnnBackendExecute(handle(), r->plan, pack);
+    mc_dnn_free(&g);
+    return failed ? mc_fail(MC_EUNSUPPORTED, "conv: cuDNN's %s failed: %s", r->name, failed < 0 ? "no variant pack" : mc_nv.cudnnGetErrorString(failed))
+                  : MC_OK;
+}
+
+static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct dnn *d = dnn(plan);
+    const struct mc_conv_problem *p = conv(plan->problem);
+    uintptr_t low = (uintptr_t)workspace;
+    void *result = mc_conv_cuda_result(p, operand);
+    (void)threads;
+    for (int i = CONV_X; i <= CONV_Y; i++) {
+        low |= (uintptr_t)operand[i];
+    }
+    low |= mc_dnn_fused(p) && p->beta != 0 ? (uintptr_t)operand[CONV_C0] : 0;
+    low |= p->has_bias ? (uintptr_t)operand[CONV_BIAS] : 0;
+    if (d->c0 && operand[CONV_C0] != result) {
+        TRY(mc_cuda_copy_run(d->c0, result, operand[CONV_C0]));
+    }
+    return execute(low % ALIGNED && d->loose.plan ? &d->loose : &d->use, p, operand, workspace);
+}
+
+/* ---- configurations of engines ---- */
+
+static bool read(void *desc, int name, int type, int64_t most, int64_t *n, void *values)
+{
+    *n = 0;
+    return mc_nv.cudnnBackendGetAttribute(desc, name, type, most, n, values) == 0;
+}
+
+static int64_t number(void *desc, int name, int64_t missing)
+{
+    int64_t n, v = missing;
+    return read(desc, name, CUDNN_TYPE_INT64, 1, &n, &v) && n == 1 ? v : missing;
+}
+
+/* May this engine serve p?  Its notes tell how it computes. */
+static bool allowed(const struct mc_conv_problem *p, void *engine)
+{
+    int note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT + 22];
+    int64_t n;
+    if (!read(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, NELEM(note), &n, note)) {
+        return false;
+    }
+    const bool narrow = mc_dtypes[p->dtype].size == 2;
+    for (int64_t i = 0; i < n && i < (int64_t)NELEM(note); i++) {
+        const int v = note[i];
+        if ((v == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && p->dtype == MC_FLOAT32 && !p->tf32) ||
+            (v == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS && !narrow) || v == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
+            v == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13 ||
+            (v == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && mc_flag_int(FLAG_deterministic))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Engine and knobs of a configuration; false: it is not for p. */
+static bool describe(const struct mc_conv_problem *p, void *config, char name[NAME])
+{
+    struct mc_dnn g = { 0 };
+    void *engine = mc_dnn_new(&g, CUDNN_BACKEND_ENGINE_DESCRIPTOR), *knob[MOST_KNOBS];
+    int64_t n = 0;
+    uint64_t h = 0;
+    bool ok = engine && read(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine) && allowed(p, engine);
+    for (size_t i = 0; i < MOST_KNOBS; i++) {
+        knob[i] = mc_dnn_new(&g, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    }
+    if (ok && !g.failed && read(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_KNOBS, &n, knob)) {
+        for (int64_t i = 0; i < n && i < MOST_KNOBS; i++) {
+            int type = -1;
+            int64_t one;
+            read(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &one, &type);
+            h ^= mc_hash_mix((uint64_t)type, (uint64_t)number(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, -1)); /* in any order */
+        }
+    }
+    snprintf(name, NAME, "e%" PRId64 ":%016" PRIx64, ok ? number(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1) : -1, h);
+    mc_dnn_free(&g);
+    return ok;
+}
+
+static void forget(struct ready *r)
+{
+    mc_dnn_free(&r->made);
+    r->plan = NULL;
+}
+
+/* A configuration made ready to run; false: it cannot be, is not for p, or needs more workspace than the flag allows. */
+static bool prepare(const struct mc_conv_problem *p, void *config, struct ready *r)
+{
+    void *h = handle();
+    *r = (struct ready){ 0 };
+    if (!describe(p, config, r->name)) {
+        return false;
+    }
+    r->plan = mc_dnn_new(&r->made, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    mc_dnn_set(&r->made, r->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &h);
+    mc_dnn_set(&r->made, r->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config);
+    mc_dnn_finish(&r->made, r->plan);
+    const int64_t bytes = r->made.failed ? -1 : number(r->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 0);
+    if (bytes < 0 || bytes > mc_flag_int(FLAG_workspace)) {
+        forget(r);
+        return false;
+    }
+    r->workspace = (size_t)bytes;
+    return true;
+}
+
+/* ---- which there are ---- */
+
+/* Called with each configuration; true ends the walk. */
+typedef bool visit(void *arg, void *config);
+
+static bool heuristic(void *graph, int mode, visit *f, void *arg)
+{
+    struct mc_dnn g = { 0 };
+    void *result[MOST_HEURISTIC];
+    int64_t n = 0;
+    bool ended = false;
+    void *h = mc_dnn_new(&g, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    mc_dnn_set(&g, h, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
+    mc_dnn_set(&g, h, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    mc_dnn_finish(&g, h);
+    for (size_t i = 0; i < MOST_HEURISTIC; i++) {
+        result[i] = mc_dnn_new(&g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    }
+    if (!g.failed && read(h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_HEURISTIC, &n, result)) {
+        for (int64_t i = 0; i < n && i < MOST_HEURISTIC && !ended; i++) {
+            ended = f(arg, result[i]);
+        }
+    }
+    mc_dnn_free(&g);
+    return ended;
+}
+
+struct knob { int type; int64_t least, most, step, value; };
+
+static int64_t knobs_of(struct mc_dnn *g, void *engine, struct knob knob[MOST_KNOBS])
+{
+    void *info[MOST_KNOBS];
+    int64_t n = 0, one;
+    for (size_t i = 0; i < MOST_KNOBS; i++) {
+        info[i] = mc_dnn_new(g, CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR);
+    }
+    if (g->failed || !read(engine, CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_KNOBS, &n, info)) {
+        return 0;
+    }
+    n = MC_MIN(n, (int64_t)MOST_KNOBS);
+    for (int64_t i = 0; i < n; i++) {
+        struct knob *k = &knob[i];
+        read(info[i], CUDNN_ATTR_KNOB_INFO_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &one, &k->type);
+        k->least = k->value = number(info[i], CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE, 0);
+        k->most = number(info[i], CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE, 0);
+        k->step = MC_MAX(number(info[i], CUDNN_ATTR_KNOB_INFO_STRIDE, 1), (int64_t)1);
+    }
+    return n;
+}
+
+/* One configuration of an engine; knob NULL: as cuDNN sets them. */
+static bool configure(void *engine, const struct knob *knob, int64_t n, visit *f, void *arg)
+{
+    struct mc_dnn g = { 0 };
+    void *choice[MOST_KNOBS];
+    bool ended = false;
+    void *config = mc_dnn_new(&g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    mc_dnn_set(&g, config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine);
+    for (int64_t i = 0; knob && i < n; i++) {
+        choice[i] = mc_dnn_new(&g, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+        mc_dnn_set(&g, choice[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &knob[i].type);
+        mc_dnn_set(&g, choice[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &knob[i].value);
+        mc_dnn_finish(&g, choice[i]);
+    }
+    if (knob && n > 0) {
+        mc_dnn_set(&g, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, n, choice);
+    }
+    mc_dnn_finish(&g, config);
+    ended = !g.failed && f(arg, config);
+    mc_dnn_free(&g);
+    return ended;
+}
+
+/* The next choice of all knobs, as a number whose digits they are. */
+static bool turn(struct knob *knob, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        knob[i].value += knob[i].step;
+        if (knob[i].value <= knob[i].most) {
+            return true;
+        }
+        knob[i].value = knob[i].least;
+    }
+    return false;
+}
+
+static bool one_engine(const struct mc_conv_problem *p, void *graph, int64_t index, visit *f, void *arg)
+{
+    struct mc_dnn g = { 0 };
+    struct knob knob[MOST_KNOBS] = { 0 };
+    bool ended = false;
+    void *engine = mc_dnn_new(&g, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    mc_dnn_set(&g, engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
+    mc_dnn_set(&g, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &index);
+    mc_dnn_finish(&g, engine);
+    if (!g.failed && allowed(p, engine)) {
+        ended = configure(engine, NULL, 0, f, arg);
+        const int64_t n = ended ? 0 : knobs_of(&g, engine, knob);
+        bool more = n > 0;
+        for (int i = 0; i < MOST_CHOICES && more && !ended; i++) {
+            ended = configure(engine, knob, n, f, arg);
+            more = turn(knob, n);
+        }
+    }
+    mc_dnn_free(&g);
+    return ended;
+}
+
+static bool every_engine(const struct mc_conv_problem *p, void *graph, visit *f, void *arg)
+{
+    const int64_t count = number(graph, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, 0);
+    bool ended = false;
+    for (int64_t i = 0; i < count && !ended; i++) {
+        ended = one_engine(p, graph, i, f, arg);
+    }
+    return ended;
+}
+
+static bool walk(const struct mc_conv_problem *p, void *graph, enum mc_plan_mode mode, visit *f, void *arg)
+{
+    return heuristic(graph, CUDNN_HEUR_MODE_A, f, arg) ||
+           (mode >= PLAN_MEASURE && heuristic(graph, CUDNN_HEUR_MODE_B, f, arg)) || heuristic(graph, CUDNN_HEUR_MODE_FALLBACK, f, arg) ||
+           (mode >= PLAN_EXHAUSTIVE && every_engine(p, graph, f, arg));
+}
+
+/* ---- which is taken ---- */
+
+struct search {
+    struct dnn *d;
+    const struct mc_conv_problem *p;
+    struct ready best;
+    double seconds;
+    const char *wanted;         /* a name from wisdom; NULL: any */
+    void *operand[8];
+    VEC(uint64_t) seen;
+    double each, end;           /* seconds for one, and when to stop */
+};
+
+static bool take_first(void *arg, void *config)
+{
+    struct search *s = arg;
+    char name[NAME];
+    return (!s->wanted || (describe(s->p, config, name) && strcmp(name, s->wanted) == 0)) && prepare(s->p, config, &s->best);
+}
+
+struct trial {
+    const struct ready *r;
+    const struct search *s;
+    void *workspace;
+};
+
+static mc_status run_trial(void *arg)
+{
+    const struct trial *t = arg;
+    return execute(t->r, t->s->p, t->s->operand, t->workspace);
+}
+
+static double seconds_of(const struct search *s, const struct ready *r)
+{
+    struct trial t = { .r = r, .s = s, .workspace = r->workspace ? mc_site_cuda.take(r->workspace) : NULL };
+    struct mc_timing got = { 0 };
+    if (t.workspace || !r->workspace) {
+        got = mc_site_cuda.time(run_trial, &t, s->each, 1.3 * s->seconds);
+    }
+    mc_site_cuda.give(t.workspace);
+    return got.n > 0 ? got.least : -1;
+}
+
+static bool known(struct search *s, const char *name)
+{
+    const uint64_t h = mc_hash_str(name);
+    for (size_t i = 0; i < s->seen.n; i++) {
+        if (s->seen.at[i] == h) {
+            return true;
+        }
+    }
+    VEC_PUSH(s->seen, h);
+    return false;
+}
+
+static bool time_one(void *arg, void *config)
+{
+    struct search *s = arg;
+    struct ready r;
+    char name[NAME];
+    if (!describe(s->p, config, name) || known(s, name) || !prepare(s->p, config, &r)) {
+        return false;
+    }
+    const double t = seconds_of(s, &r);
+    LOG(LOG_PLAN, "    cudnn %s takes %.3g us, workspace %zu", r.name, t * 1e6, r.workspace);
+    if (t > 0 && (!s->best.plan || t < 0.98 * s->seconds)) {
+        forget(&s->best);
+        s->best = r;
+        s->seconds = t;
+    } else {
+        forget(&r);
+    }
+    return mc_now() > s->end && s->best.plan;
+}
+
+static bool word(const struct mc_conv_problem *p, enum mc_plan_mode mode, struct mc_str *key)
+{
+    mc_site_cuda.word(key);
+    mc_str_addf(key, " cudnn %s%s ", mc_nv_found(NV_CUDNN)->version, mode == PLAN_EXHAUSTIVE ? " all" : "");
+    mc_conv_word(&p->base, key);
+    return !key->bad;
+}
+
+/* What wisdom remembers; an exhaustive search counts for every mode. */
+static bool remembered(struct search *s, void *graph)
+{
+    for (int mode = PLAN_EXHAUSTIVE; mode >= (int)mc_plan_mode() && mode >= PLAN_MEASURE; mode--) {
+        struct mc_str key = { 0 };
+        char name[64];
+        double seconds;
+        if (word(s->p, (enum mc_plan_mode)mode, &key) && mc_wisdom_find(key.s, name, &seconds)) {
+            s->wanted = name;
+            if (!walk(s->p, graph, PLAN_MEASURE, take_first, s)) {
+                one_engine(s->p, graph, strtoll(name + 1, NULL, 10), take_first, s);
+            }
+            s->wanted = NULL;
+        }
+        mc_str_free(&key);
+        if (s->best.plan) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void time_all(struct search *s, void *graph, enum mc_plan_mode mode)
+{
+    struct mc_str key = { 0 };
+    if (s->p->base.family->operands(&s->p->base, s->operand) < 0) {
+        return;
+    }
+    s->each = mode == PLAN_EXHAUSTIVE ? 0.02 : 0.01;
+    s->end = mc_now() + (mode == PLAN_EXHAUSTIVE ? 60 : 1.5);
+    walk(s->p, graph, mode, time_one, s);
+    s->p->base.family->discard(&s->p->base, s->operand);
+    if (s->best.plan && word(s->p, mode, &key)) {
+        mc_wisdom_put(key.s, s->best.name, s->seconds);
+    }
+    mc_str_free(&key);
+    VEC_FREE(s->seen);
+}
+
+static bool choose(struct dnn *d, const struct mc_conv_problem *p, void *graph)
+{
+    struct search s = { .d = d, .p = p };
+    const enum mc_plan_mode mode = mc_plan_mode();
+    if (!remembered(&s, graph) && mode >= PLAN_MEASURE) {
+        time_all(&s, graph, mode);
+    }
+    if (!s.best.plan) {
+        walk(p, graph, PLAN_MEASURE, take_first, &s);
+    }
+    d->use = s.best;
+    return d->use.plan != NULL;
+}
+
+/* ---- a plan ---- */
+
+static void destroy(struct mc_plan *plan)
+{
+    struct dnn *d = dnn(plan);
+    forget(&d->use);
+    forget(&d->loose);
+    mc_dnn_free(&d->graph);
+    mc_dnn_free(&d->loose_graph);
+    mc_cuda_copy_free(d->c0);
+}
+
+/* The first that the heuristic names for pointers that lie anywhere. */
+static void choose_loose(struct dnn *d, const struct mc_conv_problem *p)
+{
+    struct search s = { .d = d, .p = p };
+    void *graph = mc_dnn_graph(&d->loose_graph, handle(), p, mc_dtypes[p->dtype].size);
+    if (graph && walk(p, graph, PLAN_ESTIMATE, take_first, &s)) {
+        d->loose = s.best;
+    }
+}
+
+static struct mc_plan *plan(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    struct dnn *d = mc_calloc(1, sizeof *d, "plans");
+    if (!d || !handle()) {
+        mc_free(d);
+        return NULL;
+    }
+    d->base.run = run;
+    d->base.destroy = destroy;
+    void *graph = mc_dnn_graph(&d->graph, handle(), p, ALIGNED);
+    bool ok = graph && choose(d, p, graph);
+    if (ok && p->beta != 0 && !mc_dnn_fused(p)) {
+        d->c0 = mc_conv_cuda_c0_copy(p);
+        ok = d->c0 != NULL;
+    }
+    if (!ok) {
+        if (mc_last_status() >= 0) {
+            mc_fail(MC_EUNSUPPORTED, graph ? "conv: cuDNN has no engine for this" : "conv: cuDNN makes no graph of this");
+        }
+        destroy(&d->base);
+        mc_free(d);
+        return NULL;
+    }
+    choose_loose(d, p);
+    d->base.workspace = MC_MAX(d->use.workspace, d->loose.workspace);
+    return &d->base;
+}
+
+static const char *refuse(const struct mc_problem *p)
+{
+    const char *no = mc_dnn_refuse(conv(p));
+    return no ? no : !mc_nv_found(NV_CUDNN)->there ? "finds no library" : NULL;
+}
+
+static double estimate(const struct mc_problem *p)
+{
+    return 2e-6 + mc_conv_cuda_seconds(conv(p), mc_dtypes[conv(p)->dtype].size == 2 ? 0.3 : 0.6);
+}
+
+const struct mc_solver mc_conv_cudnn = { .name = "cudnn", .refuse = refuse, .estimate = estimate, .plan = plan };

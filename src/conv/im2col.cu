@@ -1,0 +1,81 @@
+/* im2col.cu: windows of x as columns of a matrix, and back.
+ *
+ *   gather    columns[image, channel, tap, place] = x where the place meets the tap, 0 outside
+ *   scatter   x = the sum of the columns' elements that stand for it, tap by tap in order, and beta * c0
+ *
+ * Taps are counted as w keeps them: a flipped filter's last is the first. */
+struct args {
+    T *x;
+    const T *c0;
+    T *columns;
+    i64 n, c, in[3], out[3], k[3], stride[3], dilation[3], pad[3], xs[5];
+    i64 image, row;             /* in columns: how far apart images and rows are; places lie side by side */
+    double beta;
+    int flip;
+};
+
+__device__ __forceinline__ int tap(const args &p, int axis, int a)
+{
+    return p.flip ? (int)p.k[axis] - 1 - a : a;
+}
+
+extern "C" __global__ void __launch_bounds__(256) gather(const __grid_constant__ args p)
+{
+    const i64 places = p.out[0] * p.out[1] * p.out[2], taps = p.k[0] * p.k[1] * p.k[2], rows = p.c * taps;
+    const i64 count = p.n * rows * places;
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
+        const i64 line = e / places, n = line / rows;
+        const int u = (int)(e - line * places), row = (int)(line - n * rows);
+        const int c = row / (int)taps, a = row - c * (int)taps;
+        const int u2 = u % (int)p.out[2], u1 = u / (int)p.out[2] % (int)p.out[1], u0 = u / (int)p.out[2] / (int)p.out[1];
+        const int a2 = tap(p, 2, a % (int)p.k[2]), a1 = tap(p, 1, a / (int)p.k[2] % (int)p.k[1]);
+        const int a0 = tap(p, 0, a / (int)p.k[2] / (int)p.k[1]);
+        const int i0 = u0 * (int)p.stride[0] - (int)p.pad[0] + a0 * (int)p.dilation[0];
+        const int i1 = u1 * (int)p.stride[1] - (int)p.pad[1] + a1 * (int)p.dilation[1];
+        const int i2 = u2 * (int)p.stride[2] - (int)p.pad[2] + a2 * (int)p.dilation[2];
+        const bool in = i0 >= 0 && i0 < p.in[0] && i1 >= 0 && i1 < p.in[1] && i2 >= 0 && i2 < p.in[2];
+        p.columns[n * p.image + row * p.row + u] =
+            in ? p.x[n * p.xs[0] + c * p.xs[1] + i0 * p.xs[2] + i1 * p.xs[3] + i2 * p.xs[4]] : put<T>((A)0);
+    }
+}
+
+/* The place of y whose tap a reads element i of one axis of x; -1: none. */
+__device__ __forceinline__ int place(const args &p, int axis, int i, int a)
+{
+    const int far = i + (int)p.pad[axis] - a * (int)p.dilation[axis], u = far / (int)p.stride[axis];
+    return far >= 0 && u * (int)p.stride[axis] == far && u < p.out[axis] ? u : -1;
+}
+
+extern "C" __global__ void __launch_bounds__(256) scatter(const __grid_constant__ args p)
+{
+    const i64 count = p.n * p.c * p.in[0] * p.in[1] * p.in[2];
+    const int taps = (int)(p.k[0] * p.k[1] * p.k[2]);
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
+        i64 rest = e;
+        const int i2 = (int)(rest % p.in[2]);
+        rest /= p.in[2];
+        const int i1 = (int)(rest % p.in[1]);
+        rest /= p.in[1];
+        const int i0 = (int)(rest % p.in[0]);
+        rest /= p.in[0];
+        const i64 c = rest % p.c, n = rest / p.c;
+        const T *from = p.columns + n * p.image + c * taps * p.row;
+        A sum = 0;
+        for (int a0 = 0; a0 < p.k[0]; a0++) {
+            const int u0 = place(p, 0, i0, a0);
+            for (int a1 = 0; a1 < p.k[1] && u0 >= 0; a1++) {
+                const int u1 = place(p, 1, i1, a1);
+                for (int a2 = 0; a2 < p.k[2] && u1 >= 0; a2++) {
+                    const int u2 = place(p, 2, i2, a2);
+                    const i64 t = ((i64)tap(p, 0, a0) * p.k[1] + tap(p, 1, a1)) * p.k[2] + tap(p, 2, a2);
+                    sum += u2 >= 0 ? get<A>(from[t * p.row + (u0 * p.out[1] + u1) * p.out[2] + u2]) : (A)0;
+                }
+            }
+        }
+        const i64 at = n * p.xs[0] + c * p.xs[1] + i0 * p.xs[2] + i1 * p.xs[3] + i2 * p.xs[4];
+        if (p.c0) {
+            sum += (A)p.beta * get<A>(p.c0[at]);
+        }
+        p.x[at] = put<T>(sum);
+    }
+}

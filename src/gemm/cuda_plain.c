@@ -1,0 +1,84 @@
+/* cuda_plain.c: matrix products on a GPU by a kernel of our own: any dtype, any strides, integers too.
+ *
+ * Invariant: it refuses nothing but scalars that an integer cannot be multiplied by. */
+#include "gemm/cuda.h"
+
+static const char text[] = {
+#include "gemm/plain_text.h"
+    , 0 };
+const struct mc_cuda_text mc_gemm_plain_text = { "gemm/plain.cu", text };
+
+struct args {
+    const void *a, *b, *c0;
+    void *c;
+    int64_t batch, m, n, k;
+    int64_t as[3], bs[3], cs[3], c0s[3];
+    double alpha, beta;
+};
+struct plain {
+    struct mc_plan base;
+    void *kernel;
+    struct mc_grid grid;
+};
+
+static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct plain *d = (const struct plain *)(const void *)plan;
+    const struct mc_gemm_problem *p = gemm(plan->problem);
+    struct args args = { .a = operand[GEMM_A], .b = operand[GEMM_B], .c = operand[GEMM_C],
+                         .c0 = p->has_c0 && p->beta != 0 ? operand[GEMM_C0] : NULL, .batch = p->batch, .m = p->m, .n = p->n,
+                         .k = p->k, .alpha = p->alpha, .beta = p->beta };
+    (void)workspace;
+    (void)threads;
+    if (p->batch * p->m * p->n == 0) {
+        return MC_OK;
+    }
+    memcpy(args.as, p->as, sizeof args.as);
+    memcpy(args.bs, p->bs, sizeof args.bs);
+    memcpy(args.cs, p->cs, sizeof args.cs);
+    memcpy(args.c0s, p->c0s, sizeof args.c0s);
+    return mc_cuda_launch(mc_cuda_current(), d->kernel, "gemm", &d->grid, &args, sizeof args);
+}
+
+static const char *refuse(const struct mc_problem *p_)
+{
+    const struct mc_gemm_problem *p = gemm(p_);
+    const bool whole = p->alpha >= -0x1p62 && p->alpha <= 0x1p62 && p->beta >= -0x1p62 && p->beta <= 0x1p62 &&
+                       p->alpha == (double)(int64_t)p->alpha && p->beta == (double)(int64_t)p->beta;
+    return !mc_is_float(p->dtype) && (!whole || p->act == ACT_GELU) ? "multiplies integers by integers alone" : NULL;
+}
+
+static double estimate(const struct mc_problem *p)
+{
+    return mc_gemm_cuda_seconds(gemm(p), mc_dtypes[gemm(p)->dtype].size == 2 ? 0.04 : 0.4);
+}
+
+static struct mc_plan *plan(const struct mc_problem *p_)
+{
+    const struct mc_gemm_problem *p = gemm(p_);
+    const struct mc_cuda *gpu = mc_cuda_current();
+    struct mc_str defines = { 0 };
+    struct plain *d = mc_calloc(1, sizeof *d, "plans");
+    if (!d) {
+        return NULL;
+    }
+    /* Large tiles read less; small ones fill the GPU. */
+    const int64_t many = p->batch * gemm_ceil(p->m, 128) * gemm_ceil(p->n, 128);
+    const bool large = mc_dtypes[p->dtype].size <= 4 && mc_is_float(p->dtype) && gpu && many >= gpu->processors;
+    const int64_t r = large ? 8 : 4, tiles = p->batch * gemm_ceil(p->m, 16 * r) * gemm_ceil(p->n, 16 * r);
+    mc_cuda_types(&defines, p->dtype, false);
+    mc_str_addf(&defines, "#define RM %d\n#define RN %d\n#define A_BY_K %d\n#define B_BY_K %d\n#define HAS_C0 %d\n#define ACT %d\n",
+                (int)r, (int)r, p->as[2] == 1, p->bs[1] == 1 && p->bs[2] != 1, p->has_c0 && p->beta != 0, (int)p->act);
+    d->base.run = run;
+    d->grid = mc_cuda_line(tiles, 1);
+    d->grid.threads[0] = 256;
+    d->kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_gemm_plain_text, defines.s, "gemm");
+    mc_str_free(&defines);
+    if (!d->kernel) {
+        mc_free(d);
+        return NULL;
+    }
+    return &d->base;
+}
+
+const struct mc_solver mc_gemm_cuda_plain = { .name = "cuda_plain", .refuse = refuse, .estimate = estimate, .plan = plan };

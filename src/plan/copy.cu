@@ -1,0 +1,58 @@
+/* copy.cu: TO[...] = FROM[...], each with its own strides.
+ *
+ * line: the last axis is the one that both arrays have closest together.
+ * tile: the last axis is closest together in TO, the one before it in FROM; 32 by 32 elements go through shared memory
+ * so that both are met in order. */
+struct args {
+    TO *to;
+    const FROM *from;
+    i64 count;          /* line: elements; tile: all but the last two axes */
+    i64 size[8], ts[8], fs[8];
+};
+
+extern "C" __global__ void __launch_bounds__(256) line(const __grid_constant__ args a)
+{
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.count; e += gridDim.x * 256ll) {
+        i64 rest = e, to = 0, from = 0;
+#pragma unroll
+        for (int i = RANK - 1; i > 0; i--) {
+            const i64 at = rest % a.size[i];
+            rest /= a.size[i];
+            to += at * a.ts[i];
+            from += at * a.fs[i];
+        }
+        a.to[to + rest * a.ts[0]] = get<TO>(a.from[from + rest * a.fs[0]]);
+    }
+}
+
+#if RANK > 1
+extern "C" __global__ void __launch_bounds__(256) tile(const __grid_constant__ args a)
+{
+    __shared__ FROM s[32][33];
+    const i64 across = (a.size[RANK - 1] + 31) / 32, down = (a.size[RANK - 2] + 31) / 32, all = across * down * a.count;
+    const int x = threadIdx.x & 31, y = threadIdx.x >> 5;
+    for (i64 block = blockIdx.x; block < all; block += gridDim.x) {
+        const i64 j = block % across * 32, i = block / across % down * 32;
+        i64 rest = block / across / down, to = 0, from = 0;
+#pragma unroll
+        for (int z = RANK - 3; z >= 0; z--) {
+            const i64 at = z ? rest % a.size[z] : rest;
+            rest /= a.size[z];
+            to += at * a.ts[z];
+            from += at * a.fs[z];
+        }
+        for (int k = y; k < 32; k += 8) {
+            if (i + x < a.size[RANK - 2] && j + k < a.size[RANK - 1]) {
+                s[k][x] = a.from[from + (i + x) * a.fs[RANK - 2] + (j + k) * a.fs[RANK - 1]];
+            }
+        }
+        __syncthreads();
+        for (int k = y; k < 32; k += 8) {
+            if (i + k < a.size[RANK - 2] && j + x < a.size[RANK - 1]) {
+                a.to[to + (i + k) * a.ts[RANK - 2] + (j + x) * a.ts[RANK - 1]] = get<TO>(s[x][k]);
+            }
+        }
+        __syncthreads();
+    }
+}
+#endif

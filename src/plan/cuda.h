@@ -1,0 +1,57 @@
+/* cuda.h: what the solvers of every family share on a GPU.
+ *
+ * A plan's run() enqueues on the device's stream and returns: no allocation, no waiting, scalars by value, so that it
+ * can be recorded in a CUDA graph.  The thread has entered the device (mc_cuda_current) while it plans and runs.
+ *
+ * Invariant: what a plan holds belongs to the device that was current when it was made. */
+#ifndef MC_PLAN_CUDA_H
+#define MC_PLAN_CUDA_H
+
+#include "device/cuda/cuda.h"
+#include "plan/plan.h"
+
+extern const struct mc_site mc_site_cuda;
+
+/* ---- cuda.c: operands to time with, and the check against the host's reference ---- */
+mc_status mc_cuda_operands(const struct mc_extent *e, int n, void *operand[8]);  /* in the device's memory, random */
+void mc_cuda_discard(const struct mc_extent *e, int n, void *operand[8]);
+/* Runs plan on the device on the operands that `host` makes, its reference on the same, and compares. */
+struct mc_cuda_check {
+    const struct mc_family *host;
+    const struct mc_solver *reference;
+    void (*after)(const struct mc_problem *p, void *const *operand); /* what the reference leaves out; may be NULL */
+    mc_status (*compare)(const struct mc_problem *p, const struct mc_plan *plan, void *const *got, void *const *want);
+};
+mc_status mc_cuda_verify(const struct mc_cuda_check *c, const struct mc_problem *p, const struct mc_plan *plan,
+                         const struct mc_extent *e, int n);
+
+/* ---- cuda_text.c: kernels of solvers: prelude.cu, defines, and the solver's own text ---- */
+struct mc_cuda_text {
+    const char *name;           /* "gemm/plain.cu" */
+    const char *text;
+};
+extern const struct mc_cuda_text mc_cuda_copy_text, mc_cuda_fill_text;
+void mc_cuda_source(const struct mc_cuda_text *t, const char *defines, struct mc_str *out);
+/* A kernel of the current device, loaded once a process and text; NULL: failed, the error has the compiler's message. */
+void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const char *name);
+/* The names of a dtype and of what it is summed in, as texts know them: "half", "float". */
+void mc_cuda_types(struct mc_str *defines, mc_dtype t, bool wide);
+/* A line of `threads` for `count` elements; more than a grid can have is walked by the kernel itself. */
+struct mc_grid mc_cuda_line(int64_t count, unsigned threads);
+
+/* ---- cuda_copy.c: an array into another layout or dtype, broadcast and mirrored axes included ---- */
+struct mc_cuda_copy;
+struct mc_cuda_layout {
+    mc_dtype to, from;
+    int rank;                   /* at most 8 */
+    int64_t size[8], to_stride[8], from_stride[8]; /* in elements */
+    bool flip[8];               /* the axis of `from` is read from its end */
+};
+struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *l);
+mc_status mc_cuda_copy_run(const struct mc_cuda_copy *c, void *to, const void *from);
+void mc_cuda_copy_free(struct mc_cuda_copy *c);
+
+/* ---- estimates: seconds, good enough to order solvers ---- */
+double mc_cuda_seconds(mc_dtype t, bool reduced, double flops, double bytes, double part); /* part: of the peak that is reached */
+
+#endif

@@ -1,0 +1,103 @@
+/* cuda_text.c: the texts of solvers made into kernels, and kept.
+ *
+ * Invariant: a text with its defines is loaded once on each device and stays loaded for the life of the process. */
+#include "plan/cuda.h"
+#include "value/value.h"
+
+static const char prelude[] = {
+#include "plan/prelude_text.h"
+    , 0 };
+
+/* ---- text ---- */
+
+void mc_cuda_source(const struct mc_cuda_text *t, const char *defines, struct mc_str *out)
+{
+    mc_str_add(out, prelude);
+    mc_str_add(out, defines);
+    mc_str_add(out, t->text);
+}
+
+void mc_cuda_types(struct mc_str *defines, mc_dtype t, bool wide)
+{
+    const char *sum = !mc_is_float(t) ? "u64" : wide || t == MC_FLOAT64 ? "double" : "float";
+    mc_str_addf(defines, "#define T %s\n#define A %s\n#define FLOAT %d\n", mc_dtypes[t].c, sum, mc_is_float(t));
+}
+
+struct mc_grid mc_cuda_line(int64_t count, unsigned threads)
+{
+    const int64_t blocks = (count + threads - 1) / threads;
+    return (struct mc_grid){ { (unsigned)MC_MAX(MC_MIN(blocks, (int64_t)1 << 20), (int64_t)1), 1, 1 }, { threads, 1, 1 }, 0 };
+}
+
+/* ---- kernels ---- */
+
+struct loaded {
+    int ordinal;
+    uint64_t hash;
+    struct mc_cuda_code *code;
+};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static VEC(struct loaded) known;
+
+static struct mc_cuda_code *find(int ordinal, uint64_t hash)
+{
+    for (size_t i = 0; i < known.n; i++) {
+        if (known.at[i].ordinal == ordinal && known.at[i].hash == hash) {
+            return known.at[i].code;
+        }
+    }
+    return NULL;
+}
+
+static struct mc_cuda_code *load(struct mc_cuda *d, const struct mc_cuda_text *t, const struct mc_str *source)
+{
+    struct loaded l = { d->ordinal, mc_hash(source->s, source->n, 0), NULL };
+    pthread_mutex_lock(&lock);
+    l.code = find(l.ordinal, l.hash);
+    if (!l.code && !VEC_RESERVE(known, 1)) {
+        mc_fail_memory(sizeof l, "kernels");
+    } else if (!l.code) {
+        l.code = mc_cuda_code_load(d, source->s, "");
+        if (l.code) {
+            VEC_PUSH(known, l);
+        } else {
+            mc_fail_again("%s: ", t->name);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return l.code;
+}
+
+void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const char *name)
+{
+    struct mc_cuda *d = mc_cuda_current();
+    struct mc_str source = { 0 };
+    void *kernel = NULL;
+    if (!d) {
+        mc_fail(MC_EUNSUPPORTED, "%s: no GPU is entered", t->name);
+        return NULL;
+    }
+    mc_cuda_source(t, defines, &source);
+    struct mc_cuda_code *code = source.bad ? NULL : load(d, t, &source);
+    if (code) {
+        kernel = mc_cuda_code_kernel(code, name);
+        if (!kernel) {
+            mc_fail(MC_EUNSUPPORTED, "%s: has no kernel %s", t->name, name);
+        }
+    }
+    mc_str_free(&source);
+    return kernel;
+}
+
+/* ---- estimates ---- */
+
+/* Of one multiprocessor: multiply-adds a cycle by size of the element; reduced: on tensor cores. */
+static const double clock_hz = 1.7e9, memory_bytes = 3e12, launch = 3e-6;
+
+double mc_cuda_seconds(mc_dtype t, bool reduced, double flops, double bytes, double part)
+{
+    const struct mc_cuda *d = mc_cuda_current();
+    const double each = t == MC_FLOAT64 ? 64 : mc_dtypes[t].size == 2 ? 1024 : reduced ? 512 : 128;
+    const double peak = (d ? d->processors : 100) * each * 2 * clock_hz;
+    return launch + MC_MAX(flops / (part * peak), bytes / (0.8 * memory_bytes));
+}

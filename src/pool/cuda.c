@@ -1,0 +1,150 @@
+/* cuda.c: pooling on a GPU: the family, and its solver (pool.cu).
+ *
+ * Invariant: the solver refuses nothing. */
+#include "plan/cuda.h"
+#include "pool/solver.h"
+
+static const char text[] = {
+#include "pool/pool_text.h"
+    , 0 };
+const struct mc_cuda_text mc_pool_text = { "pool/pool.cu", text };
+
+struct args {
+    void *x, *y, *key;
+    int64_t planes, nfree, size[8], at[3][8], slot[3][3], in[3], out[3], w[3], stride[3], pad[3];
+    int whole;
+};
+struct pool {
+    struct mc_plan base;
+    void *kernel;
+    struct mc_grid grid;
+    struct args args;
+};
+
+static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct pool *d = (const struct pool *)(const void *)plan;
+    struct args a = d->args;
+    (void)workspace;
+    (void)threads;
+    a.x = operand[POOL_X];
+    a.y = operand[POOL_Y];
+    a.key = mc_pool_keyed(pooling(plan->problem)) ? operand[POOL_KEY] : NULL;
+    return d->kernel ? mc_cuda_launch(mc_cuda_current(), d->kernel, "pool", &d->grid, &a, sizeof a) : MC_OK;
+}
+
+/* The grid's lanes are an axis like the others here, the last. */
+static void shape(struct args *a, const struct mc_pool_problem *p, bool *inside)
+{
+    struct mc_pool_grid g;
+    mc_pool_grid(p, &g);
+    *a = (struct args){ .planes = g.planes * g.lanes, .nfree = g.nfree, .whole = p->s.whole };
+    for (int i = 0; i < g.nfree; i++) {
+        a->size[i] = g.size[i];
+        for (int r = 0; r < POOL_NARRAY; r++) {
+            a->at[r][i] = g.at[r][i];
+        }
+    }
+    if (g.lanes > 1) {
+        a->size[g.nfree] = g.lanes;
+        a->at[POOL_X][g.nfree] = a->at[POOL_Y][g.nfree] = a->at[POOL_KEY][g.nfree] = 1;
+        a->nfree++;
+    }
+    *inside = g.lanes > 1;
+    memcpy(a->slot, g.slot, sizeof a->slot);
+    memcpy(a->in, p->s.in, sizeof a->in);
+    memcpy(a->out, p->s.out, sizeof a->out);
+    memcpy(a->w, p->s.w, sizeof a->w);
+    memcpy(a->stride, p->s.stride, sizeof a->stride);
+    memcpy(a->pad, p->s.pad, sizeof a->pad);
+}
+
+static void *kernel_of(const struct mc_pool_problem *p, bool inside)
+{
+    struct mc_str defines = { 0 };
+    const enum mc_pool_key key = mc_pool_keyed(p) ? p->s.key : POOL_KEY_NONE;
+    const char *const sum = mc_is_float(p->dtype) ? (p->dtype == MC_FLOAT64 ? "double" : "float") : p->s.pass == POOL_FORWARD ? "u64" : "double";
+    mc_str_addf(&defines, "#define T %s\n#define A %s\n#define FLOAT %d\n#define SIGNED %d\n#define PASS %d\n#define MODE %d\n"
+                "#define KEY %d\n#define MARK %s\n#define PLANES_INSIDE %d\n", mc_dtypes[p->dtype].c, sum, mc_is_float(p->dtype),
+                mc_dtypes[p->dtype].kind == KIND_INT, (int)p->s.pass, (int)p->s.mode, (int)key,
+                p->s.mark == MC_UINT8 ? "unsigned char" : "int", inside);
+    void *kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_pool_text, defines.s, "pool");
+    mc_str_free(&defines);
+    return kernel;
+}
+
+static struct mc_plan *plan(const struct mc_problem *p_)
+{
+    const struct mc_pool_problem *p = pooling(p_);
+    bool inside;
+    struct pool *d = mc_calloc(1, sizeof *d, "plans");
+    if (!d) {
+        return NULL;
+    }
+    d->base.run = run;
+    shape(&d->args, p, &inside);
+    const int64_t *n = p->s.pass == POOL_SPREAD ? p->s.in : p->s.out, count = d->args.planes * n[0] * n[1] * n[2];
+    if (count == 0) {
+        return &d->base;
+    }
+    d->grid = mc_cuda_line(count, 256);
+    d->kernel = kernel_of(p, inside);
+    if (!d->kernel) {
+        mc_free(d);
+        return NULL;
+    }
+    return &d->base;
+}
+
+static double estimate(const struct mc_problem *p)
+{
+    return mc_cuda_seconds(pooling(p)->dtype, false, 0, 15e9 * mc_pool_seconds(pooling(p)), 0.5);
+}
+
+static const struct mc_solver cuda_pool = { .name = "cuda", .estimate = estimate, .plan = plan };
+static const struct mc_solver *const solvers[] = { &cuda_pool, NULL };
+
+/* ---- the family ---- */
+
+static mc_status operands(const struct mc_problem *p, void *operand[8])
+{
+    struct mc_extent e[POOL_NARRAY];
+    mc_pool_extents(pooling(p), e);
+    return mc_cuda_operands(e, POOL_NARRAY, operand);
+}
+
+static void discard(const struct mc_problem *p, void *operand[8])
+{
+    struct mc_extent e[POOL_NARRAY];
+    mc_pool_extents(pooling(p), e);
+    mc_cuda_discard(e, POOL_NARRAY, operand);
+}
+
+static mc_status compare(const struct mc_problem *p, const struct mc_plan *plan_, void *const *got, void *const *want)
+{
+    return mc_pool_compare(pooling(p), plan_, got, want);
+}
+
+static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan_)
+{
+    static const struct mc_cuda_check check = { &mc_pool_family, &mc_pool_reference, NULL, compare };
+    struct mc_extent e[POOL_NARRAY];
+    mc_pool_extents(pooling(p), e);
+    return mc_cuda_verify(&check, p, plan_, e, POOL_NARRAY);
+}
+
+const struct mc_family mc_pool_cuda = {
+    .name         = "pool",
+    .solvers      = solvers,
+    .problem_size = sizeof(struct mc_pool_problem),
+    .site         = &mc_site_cuda,
+    .word         = mc_pool_word,
+    .operands     = operands,
+    .discard      = discard,
+    .verify       = verify,
+};
+
+struct mc_plan *mc_pool_cuda_plan(const struct mc_pool_problem *asked)
+{
+    return mc_pool_plan_in(&mc_pool_cuda, asked);
+}

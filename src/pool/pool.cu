@@ -1,0 +1,180 @@
+/* pool.cu: pooling in all passes, an element of the result a thread; the definition is op/pool_loops.c.
+ *
+ * The first maximum in scan order counts, a NaN is larger than anything.  SPREAD asks of each cell which windows it
+ * lies in, in their order, so nothing is added by two threads. */
+#define FORWARD 0
+#define SPREAD 1
+#define GATHER 2
+enum { MAX, SUM, AVERAGE_INC, AVERAGE_EXC };
+enum { NONE, MARKS, TIES };
+
+struct args {
+    T *x, *y;
+    void *key;
+    i64 planes, nfree, size[8], at[3][8];   /* axes that are not pooled, and each array's strides along them */
+    i64 slot[3][3];                         /* strides along the pooled axes: of x, y, key */
+    i64 in[3], out[3], w[3], stride[3], pad[3];
+    int whole;
+};
+struct window { int lo[3], hi[3], first[3]; };
+
+__device__ __forceinline__ i64 line(const args &p, i64 plane, int role)
+{
+    i64 at = 0;
+    for (int i = (int)p.nfree - 1; i >= 0; i--) {
+        at += plane % p.size[i] * p.at[role][i];
+        plane /= p.size[i];
+    }
+    return at;
+}
+
+__device__ __forceinline__ window window_at(const args &p, int u0, int u1, int u2)
+{
+    window w;
+    const int u[3] = { u0, u1, u2 };
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+        w.first[i] = u[i] * (int)p.stride[i] - (int)p.pad[i];
+        w.lo[i] = w.first[i] > 0 ? w.first[i] : 0;
+        w.hi[i] = w.first[i] + (int)p.w[i] < (int)p.in[i] ? w.first[i] + (int)p.w[i] : (int)p.in[i];
+    }
+    return w;
+}
+
+__device__ __forceinline__ i64 cell(const i64 *s, i64 a, i64 b, i64 c)
+{
+    return a * s[0] + b * s[1] + c * s[2];
+}
+
+#define EACH_CELL(w, a, b, c)                         \
+    for (int a = (w).lo[0]; a < (w).hi[0]; a++)       \
+        for (int b = (w).lo[1]; b < (w).hi[1]; b++)   \
+            for (int c = (w).lo[2]; c < (w).hi[2]; c++)
+
+/* How values are compared: floats as they are summed, integers as they are. */
+#if FLOAT
+typedef A V;
+__device__ __forceinline__ bool more(V v, V most) { return most == most && !(v <= most); }
+#else
+typedef T V;
+__device__ __forceinline__ bool more(V v, V most) { return v > most; }
+#endif
+
+__device__ __forceinline__ V largest(const window &w, const T *from, const i64 *s, int *number, const args &p)
+{
+    bool any = false;
+    V most = (V)0;
+    EACH_CELL(w, a, b, c) {
+        const V v = get<V>(from[cell(s, a, b, c)]);
+        if (!any || more(v, most)) {
+            any = true;
+            most = v;
+            *number = ((a - w.first[0]) * (int)p.w[1] + b - w.first[1]) * (int)p.w[2] + c - w.first[2];
+        }
+    }
+    return most;
+}
+
+__device__ __forceinline__ i64 share(const args &p, const window &w)
+{
+    const i64 left = (i64)(w.hi[0] - w.lo[0]) * (w.hi[1] - w.lo[1]) * (w.hi[2] - w.lo[2]);
+    return MODE == AVERAGE_INC && p.whole ? p.w[0] * p.w[1] * p.w[2] : MODE == AVERAGE_INC || MODE == AVERAGE_EXC ? left : 1;
+}
+
+/* The cell that a mark means; where it cannot be one of the window, the window's first. */
+__device__ __forceinline__ void marked(const args &p, const window &w, MARK mark, int at[3])
+{
+    at[2] = w.first[2] + (int)(mark % (MARK)p.w[2]);
+    at[1] = w.first[1] + (int)(mark / (MARK)p.w[2] % (MARK)p.w[1]);
+    at[0] = w.first[0] + (int)(mark / (MARK)p.w[2] / (MARK)p.w[1]);
+    for (int i = 0; i < 3; i++) {
+        at[i] = at[i] < w.lo[i] || at[i] >= w.hi[i] ? w.lo[i] : at[i];
+    }
+}
+
+#if PASS == FORWARD || PASS == GATHER
+extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ args p)
+{
+    const i64 spots = p.out[0] * p.out[1] * p.out[2];
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < spots * p.planes; e += gridDim.x * 256ll) {
+        const i64 spot = PLANES_INSIDE ? e / p.planes : e % spots, plane = PLANES_INSIDE ? e % p.planes : e / spots;
+        const int u2 = (int)(spot % p.out[2]), u1 = (int)(spot / p.out[2] % p.out[1]), u0 = (int)(spot / p.out[2] / p.out[1]);
+        const window w = window_at(p, u0, u1, u2);
+        const T *x = p.x + line(p, plane, 0);
+        T *y = p.y + line(p, plane, 1) + cell(p.slot[1], u0, u1, u2);
+        const i64 key = KEY == MARKS ? line(p, plane, 2) + cell(p.slot[2], u0, u1, u2) : KEY == TIES ? line(p, plane, 2) : 0;
+        int number = 0;
+        if (PASS == FORWARD && MODE == MAX) {
+            *y = put<T>(largest(w, x, p.slot[0], &number, p));
+            if (KEY == MARKS) {
+                ((MARK *)p.key)[key] = (MARK)number;
+            }
+        } else if (PASS == FORWARD) {
+            A sum = 0;
+            EACH_CELL(w, a, b, c) {
+                sum += get<A>(x[cell(p.slot[0], a, b, c)]);
+            }
+#if FLOAT
+            *y = put<T>(sum / (A)share(p, w));
+#else
+            *y = SIGNED ? (T)((i64)sum / share(p, w)) : (T)(sum / (u64)share(p, w));
+#endif
+        } else if (KEY == MARKS) {
+            int at[3];
+            marked(p, w, ((const MARK *)p.key)[key], at);
+            *y = x[cell(p.slot[0], at[0], at[1], at[2])];
+        } else {
+            const T *k = (const T *)p.key + key;
+            const V most = largest(w, k, p.slot[2], &number, p);
+            A sum = 0;
+            EACH_CELL(w, a, b, c) {
+                sum += get<V>(k[cell(p.slot[2], a, b, c)]) == most ? get<A>(x[cell(p.slot[0], a, b, c)]) : (A)0;
+            }
+            *y = put<T>(sum);
+        }
+    }
+}
+#else
+/* Windows [*from, *to) of one axis that hold cell i. */
+__device__ __forceinline__ void holding(const args &p, int axis, int i, int *from, int *to)
+{
+    const int far = i + (int)p.pad[axis], s = (int)p.stride[axis], first = far - (int)p.w[axis] + 1;
+    *from = first > 0 ? (first + s - 1) / s : 0;
+    *to = far < 0 ? 0 : far / s + 1 < (int)p.out[axis] ? far / s + 1 : (int)p.out[axis];
+}
+
+extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ args p)
+{
+    const i64 cells = p.in[0] * p.in[1] * p.in[2];
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < cells * p.planes; e += gridDim.x * 256ll) {
+        const i64 spot = PLANES_INSIDE ? e / p.planes : e % cells, plane = PLANES_INSIDE ? e % p.planes : e / cells;
+        const int i2 = (int)(spot % p.in[2]), i1 = (int)(spot / p.in[2] % p.in[1]), i0 = (int)(spot / p.in[2] / p.in[1]);
+        const T *y = p.y + line(p, plane, 1);
+        const i64 key = KEY == NONE ? 0 : line(p, plane, 2);
+        int f0, t0, f1, t1, f2, t2, number;
+        A sum = 0;
+        holding(p, 0, i0, &f0, &t0);
+        holding(p, 1, i1, &f1, &t1);
+        holding(p, 2, i2, &f2, &t2);
+        for (int u0 = f0; u0 < t0; u0++) {
+            for (int u1 = f1; u1 < t1; u1++) {
+                for (int u2 = f2; u2 < t2; u2++) {
+                    const window w = window_at(p, u0, u1, u2);
+                    const A g = get<A>(y[cell(p.slot[1], u0, u1, u2)]);
+                    if (KEY == MARKS) {
+                        int at[3];
+                        marked(p, w, ((const MARK *)p.key)[key + cell(p.slot[2], u0, u1, u2)], at);
+                        sum += at[0] == i0 && at[1] == i1 && at[2] == i2 ? g : (A)0;
+                    } else if (KEY == TIES) {
+                        const T *k = (const T *)p.key + key;
+                        sum += get<V>(k[cell(p.slot[2], i0, i1, i2)]) == largest(w, k, p.slot[2], &number, p) ? g : (A)0;
+                    } else {
+                        sum += g / (A)share(p, w);
+                    }
+                }
+            }
+        }
+        p.x[line(p, plane, 0) + cell(p.slot[0], i0, i1, i2)] = put<T>(sum);
+    }
+}
+#endif

@@ -1,0 +1,536 @@
+/* t_cuda_solvers.c: the solvers on a GPU: every text compiles for every GPU that counts, without one; on one, every
+ * solver of every family against the host's reference, on the grids that the host's solvers are tested on. */
+#include "check.h"
+#include "conv/cuda.h"
+#include "conv_grid.h"
+#include "gemm/cuda.h"
+#include "norm/solver.h"
+#include "norm_problems.h"
+#include "pool/solver.h"
+#include "pool_problems.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- texts, anywhere ---- */
+
+extern const struct mc_cuda_text mc_norm_text, mc_pool_text;
+
+#define FLOATS "#define T float\n#define A float\n#define FLOAT 1\n", "#define T half\n#define A float\n#define FLOAT 1\n", \
+    "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
+#define GEMM "#define RM 4\n#define RN 4\n#define A_BY_K 1\n#define B_BY_K 0\n#define HAS_C0 1\n"
+#define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n"
+
+static const struct {
+    const struct mc_cuda_text *text;
+    const char *types[6];       /* each with each of more */
+    const char *more[8];
+} texts[] = {
+    { &mc_cuda_fill_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" }, { "" } },
+    { &mc_cuda_copy_text, { "#define TO float\n#define FROM half\n", "#define TO bf16\n#define FROM double\n", "#define TO half\n#define FROM half\n" },
+      { "#define RANK 1\n", "#define RANK 2\n", "#define RANK 8\n" } },
+    { &mc_gemm_plain_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" },
+      { GEMM "#define ACT 0\n", GEMM "#define ACT 1\n" } },
+    { &mc_gemm_plain_text, { "#define T float\n#define A float\n#define FLOAT 1\n" },
+      { "#define RM 8\n#define RN 8\n#define A_BY_K 0\n#define B_BY_K 1\n#define HAS_C0 0\n#define ACT 2\n" } },
+    { &mc_conv_direct_text, { FLOATS },
+      { "#define INDEX unsigned\n#define PASS 0\n#define UNSHARED 0\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n",
+        "#define INDEX u64\n#define PASS 1\n#define UNSHARED 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n",
+        "#define INDEX unsigned\n#define PASS 2\n#define UNSHARED 1\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n" } },
+    { &mc_conv_im2col_text, { FLOATS }, { "" } },
+    { &mc_pool_text, { FLOATS },
+      { POOL "#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL "#define PASS 1\n#define MODE 0\n#define KEY 2\n",
+        POOL "#define PASS 1\n#define MODE 3\n#define KEY 0\n", POOL "#define PASS 2\n#define MODE 0\n#define KEY 1\n" } },
+    { &mc_pool_text, { "#define T unsigned char\n#define A u64\n#define FLOAT 0\n" }, { POOL "#define PASS 0\n#define MODE 2\n#define KEY 0\n" } },
+    { &mc_norm_text, { FLOATS }, { "#define BACKWARD 0\n", "#define BACKWARD 1\n" } },
+};
+
+static void compile(const struct mc_cuda_text *t, const char *types, const char *more, int sm)
+{
+    struct mc_str defines = { 0 }, source = { 0 };
+    size_t bytes = 0;
+    mc_str_addf(&defines, "%s%s", types, more);
+    mc_cuda_source(t, defines.s, &source);
+    CHECK(mc_cuda_try(source.s, "", sm, &bytes) == MC_OK && bytes > 0, "%s for sm_%d with\n%s%s", t->name, sm, defines.s, mc_last_error());
+    mc_str_free(&defines);
+    mc_str_free(&source);
+}
+
+/* Everyday one GPU for each text in turn, else all for each. */
+TEST(cuda_solver_texts_compile)
+{
+    static const int sms[] = { 80, 90, 100 };
+    size_t turn = 0;
+    if (!mc_nv_found(NV_NVRTC)->there) {
+        SKIP("%s", mc_nv_found(NV_NVRTC)->why);
+    }
+    for (size_t i = 0; i < NELEM(texts); i++) {
+        for (size_t k = 0; texts[i].types[k]; k++) {
+            for (size_t m = 0; texts[i].more[m]; m++, turn++) {
+                for (size_t s = 0; s < NELEM(sms); s++) {
+                    if (test_is_full() || s == turn % NELEM(sms)) {
+                        compile(texts[i].text, texts[i].types[k], texts[i].more[m], sms[s]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* What cuDNN's header wants of CUDA's runtime is the names of some types. */
+static bool stand_in(const char *folder)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/cuda_runtime_api.h", folder);
+    FILE *f = fopen(path, "w");
+    return f && fputs("#include <stddef.h>\n#include <stdint.h>\ntypedef void *cudaStream_t, *cudaGraph_t, *cudaEvent_t;\n"
+                      "typedef int libraryPropertyType;\n#define CUDART_VERSION 13000\n", f) >= 0 && fclose(f) == 0;
+}
+
+/* MC_CUDA_HEADERS names folders of the vendor's headers, joined by ':'. */
+TEST(cudnn_constants_are_its_own)
+{
+    static const struct { const char *name; int value; } rows[] = {
+#define DNN(name, value) { #name, value },
+#include "conv/cudnn.def"
+#undef DNN
+    };
+    const char *folders = getenv("MC_CUDA_HEADERS");
+    char command[2048], mine[] = "/tmp/mc_headers_XXXXXX";
+    if (!folders) {
+        SKIP("MC_CUDA_HEADERS names no folder of headers");
+    }
+    REQUIRE(mkdtemp(mine) && stand_in(mine), "no temporary folder");
+    snprintf(command, sizeof command, "cc -fsyntax-only -x c - -I%s", mine);
+    for (const char *f = folders; *f; f += strcspn(f, ":") + (f[strcspn(f, ":")] == ':')) {
+        const size_t n = strlen(command);
+        snprintf(command + n, sizeof command - n, " -I'%.*s'", (int)strcspn(f, ":"), f);
+    }
+    FILE *cc = popen(command, "w");
+    REQUIRE(cc, "no shell");
+    fputs("#include <cudnn_graph.h>\n", cc);
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        fprintf(cc, "_Static_assert(%s == %d, \"%s\");\n", rows[i].name, rows[i].value, rows[i].name);
+    }
+    CHECK(pclose(cc) == 0, "the header has other values");
+    snprintf(command, sizeof command, "rm -r %s", mine);
+    CHECK(system(command) == 0, "%s stays", mine);
+}
+
+/* ---- on a GPU ---- */
+
+/* Enters the first GPU for the rest of the test. */
+static struct mc_cuda *enter(void)
+{
+    struct mc_cuda *d = mc_cuda_count() > 0 ? mc_cuda_start(0) : NULL;
+    return d && mc_cuda_enter(d) >= 0 ? d : NULL;
+}
+
+#define GPU_OR_SKIP()                                  \
+    do {                                               \
+        if (mc_cuda_count() == 0) {                    \
+            SKIP("there is no GPU");                   \
+        }                                              \
+        REQUIRE(enter(), "%s", mc_last_error());       \
+    } while (0)
+
+struct tally { const char *name; int served, failed; };
+
+/* One solver on one problem: its result is the reference's. */
+static void one(const struct mc_problem *p, const struct mc_solver *s, struct tally *t)
+{
+    struct mc_str word = { 0 };
+    t->name = s->name;
+    if (s->refuse && s->refuse(p)) {
+        return;
+    }
+    struct mc_plan *plan = mc_plan_with(p, s);
+    p->family->word(p, &word);
+    if (!plan && mc_last_status() == MC_EUNSUPPORTED) { /* a library may find out late that it has nothing */
+        t->failed++;
+    } else if (CHECK(plan, "%s: %s: %s", s->name, word.s, mc_last_error())) {
+        CHECK(p->family->verify(p, plan) >= 0, "%s: %s: %s", s->name, word.s, mc_last_error());
+        CHECK(s->estimate(p) > 0, "%s: %s", s->name, word.s);
+        t->served++;
+    }
+    mc_plan_free(plan);
+    mc_str_free(&word);
+}
+
+static void every(const struct mc_problem *p, struct tally *t)
+{
+    for (int k = 0; p->family->solvers[k]; k++) {
+        one(p, p->family->solvers[k], &t[k]);
+    }
+}
+
+static void tell(const struct tally *t, int n)
+{
+    for (int k = 0; k < n && t[k].name; k++) {
+        printf("    %s served %d, had nothing for %d\n", t[k].name, t[k].served, t[k].failed);
+    }
+}
+
+/* ---- products ---- */
+
+static void strides(int64_t *s, char order, int64_t rows, int64_t cols, int64_t gap, bool shared)
+{
+    s[1] = order == 'n' ? cols + gap : 1;
+    s[2] = order == 'n' ? 1 : rows + gap;
+    s[0] = shared ? 0 : (order == 'n' ? rows * s[1] : cols * s[2]) + gap;
+}
+
+enum { NO_C0, FULL_C0, ROW_C0, COL_C0, ONE_C0 };
+static const struct product { double alpha, beta; int c0; enum mc_act act; int64_t batch, gap; bool share_a, share_b; } products[] = {
+    { 1,   0,    NO_C0,   ACT_NONE, 1, 0, false, false },
+    { 0.5, 1,    ROW_C0,  ACT_RELU, 1, 3, false, false },
+    { -2,  0.25, FULL_C0, ACT_NONE, 3, 1, false, false },
+    { 1,   0,    FULL_C0, ACT_GELU, 2, 0, false, false },
+    { 2,   -1,   COL_C0,  ACT_NONE, 2, 2, false, true  },
+    { 1,   2,    ONE_C0,  ACT_RELU, 5, 0, true,  false },
+    { 1,   1,    ROW_C0,  ACT_GELU, 2, 0, false, true  },
+};
+
+static struct mc_gemm_problem product(mc_dtype d, int64_t m, int64_t n, int64_t k, const char *order, const struct product *v)
+{
+    struct mc_gemm_problem p = { .base = { &mc_gemm_cuda }, .dtype = d, .batch = v->batch, .m = m, .n = n, .k = k, .alpha = v->alpha,
+                                 .beta = v->c0 == NO_C0 ? 0 : v->beta, .has_c0 = v->c0 != NO_C0, .act = v->act };
+    strides(p.as, order[0], m, k, v->gap, v->share_a);
+    strides(p.bs, order[1], k, n, v->gap, v->share_b);
+    strides(p.cs, 'n', m, n, v->gap, false);
+    strides(p.c0s, 'n', m, n, 1, false);
+    if (v->c0 >= ROW_C0) {
+        p.c0s[0] = 0;
+        p.c0s[1] = v->c0 == COL_C0;
+        p.c0s[2] = v->c0 == ROW_C0;
+    }
+    return p;
+}
+
+static const int64_t sizes[][3] = {
+    { 1, 1, 1 },     { 0, 3, 4 },    { 3, 4, 0 },      { 2, 3, 4 },     { 7, 5, 9 },      { 8, 48, 16 },    { 9, 49, 17 },
+    { 33, 10, 65 },  { 1, 100, 50 }, { 100, 1, 50 },   { 1, 1, 3000 },  { 64, 64, 64 },   { 65, 97, 33 },   { 130, 70, 70 },
+    { 5, 300, 40 },  { 16, 16, 16 }, { 20, 24, 2100 }, { 300, 13, 520 }, { 256, 256, 256 },
+};
+static const char *const orders[] = { "nn", "nt", "tn", "tt" };
+static const mc_dtype floats[] = { MC_FLOAT32, MC_FLOAT64, MC_FLOAT16, MC_BFLOAT16 };
+
+TEST(cuda_gemm_solvers_give_the_reference)
+{
+    struct tally t[8] = { { 0 } };
+    GPU_OR_SKIP();
+    const size_t step = test_is_full() ? 1 : 5;
+    for (size_t s = 0, turn = 0; s < NELEM(sizes); s++) {
+        for (size_t o = 0; o < NELEM(orders); o++) {
+            for (size_t d = 0; d < NELEM(floats); d++, turn++) {
+                for (size_t v = turn % step; v < NELEM(products); v += step) {
+                    const struct mc_gemm_problem p = product(floats[d], sizes[s][0], sizes[s][1], sizes[s][2], orders[o], &products[v]);
+                    every(&p.base, t);
+                }
+            }
+        }
+    }
+    tell(t, 8);
+    CHECK(t[1].served > 100, "our own kernel ran %d times", t[1].served);
+    CHECK(!mc_nv_found(NV_CUBLASLT)->there || t[0].served > 100, "cuBLASLt ran %d times", t[0].served);
+}
+
+/* Large enough that our kernel takes its large tiles. */
+TEST(cuda_gemm_large_tiles)
+{
+    struct tally t[8] = { { 0 } };
+    GPU_OR_SKIP();
+    for (size_t o = 0; o < NELEM(orders); o++) {
+        const struct mc_gemm_problem p = product(MC_FLOAT32, 1500, 1601, 130, orders[o], &products[o]);
+        every(&p.base, t);
+    }
+    tell(t, 8);
+}
+
+/* Strides that no library takes, backwards and with gaps in both directions; integers that stay within int32. */
+TEST(cuda_gemm_any_strides_and_integers)
+{
+    static const mc_dtype all[] = { MC_INT32, MC_INT64, MC_FLOAT32, MC_FLOAT64, MC_UINT16 };
+    struct tally t[8] = { { 0 } };
+    GPU_OR_SKIP();
+    for (size_t d = 0; d < NELEM(all); d++) {
+        struct mc_gemm_problem p = product(all[d], 37, 41, 50, "nn", &products[0]);
+        every(&p.base, t);
+        memcpy(p.as, (int64_t[3]){ 0, 301, 3 }, sizeof p.as);
+        memcpy(p.bs, (int64_t[3]){ 0, -90, 2 }, sizeof p.bs);
+        memcpy(p.cs, (int64_t[3]){ 0, 2, -100 }, sizeof p.cs);
+        one(&p.base, &mc_gemm_cuda_plain, &t[1]);
+    }
+    tell(t, 8);
+    CHECK(t[1].served == 2 * NELEM(all), "our own kernel ran %d times", t[1].served);
+}
+
+/* ---- convolutions ---- */
+
+enum { BC01, B01C, C01B, GAPS, MIRROR };
+static const struct variant {
+    mc_dtype dtype;
+    double alpha, beta;
+    int layout;
+    bool wide, bias;
+    enum mc_act act;
+} variants[] = {
+    { MC_FLOAT32,  1,   0,   BC01,   false, false, ACT_NONE },
+    { MC_FLOAT32,  1,   0,   B01C,   false, false, ACT_NONE },
+    { MC_FLOAT32,  0.5, 1,   BC01,   false, false, ACT_NONE },
+    { MC_FLOAT32,  1,   0,   BC01,   false, true,  ACT_RELU },
+    { MC_FLOAT16,  1,   0,   B01C,   false, true,  ACT_RELU },
+    { MC_BFLOAT16, 1,   1,   BC01,   false, false, ACT_NONE },
+    { MC_FLOAT64,  -2,  0.5, BC01,   false, false, ACT_NONE },
+    { MC_FLOAT32,  1,   0,   C01B,   false, false, ACT_NONE },
+    { MC_FLOAT32,  1,   1,   GAPS,   false, false, ACT_NONE },
+    { MC_FLOAT32,  2,   -1,  MIRROR, false, false, ACT_NONE },
+    { MC_FLOAT32,  1,   0,   BC01,   true,  false, ACT_NONE },
+    { MC_FLOAT32,  1,   1,   B01C,   false, true,  ACT_GELU },
+    { MC_FLOAT16,  1,   0,   BC01,   false, false, ACT_NONE },
+};
+
+static void lay_out(const struct mc_conv_problem *p, int role, int64_t *stride, int layout)
+{
+    static const int order[][5] = { [BC01] = { 0, 1, 2, 3, 4 }, [B01C] = { 0, 2, 3, 4, 1 }, [C01B] = { 1, 2, 3, 4, 0 },
+                                    [GAPS] = { 0, 1, 2, 3, 4 }, [MIRROR] = { 0, 1, 2, 3, 4 } };
+    const struct mc_conv_array a = mc_conv_array(p, role);
+    int64_t step = 1;
+    mc_conv_dense_strides(&a, stride);
+    for (int i = 4; i >= 0 && a.rank == 5; i--) {
+        const int axis = order[layout][i];
+        stride[axis] = layout == MIRROR && i == 1 ? -step : step;
+        step *= MC_MAX(a.size[axis], (int64_t)1);
+        step += layout == GAPS && i >= 3;
+    }
+}
+
+static struct mc_conv_problem convolution(const char *shape, enum mc_conv_pass pass, const struct variant *v)
+{
+    struct mc_conv_problem p = { .base = { &mc_conv_cuda }, .dtype = v->dtype, .s = conv_parse(shape), .alpha = v->alpha, .beta = v->beta,
+                                 .wide = v->wide, .has_bias = v->bias && pass == CONV_FORWARD,
+                                 .act = pass == CONV_FORWARD ? v->act : ACT_NONE };
+    p.s.pass = pass;
+    lay_out(&p, CONV_X, p.at.x, v->layout);
+    lay_out(&p, CONV_W, p.at.w, v->layout);
+    lay_out(&p, CONV_Y, p.at.y, v->layout);
+    return p;
+}
+
+static void conv_pass(enum mc_conv_pass pass)
+{
+    struct tally t[16] = { { 0 } };
+    GPU_OR_SKIP();
+    const size_t step = test_is_full() ? 1 : 4;
+    for (size_t s = 0; s < NELEM(conv_grid); s++) {
+        for (size_t v = s % step; v < NELEM(variants); v += step) {
+            const struct mc_conv_problem p = convolution(conv_grid[s], pass, &variants[v]);
+            every(&p.base, t);
+        }
+    }
+    tell(t, 16);
+    for (int k = 0; mc_conv_cuda_solvers[k]; k++) {
+        const bool none = mc_conv_cuda_solvers[k] == &mc_conv_cudnn && !mc_nv_found(NV_CUDNN)->there;
+        const bool other = mc_conv_cuda_solvers[k] == &mc_conv_cuda_exchange_full && pass == CONV_WEIGHTS;
+        CHECK(none || other || t[k].served > 0, "%s took nothing of the grid", t[k].name);
+    }
+}
+
+TEST(cuda_conv_forward_solvers_give_the_reference)
+{
+    conv_pass(CONV_FORWARD);
+}
+
+TEST(cuda_conv_inputs_solvers_give_the_reference)
+{
+    conv_pass(CONV_INPUTS);
+}
+
+TEST(cuda_conv_weights_solvers_give_the_reference)
+{
+    conv_pass(CONV_WEIGHTS);
+}
+
+/* Every engine of cuDNN that its search meets and that is let through is as exact as the dtype: TF32 is not. */
+TEST(cudnn_planned_by_time)
+{
+    static const char *const shapes[] = { "n16c64f64 i28x28 k3x3 p1x1", "n8c3f32 i64x64 k11x11 s2x2", "n4c32f32 i32x32 k5x5 p2x2 g4" };
+    GPU_OR_SKIP();
+    if (!mc_nv_found(NV_CUDNN)->there) {
+        SKIP("%s", mc_nv_found(NV_CUDNN)->why);
+    }
+    mc_flag_set("plan", "measure");
+    for (size_t s = 0; s < NELEM(shapes); s++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            struct tally t = { 0 };
+            const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[0]);
+            one(&p.base, &mc_conv_cudnn, &t);
+            CHECK(t.served == 1, "%s, pass %d: %s", shapes[s], pass, mc_last_error());
+        }
+    }
+}
+
+/* The planner as a whole: times, remembers, and gives the same plan from wisdom. */
+TEST(cuda_conv_planner_remembers)
+{
+    GPU_OR_SKIP();
+    mc_flag_set("plan", "measure");
+    for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+        const struct mc_conv_problem p = convolution("n32c16f32 i24x24 k5x5 p2x2", (enum mc_conv_pass)pass, &variants[0]);
+        struct mc_plan *first = mc_conv_cuda_plan(&p);
+        REQUIRE(first && first->measured, "%s", mc_last_error());
+        const double start = mc_now();
+        struct mc_plan *again = mc_conv_cuda_plan(&p);
+        const double seconds = mc_now() - start;
+        REQUIRE(again, "%s", mc_last_error());
+        CHECK(again->solver == first->solver && again->measured, "%s, then %s", first->solver->name, again->solver->name);
+        CHECK(mc_conv_cuda.verify(&p.base, again) >= 0, "%s", mc_last_error());
+        printf("    %s takes %.1f us; from wisdom in %.1f ms\n", first->solver->name, first->cost * 1e6, seconds * 1e3);
+        mc_plan_free(first);
+        mc_plan_free(again);
+    }
+}
+
+/* ---- pooling, normalisation ---- */
+
+TEST(cuda_pool_gives_the_reference)
+{
+    static const mc_dtype dtypes[] = { MC_FLOAT32, MC_FLOAT32, MC_FLOAT64, MC_FLOAT16, MC_BFLOAT16, MC_INT32 };
+    struct tally t[2] = { { 0 } };
+    GPU_OR_SKIP();
+    for (int turn = 0; turn < (test_is_full() ? 1500 : 250); turn++) {
+        struct mc_pool_problem p;
+        if (pool_any(&p, dtypes[below(6)], below(4) ? 9 : 70) && (p.dtype != MC_INT32 || p.s.pass == POOL_FORWARD)) {
+            p.base.family = &mc_pool_cuda;
+            every(&p.base, t);
+        }
+    }
+    CHECK(t[0].served > 50 && t[0].failed == 0, "served %d, failed %d", t[0].served, t[0].failed);
+}
+
+TEST(cuda_norm_gives_the_reference)
+{
+    struct tally t[2] = { { 0 } };
+    GPU_OR_SKIP();
+    for (int turn = 0; turn < (test_is_full() ? 1000 : 150); turn++) {
+        struct mc_norm_problem p;
+        norm_any(&p, floats[norm_below(4)]);
+        p.base.family = &mc_norm_cuda;
+        every(&p.base, t);
+    }
+    CHECK(t[0].served > 100 && t[0].failed == 0, "served %d, failed %d", t[0].served, t[0].failed);
+}
+
+/* ---- what a recorded function needs of every plan ---- */
+
+static void *downloaded(const struct mc_extent *e, const void *there)
+{
+    const size_t size = mc_dtypes[e->dtype].size;
+    void *here = malloc((size_t)e->count * size);
+    CHECK(mc_cuda_get(mc_cuda_current(), here, (const char *)there - (size_t)e->before * size, (size_t)e->count * size) >= 0, "%s", mc_last_error());
+    return here;
+}
+
+/* Run, and recorded and replayed twice: the same bits. */
+static void replays(const struct mc_problem *p, const struct mc_extent *result, int role)
+{
+    struct mc_cuda *d = mc_cuda_current();
+    for (int k = 0; p->family->solvers[k]; k++) {
+        const struct mc_solver *s = p->family->solvers[k];
+        void *operand[8], *work = NULL, *graph = NULL;
+        struct mc_plan *plan = s->refuse && s->refuse(p) ? NULL : mc_plan_with(p, s);
+        if (!plan) {
+            continue;
+        }
+        REQUIRE(p->family->operands(p, operand) >= 0, "%s", mc_last_error());
+        work = plan->workspace ? mc_site_cuda.take(plan->workspace) : NULL;
+        CHECK(plan->run(plan, operand, work, 0) >= 0, "%s: %s", s->name, mc_last_error());
+        void *want = downloaded(result, operand[role]);
+        CHECK(mc_cuda_clear(d, (char *)operand[role] - (size_t)result->before * mc_dtypes[result->dtype].size,
+                            (size_t)result->count * mc_dtypes[result->dtype].size) >= 0, "%s", mc_last_error());
+        CHECK(mc_cuda_capture(d) >= 0, "%s: %s", s->name, mc_last_error());
+        const mc_status ran = plan->run(plan, operand, work, 0);
+        CHECK(ran >= 0 && mc_cuda_captured(d, &graph) >= 0 && graph, "%s cannot be recorded: %s", s->name, mc_last_error());
+        for (int i = 0; i < 2 && graph; i++) {
+            CHECK(mc_cuda_replay(d, graph) >= 0, "%s: %s", s->name, mc_last_error());
+        }
+        void *have = downloaded(result, operand[role]);
+        CHECK(memcmp(want, have, (size_t)result->count * mc_dtypes[result->dtype].size) == 0, "%s: replayed, other bits come out", s->name);
+        free(want);
+        free(have);
+        mc_cuda_graph_free(d, graph);
+        mc_site_cuda.give(work);
+        p->family->discard(p, operand);
+        mc_plan_free(plan);
+    }
+}
+
+TEST(cuda_plans_can_be_recorded)
+{
+    GPU_OR_SKIP();
+    for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+        const struct mc_conv_problem p = convolution("n8c16f24 i20x21 k3x3 p1x1", (enum mc_conv_pass)pass, &variants[0]);
+        struct mc_extent e[5];
+        mc_conv_extents(&p, e);
+        replays(&p.base, &e[mc_conv_result(p.s.pass)], mc_conv_result(p.s.pass));
+    }
+    const struct mc_gemm_problem g = product(MC_FLOAT32, 65, 97, 333, "nt", &products[0]);
+    struct mc_extent e[4];
+    mc_gemm_extents(&g, e);
+    replays(&g.base, &e[GEMM_C], GEMM_C);
+}
+
+/* C0 that is C itself; operands that are aligned to an element only. */
+TEST(cuda_plans_in_place_and_unaligned)
+{
+    GPU_OR_SKIP();
+    const struct mc_gemm_problem p = product(MC_FLOAT32, 64, 48, 32, "nn", &products[2]);
+    struct mc_gemm_problem in_place = p;
+    memcpy(in_place.c0s, in_place.cs, sizeof in_place.cs);
+    struct mc_extent e[4];
+    mc_gemm_extents(&in_place, e);
+    for (int k = 0; mc_gemm_cuda_solvers[k]; k++) {
+        const struct mc_solver *s = mc_gemm_cuda_solvers[k];
+        void *operand[8], *other[8];
+        struct mc_plan *plan = s->refuse && s->refuse(&in_place.base) ? NULL : mc_plan_with(&in_place.base, s);
+        if (!plan) {
+            continue;
+        }
+        for (int i = 0; i < 4; i++) { /* room for one element more */
+            e[i].count++;
+        }
+        REQUIRE(mc_cuda_operands(e, 4, operand) >= 0, "%s", mc_last_error());
+        REQUIRE(mc_cuda_operands(e, 4, other) >= 0, "%s", mc_last_error()); /* the same numbers */
+        void *work = plan->workspace ? mc_site_cuda.take(plan->workspace) : NULL;
+        for (int i = 0; i < 4; i++) {
+            operand[i] = (float *)operand[i] + 1;
+            other[i] = (float *)other[i] + 1;
+        }
+        CHECK(plan->run(plan, operand, work, 0) >= 0, "%s: %s", s->name, mc_last_error());
+        void *spare = other[GEMM_C0];
+        other[GEMM_C0] = other[GEMM_C]; /* random as C0 is: fill() depends on the place alone */
+        CHECK(plan->run(plan, other, work, 0) >= 0, "%s: %s", s->name, mc_last_error());
+        struct mc_extent c = e[GEMM_C];
+        c.count--;
+        float *a = downloaded(&c, operand[GEMM_C]), *b = downloaded(&c, other[GEMM_C]);
+        int64_t differ = 0;
+        for (int64_t i = 0; i < in_place.m * in_place.n * in_place.batch; i++) {
+            const int64_t row = i / in_place.n, at = row / in_place.m * in_place.cs[0] + row % in_place.m * in_place.cs[1] + i % in_place.n;
+            differ += !(a[at] == b[at]);
+        }
+        CHECK(differ == 0, "%s: %lld elements differ in place", s->name, (long long)differ);
+        free(a);
+        free(b);
+        mc_site_cuda.give(work);
+        other[GEMM_C0] = spare;
+        for (int i = 0; i < 4; i++) {
+            operand[i] = (float *)operand[i] - 1;
+            other[i] = (float *)other[i] - 1;
+        }
+        mc_cuda_discard(e, 4, operand);
+        mc_cuda_discard(e, 4, other);
+        for (int i = 0; i < 4; i++) {
+            e[i].count--;
+        }
+        mc_plan_free(plan);
+    }
+}

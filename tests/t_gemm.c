@@ -5,7 +5,7 @@
  * has canaries behind it and is filled with NaN before. */
 #include "check.h"
 #include "device/cpu/cpu.h"
-#include "gemm/solver.h"
+#include "gemm/foreign.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +48,7 @@ static const struct shape everyday[] = {
     { 9, 49, 17 },  { 16, 10, 100 }, { 33, 10, 65 }, { 10, 33, 65 },  { 1, 100, 50 },  { 100, 1, 50 },  { 1, 1, 3000 },
     { 3, 5, 2500 }, { 16, 16, 16 },  { 64, 64, 64 }, { 65, 97, 33 },  { 130, 70, 70 }, { 5, 300, 40 },  { 300, 5, 40 },
     { 17, 15, 31 }, { 20, 24, 2100 }, { 12, 530, 9 }, { 300, 13, 520 },
+    { 1, 7, 33 },   { 1, 20, 70 },
 };
 static const struct shape slow[] = {
     { 600, 10, 784 }, { 784, 10, 600 }, { 600, 784, 10 }, { 257, 255, 1030 }, { 2100, 50, 130 },
@@ -359,6 +360,19 @@ TEST_FULL(gemm_grid_large)
     grid(slow, NELEM(slow), 4);
 }
 
+/* Results beyond the caches are stored past them, where rows are whole lines. */
+TEST(gemm_streams_large_results)
+{
+    static const struct shape shapes[] = { { 2890, 2912, 3 }, { 2890, 2913, 2 } };
+    for (size_t i = 0; i < NELEM(shapes); i++) {
+        struct instance x = make(MC_FLOAT32, shapes[i], "nn", variants[0]);
+        CHECK(mc_gemm_streams(&x.p) == (mc_gemm_kernel(MC_FLOAT32)->drain != NULL), "m%d", (int)x.p.m);
+        try_solver(&x, &mc_gemm_direct, "best");
+        try_solver(&x, &mc_gemm_packed, "best");
+        unmake(&x);
+    }
+}
+
 /* Small integers have exact sums: every solver must find them to the bit. */
 TEST(gemm_integers_are_exact)
 {
@@ -486,8 +500,12 @@ TEST(gemm_estimates_choose_sensibly)
         { { 4096, 1, 4096 },   "thin"      },
         { { 2048, 2048, 2048 }, "packed"   },
         { { 32, 32, 100000 },  "splitk"    },
+        { { 4096, 16, 4096 },  "direct"    },
+        { { 16, 4096, 4096 },  "thin"      },
+        { { 64, 64, 1024 },    "direct"    },
         { { 5, 5, 0 },         "reference" },
     };
+    mc_flags_parse("onednn=none,blas=none");
     for (size_t i = 0; i < NELEM(rows); i++) {
         struct mc_gemm_problem p = dense(rows[i].s.m, rows[i].s.n, rows[i].s.k);
         struct mc_plan *plan = mc_gemm_plan(&p);
@@ -496,6 +514,55 @@ TEST(gemm_estimates_choose_sensibly)
               plan->solver->name, rows[i].solver);
         mc_plan_free(plan);
     }
+}
+
+static const char *chosen(int64_t n)
+{
+    const struct mc_gemm_problem p = dense(n, n, n);
+    struct mc_plan *plan = mc_gemm_plan(&p);
+    const char *name = plan ? plan->solver->name : mc_last_error();
+    mc_plan_free(plan);
+    return name;
+}
+
+static void remember(const char *who, const char *solver, double seconds)
+{
+    char word[96];
+    snprintf(word, sizeof word, "rate gemm f32 nn m512n512k512 t%d %s", mc_team_size(), who);
+    mc_wisdom_put(word, solver, seconds);
+}
+
+/* What stands for all large products decides for them under plan=estimate, and for no others. */
+TEST(gemm_libraries_serve_where_they_gained)
+{
+    mc_flags_parse("threads=2,cache_size=0,plan=estimate");
+    remember("own", "direct", 1e-3);
+    remember("onednn", "onednn", 0.5e-3);
+    remember("blas", "blas", 2e-3);
+    CHECK(strcmp(chosen(1000), mc_gemm_onednn_library() ? "onednn" : "direct") == 0, "%s, at half our time", chosen(1000));
+    CHECK(strcmp(chosen(100), "direct") == 0, "%s, for a small product", chosen(100));
+    mc_flag_set("onednn", "none");
+    CHECK(strcmp(chosen(1000), "direct") == 0, "%s, where there is none", chosen(1000));
+    mc_flag_set("onednn", "auto");
+    remember("onednn", "onednn", 0.95e-3);
+    CHECK(strcmp(chosen(1000), "direct") == 0, "%s, for a gain of a twentieth", chosen(1000));
+}
+
+/* Where nothing is known, the first large product has a library timed, and the second asks what was found. */
+TEST(gemm_times_a_library_once)
+{
+    char word[96], solver[64];
+    double first, again;
+    allow_libraries();
+    mc_flags_parse("threads=3,plan=estimate,blas=none"); /* a count that no other test leaves wisdom for */
+    snprintf(word, sizeof word, "rate gemm f32 nn m512n512k512 t%d onednn", mc_team_size());
+    chosen(100);
+    CHECK(!mc_wisdom_find(word, solver, &first), "a small product had %s timed", solver);
+    chosen(600);
+    const bool found = mc_wisdom_find(word, solver, &first);
+    CHECK(found == (mc_gemm_onednn_library() != NULL), "%s", found ? "timed what is not there" : "not timed");
+    chosen(700);
+    CHECK(!found || (mc_wisdom_find(word, solver, &again) && again == first), "timed again");
 }
 
 /* (wrong problem or flags, part of the message) */

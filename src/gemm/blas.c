@@ -62,7 +62,7 @@ static const char *refuse(const struct mc_problem *p_)
     if (mc_team_size() == 1) {
         return "would use threads of its own where one is asked for";
     }
-    const char *no = mc_foreign_refuse(&library, p);
+    const char *no = mc_foreign_refuse(&library, &mc_gemm_blas, p);
     if (no) {
         return no;
     }
@@ -74,10 +74,9 @@ static const char *refuse(const struct mc_problem *p_)
     return dlsym(mc_foreign_open(&library), symbol(p->dtype)) ? NULL : "finds no gemm in the library";
 }
 
-/* Behind ours and oneDNN's: a reference BLAS looks the same from outside. */
 static double estimate(const struct mc_problem *p)
 {
-    return 1e-6 + 1.3 * mc_gemm_packed.estimate(p);
+    return mc_foreign_estimate(&library, &mc_gemm_blas, gemm(p));
 }
 
 static struct mc_plan *plan(const struct mc_problem *p)

@@ -9,6 +9,7 @@ struct direct {
     struct mc_plan base;
     const struct mc_gemm_kernel *kernel;
     bool turned;            /* B is copied into panels */
+    bool stream;            /* C is larger than the caches */
     int64_t mb, nb;         /* rows and columns of a task, multiples of mr and nr */
     int slots;
     size_t panel_bytes;     /* of the workspace, one panel a slot */
@@ -70,13 +71,16 @@ static void task(void *arg, int64_t at, int slot)
     const int64_t down = gemm_ceil(p->m, d->mb), across = gemm_ceil(p->n, d->nb);
     struct area s = { .batch = at / (down * across), .i0 = at % down * d->mb, .j0 = at / down % across * d->nb };
     struct mc_gemm_tile t = { .k = p->k, .a_row = p->as[1], .a_col = p->as[2], .b_row = p->bs[1], .alpha = p->alpha,
-                              .c_row = p->cs[1] };
+                              .c_row = p->cs[1], .stream = d->stream };
     s.i1 = MC_MIN(s.i0 + d->mb, p->m);
     s.j1 = MC_MIN(s.j0 + d->nb, p->n);
     if (d->turned) {
         turned(x, &t, &s, x->r.workspace + (size_t)slot * d->panel_bytes);
     } else {
         in_place(x, &t, &s);
+    }
+    if (d->stream) {
+        d->kernel->drain();
     }
     gemm_finish(&x->r, s.batch, s.i0, s.j0, s.i1 - s.i0, s.j1 - s.j0);
 }
@@ -111,24 +115,32 @@ static bool collides(int64_t apart, int64_t size, int64_t rows)
     return rows > 32 && apart * size % 4096 == 0;
 }
 
+/* Operands cost the more the less of them the caches and the table of pages hold; A the more where its k are
+ * not adjacent: a line of it serves one tile. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
     const struct mc_gemm_kernel *kernel = mc_gemm_kernel(p->dtype);
     const double m = (double)gemm_ceil(p->m, kernel->mr) * kernel->mr, k = (double)p->k, b = (double)p->batch;
-    const double n = (double)gemm_ceil(p->n, kernel->lanes) * kernel->lanes;
+    const double n = (double)gemm_ceil(p->n, kernel->lanes) * kernel->lanes, panels = (double)gemm_ceil(p->n, kernel->nr);
     const int64_t size = mc_dtypes[p->dtype].size;
-    double seconds = 2 * b * m * n * k / (0.97 * mc_gemm_peak(p));
-    /* Operands cost the more the less of them the caches and the table of pages hold. */
-    seconds *= 1 + (n + m) * k * (double)size / 60e6;
-    seconds *= collides(p->bs[1], size, p->k) && p->m > kernel->mr ? 1.6 : 1;
-    seconds *= p->as[2] == 1 || p->n <= kernel->nr ? 1 : collides(p->as[2], size, p->k) ? 1.6 : 1 + k / 4000;
-    if (needs_turning(p)) {
-        seconds += b * n * k * (size == 8 ? 0.4e-9 : 0.2e-9);
+    const double math = 2 * b * m * n * k / mc_gemm_peak(p), sweep = MC_MIN((n + m) * k * (double)size / 400e6, 0.3);
+    double seconds = math * (0.975 + sweep) + b * m * panels * 1.9e-9;
+    if (!needs_turning(p) && collides(p->bs[1], size, p->k) && p->m > kernel->mr) {
+        seconds += 0.15 * math;
     }
-    seconds = MC_MAX(seconds, 1.1 * mc_gemm_traffic(p)); /* a tie goes to thin.c, whose streams are longer */
-    const double tasks = b * (needs_turning(p) && p->m < 64 ? 1 : m / kernel->mr) * (double)gemm_ceil(p->n, kernel->nr);
-    return 6e-8 + 1e-8 * b + seconds / mc_gemm_threads(seconds, tasks);
+    if (p->as[2] != 1 && p->k > 1) {
+        seconds += b * (double)p->m * k * panels * (collides(p->as[2], size, p->k) ? 0.12e-9 : 0.04e-9);
+    }
+    if (needs_turning(p)) {
+        seconds += b * n * k * 0.03e-9 * (double)size;
+    }
+    if (k * (double)(MC_MIN(p->n, (int64_t)kernel->nr) * size) > (double)mc_cpu()->l2) { /* B again for each row of tiles */
+        seconds += b * (m / kernel->mr - 1) * n * k * (double)size / 80e9;
+    }
+    seconds += mc_gemm_traffic(p);
+    const double tasks = b * (needs_turning(p) && p->m < 64 ? 1 : m / kernel->mr) * panels;
+    return 6e-8 + 1e-8 * b + mc_gemm_spread(seconds, tasks);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -142,6 +154,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->base.run = run;
     d->kernel = mc_gemm_kernel(p->dtype);
     d->turned = needs_turning(p);
+    d->stream = mc_gemm_streams(p);
     d->slots = mc_team_size();
     const int64_t mr = d->kernel->mr, nr = d->kernel->nr, panels = gemm_ceil(p->n, nr);
     /* Half the second cache holds the B of a task; a turned panel is used by all rows. */

@@ -44,7 +44,12 @@ int mc_foreign_threads(void *handle, int n)
     return before;
 }
 
-const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_gemm_problem *p)
+static bool only_estimates(const struct mc_foreign *f)
+{
+    return mc_flag_int(FLAG_plan) == 0 && strcmp(mc_flag_text(FLAG_gemm_algo), f->solver) != 0;
+}
+
+const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
 {
     struct mc_foreign_matrix any;
     if (mc_gemm_hollow(p)) {
@@ -57,10 +62,16 @@ const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_gemm_problem
         (p->m > 1 && p->cs[1] < p->n)) {
         return "takes no overlapping rows";
     }
-    if (mc_flag_int(FLAG_plan) == 0 && strcmp(mc_flag_text(FLAG_gemm_algo), f->solver) != 0) {
-        return "is considered only by plan=measure, or by name";
+    if (only_estimates(f) && mc_gemm_rate(f, library, p) >= 1) {
+        return "showed no gain on products like this; plan=measure tries it, or its name";
     }
     return mc_foreign_open(f) ? NULL : "finds no library";
+}
+
+double mc_foreign_estimate(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
+{
+    return only_estimates(f) ? mc_gemm_rate(f, library, p) * mc_gemm_own(p)->estimate(&p->base)
+                             : 1e-6 + 1.1 * mc_gemm_packed.estimate(&p->base);
 }
 
 bool mc_foreign_matrix(const int64_t *s, int64_t rows, int64_t cols, struct mc_foreign_matrix *out)

@@ -1,7 +1,7 @@
 /* foreign.h: what the two solvers that call a library share.
  *
- * Invariant: no library is opened before someone asks for timing or names the solver, so that a
- * program which only estimates starts as fast as if there were none. */
+ * Invariant: no library is opened before someone asks for timing, names the solver, or plans a product so
+ * large that rate.c asks; so that a program of small ones starts as fast as if there were none. */
 #ifndef MC_GEMM_FOREIGN_H
 #define MC_GEMM_FOREIGN_H
 
@@ -21,7 +21,11 @@ int mc_foreign_threads(void *handle, int n);  /* OpenMP's, for the calling threa
 void *mc_gemm_onednn_library(void);           /* opened if need be; NULL: there is none */
 void *mc_gemm_blas_library(void);
 /* NULL, or why the library is not to be asked about p. */
-const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_gemm_problem *p);
+const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p);
+/* ---- rate.c: the part of our time that the library takes for products like p; 1 unless timing showed a gain ---- */
+double mc_gemm_rate(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p);
+/* Under plan=estimate what the rate says; else a little behind ours, so that only timing prefers it. */
+double mc_foreign_estimate(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p);
 
 /* An operand as libraries take it: transposed or not, and its leading dimension. */
 struct mc_foreign_matrix {

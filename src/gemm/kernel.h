@@ -15,6 +15,7 @@ struct mc_gemm_tile {
     const void *b;              /* (k, n), columns adjacent, rows b_row apart */
     int64_t a_row, a_col, b_row;
     double alpha, beta;
+    bool stream;                /* C past the caches, where it is aligned; its writer calls drain at the end */
     const void *c0;             /* (m, n), columns adjacent; not read when beta is 0 */
     void *c;                    /* (m, n), columns adjacent */
     int64_t c0_row, c_row;
@@ -37,6 +38,7 @@ struct mc_gemm_outer {
     void *out;                  /* [q][np], rows out_row apart */
     int64_t out_row;
     bool add;                   /* to what out holds */
+    bool narrow;                /* np is all of p, at most two vectors, and k is whole: one column sums in four chains */
 };
 typedef void mc_gemm_dot_kernel(const struct mc_gemm_dot *t);
 typedef void mc_gemm_outer_kernel(const struct mc_gemm_outer *t);
@@ -44,7 +46,7 @@ typedef void mc_gemm_outer_kernel(const struct mc_gemm_outer *t);
 typedef void mc_gemm_pack_kernel(void *dst, const void *src, int64_t w_stride, int64_t k_stride, int64_t nw,
                                  int64_t nk, int64_t width);
 
-enum { GEMM_MAX_MR = 8, GEMM_MAX_NR = 48, GEMM_MAX_Q = 14, GEMM_DOT_ROWS = 4, GEMM_ROW = 4096 };
+enum { GEMM_MAX_MR = 8, GEMM_MAX_NR = 48, GEMM_MAX_Q = 16, GEMM_DOT_ROWS = 4, GEMM_ROW = 4096 };
 struct mc_gemm_kernel {
     const char *name;           /* "avx512" */
     int mr, nr, lanes;
@@ -55,6 +57,7 @@ struct mc_gemm_kernel {
     mc_gemm_dot_kernel *dot[GEMM_MAX_Q + 1];        /* by q */
     mc_gemm_outer_kernel *outer[GEMM_MAX_Q + 1];
     mc_gemm_pack_kernel *pack;
+    void (*drain)(void);        /* what was streamed is seen by others; NULL: this one does not stream */
 };
 /* [0] is float32, [1] is float64; NULL where the compiler does not know the instruction set */
 extern const struct mc_gemm_kernel *const mc_gemm_avx512[2], *const mc_gemm_avx2[2], *const mc_gemm_plain[2];

@@ -12,6 +12,7 @@
 #define MR      4
 #define NVMAX   3
 #define ACC     12
+#define DRAIN   NULL
 #define DOT_Q   3
 #define OUTER_Q 6
 #define EACH_DOT(F) F(1) F(2) F(3)
@@ -32,6 +33,7 @@
 #define MASK_OF(n)      _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
 #define LOADM(p, m)     _mm256_maskload_ps(p, m)
 #define STOREM          _mm256_maskstore_ps
+#define STREAM          STORE
 #define SUM4            x86_sum4_f32
 #define TW              4
 #define TK              4
@@ -53,6 +55,7 @@
 #define MASK_OF(n)      _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3))
 #define LOADM(p, m)     _mm256_maskload_pd(p, m)
 #define STOREM          _mm256_maskstore_pd
+#define STREAM          STORE
 #define SUM4            x86_sum4_f64
 #define TW              4
 #define TK              4

@@ -13,9 +13,9 @@
 #define NVMAX   3
 #define ACC     28
 #define DOT_Q   6
-#define OUTER_Q 14
+#define OUTER_Q 16
 #define EACH_DOT(F) F(1) F(2) F(3) F(4) F(5) F(6)
-#define EACH_OUTER(F) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14)
+#define EACH_OUTER(F) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15) F(16)
 
 #define HALVES(x) _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1))
 static inline TARGET void sum4_f32(const __m512 *a, float *out)
@@ -33,6 +33,12 @@ static inline TARGET void sum4_f64(const __m512d *a, double *out)
 }
 #undef HALVES
 
+static void drain(void)
+{
+    _mm_sfence();
+}
+#define DRAIN   drain
+
 #define T               float
 #define V               __m512
 #define L               16
@@ -48,6 +54,7 @@ static inline TARGET void sum4_f64(const __m512d *a, double *out)
 #define MASK_OF(n)      ((__mmask16)((1u << (n)) - 1u))
 #define LOADM(p, m)     _mm512_maskz_loadu_ps(m, p)
 #define STOREM          _mm512_mask_storeu_ps
+#define STREAM          _mm512_stream_ps
 #define SUM4            sum4_f32
 #define TW              8
 #define TK              8
@@ -69,6 +76,7 @@ static inline TARGET void sum4_f64(const __m512d *a, double *out)
 #define MASK_OF(n)      ((__mmask8)((1u << (n)) - 1u))
 #define LOADM(p, m)     _mm512_maskz_loadu_pd(m, p)
 #define STOREM          _mm512_mask_storeu_pd
+#define STREAM          _mm512_stream_pd
 #define SUM4            sum4_f64
 #define TW              4
 #define TK              4

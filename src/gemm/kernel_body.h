@@ -8,6 +8,8 @@
  *   DOT_Q, OUTER_Q    most columns of a thin kernel; EACH_DOT(F) is F(1)..., EACH_OUTER(F) is F(2)...
  *   ZERO SET1 LOAD STORE FMA MUL     on vectors
  *   MASK MASK_OF LOADM STOREM        the first n lanes, n in 0..L; the others are not touched
+ *   STREAM DRAIN      a store past the caches, and what ends such stores; nothing and NULL where rows of a
+ *                     tile do not fill whole lines
  *   SUM4              the lane sums of four vectors, to four adjacent elements
  *   TW, TK, TURN      a transposed block copy: TK rows of TW elements from TW rows of TK
  *   ISA, FLOPS        name; multiplications and additions a cycle
@@ -37,7 +39,8 @@ INLINE void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int64_t
             acc[r][v] = ZERO();
         }
     }
-    for (int r = 0; r < t->m && t->k >= 64; r++) { /* wanted when the sums are done, not much sooner */
+    const bool stream = t->stream && ((uintptr_t)t->c | (uintptr_t)t->c_row * sizeof(T)) % 64 == 0;
+    for (int r = 0; r < t->m && t->k >= 64 && !stream; r++) { /* wanted when the sums are done, not much sooner */
         const T *row = (const T *)t->c + r * t->c_row;
         UNROLL(3)
         for (int v = 0; v < nv; v++) {
@@ -107,6 +110,8 @@ INLINE void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int64_t
             }
             if (part) {
                 STOREM(c + r * t->c_row + v * L, mask, x);
+            } else if (stream) {
+                STREAM(c + r * t->c_row + v * L, x);
             } else {
                 STORE(c + r * t->c_row + v * L, x);
             }
@@ -191,9 +196,8 @@ INLINE void NAME(dot)(const struct mc_gemm_dot *t, const int q)
 
 #define OUTER_P(q) (ACC / (q) > 16 ? 16 : ACC / (q)) /* vectors of x that q columns leave room for */
 
-INLINE void NAME(outer)(const struct mc_gemm_outer *t, const int q, const bool full)
+INLINE void NAME(outer)(const struct mc_gemm_outer *t, const int q, const int nv, const bool full)
 {
-    const int nv = OUTER_P(q);
     const int64_t out_row = t->out_row, far = t->far;
     const T *x = t->x, *s = t->s;
     T *out = t->out;
@@ -278,10 +282,67 @@ INLINE void NAME(rows)(const struct mc_gemm_outer *t, int64_t k, const bool add,
     }
 }
 
+/* What does not fill the registers goes in pieces of two vectors. */
+INLINE void NAME(outer_rest)(const struct mc_gemm_outer *t, const int q)
+{
+    const int nv = OUTER_P(q) < 2 ? 1 : 2;
+    struct mc_gemm_outer piece = *t;
+    for (int64_t p = 0; p < t->np; p += nv * L) {
+        piece.x = (const T *)t->x + p;
+        piece.out = (T *)t->out + p;
+        piece.np = MC_MIN(t->np - p, (int64_t)(nv * L));
+        NAME(outer)(&piece, q, nv, false);
+    }
+}
+
+/* One column of s and few of p: one vector, or two, held in four chains of sums. */
+INLINE void NAME(few)(const struct mc_gemm_outer *t, const int nv)
+{
+    const T *x = t->x, *s = t->s;
+    const MASK mask = MASK_OF(t->np - (nv - 1) * L);
+    V acc[4][2];
+    UNROLL(4)
+    for (int c = 0; c < 4; c++) {
+        acc[c][0] = acc[c][1] = ZERO();
+    }
+    int64_t k = 0;
+    for (; k + 4 <= t->k; k += 4) {
+        UNROLL(4)
+        for (int c = 0; c < 4; c++) {
+            const T *row = x + (k + c) * t->x_col;
+            UNROLL(2)
+            for (int v = 0; v < nv; v++) {
+                acc[c][v] = FMA(v == nv - 1 ? LOADM(row + v * L, mask) : LOAD(row + v * L), SET1(s[k + c]), acc[c][v]);
+            }
+        }
+    }
+    for (; k < t->k; k++) {
+        UNROLL(2)
+        for (int v = 0; v < nv; v++) {
+            const T *at = x + k * t->x_col + v * L;
+            acc[0][v] = FMA(v == nv - 1 ? LOADM(at, mask) : LOAD(at), SET1(s[k]), acc[0][v]);
+        }
+    }
+    const V one = SET1(1);
+    UNROLL(2)
+    for (int v = 0; v < nv; v++) {
+        const V sum = FMA(one, FMA(one, acc[0][v], acc[1][v]), FMA(one, acc[2][v], acc[3][v]));
+        STOREM((T *)t->out + v * L, v == nv - 1 ? mask : MASK_OF(L), sum);
+    }
+}
+
 /* One column of s: there is nothing to reuse x for, so all is arranged for reading it fast. */
 static TARGET void NAME(outer1)(const struct mc_gemm_outer *t)
 {
     int64_t k = 0;
+    if (t->narrow) {
+        if (t->np <= L) {
+            NAME(few)(t, 1);
+        } else {
+            NAME(few)(t, 2);
+        }
+        return;
+    }
     for (; k + 8 <= t->k; k += 8) {
         NAME(rows)(t, k, t->add || k > 0, 8);
     }
@@ -299,9 +360,9 @@ static TARGET void NAME(outer1)(const struct mc_gemm_outer *t)
     static TARGET void NAME(outer##q)(const struct mc_gemm_outer *t)                               \
     {                                                                                              \
         if (t->np == OUTER_P(q) * L) {                                                             \
-            NAME(outer)(t, q, true);                                                               \
+            NAME(outer)(t, q, OUTER_P(q), true);                                                   \
         } else {                                                                                   \
-            NAME(outer)(t, q, false);                                                              \
+            NAME(outer_rest)(t, q);                                                                \
         }                                                                                          \
     }
 EACH_DOT(DOT)
@@ -367,6 +428,7 @@ static const struct mc_gemm_kernel NAME(kernel) = {
     .dot     = { EACH_DOT(ROW_DOT) },
     .outer   = { [1] = NAME(outer1), EACH_OUTER(ROW_OUTER) },
     .pack    = NAME(pack),
+    .drain   = DRAIN,
 };
 
 #undef T
@@ -383,6 +445,7 @@ static const struct mc_gemm_kernel NAME(kernel) = {
 #undef MASK_OF
 #undef LOADM
 #undef STOREM
+#undef STREAM
 #undef SUM4
 #undef TW
 #undef TK

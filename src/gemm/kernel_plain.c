@@ -9,6 +9,7 @@
 #define MR      4
 #define NVMAX   3
 #define ACC     8
+#define DRAIN   NULL
 #define DOT_Q   2
 #define OUTER_Q 4
 #define EACH_DOT(F) F(1) F(2)
@@ -68,6 +69,7 @@ OPS(double, v2d, 2)
 #define MASK_OF(n)         (n)
 #define LOADM(p, m)        v4f_load(p, m)
 #define STOREM             v4f_store
+#define STREAM             STORE
 #define SUM4               v4f_sum4
 #define TW                 4
 #define TK                 4
@@ -89,6 +91,7 @@ OPS(double, v2d, 2)
 #define MASK_OF(n)         (n)
 #define LOADM(p, m)        v2d_load(p, m)
 #define STOREM             v2d_store
+#define STREAM             STORE
 #define SUM4               v2d_sum4
 #define TW                 4
 #define TK                 4

@@ -49,14 +49,13 @@ static const char *refuse(const struct mc_problem *p)
     if (gemm(p)->dtype != MC_FLOAT32) {
         return "takes float32 only";
     }
-    const char *no = mc_foreign_refuse(&library, gemm(p));
+    const char *no = mc_foreign_refuse(&library, &mc_gemm_onednn, gemm(p));
     return no ? no : dlsym(mc_foreign_open(&library), "dnnl_sgemm") ? NULL : "finds no dnnl_sgemm in the library";
 }
 
-/* A little behind ours, so that only timing prefers it. */
 static double estimate(const struct mc_problem *p)
 {
-    return 1e-6 + 1.1 * mc_gemm_packed.estimate(p);
+    return mc_foreign_estimate(&library, &mc_gemm_onednn, gemm(p));
 }
 
 static struct mc_plan *plan(const struct mc_problem *p)

@@ -27,6 +27,7 @@ struct packed {
     const struct mc_gemm_kernel *kernel;
     bool half;
     bool in_place;              /* A is read where it lies: its k are adjacent */
+    bool stream;                /* C is larger than the caches, and written once */
     int64_t size;               /* bytes of an element in the panels */
     int64_t kc, rows, cols;     /* a range of k; rows and columns of a block of C */
     int64_t mb, nb;             /* of a task, multiples of mr and nr */
@@ -161,7 +162,7 @@ static void tile(const struct step *s, int64_t i, int64_t j, int64_t m, int64_t 
     _Alignas(64) char spare[GEMM_MAX_MR * GEMM_MAX_NR * sizeof(double)];
     struct mc_gemm_tile t = {
         .k = s->kn, .m = m, .n = n, .b = s->b + j * s->kn * d->size, .b_row = b_width(d, s->n - j),
-        .alpha = s->r->p->alpha,
+        .alpha = s->r->p->alpha, .stream = d->stream,
     };
     mc_gemm_tile_kernel *const *kernel = d->in_place ? d->kernel->direct : d->kernel->packed;
     if (d->in_place) {
@@ -201,6 +202,9 @@ static void tile_task(void *arg, int64_t task, int slot)
         for (int64_t j = j0; j < j1; j += d->kernel->nr) {
             tile(s, i, j, MC_MIN(i1 - i, (int64_t)d->kernel->mr), MC_MIN(j1 - j, (int64_t)d->kernel->nr));
         }
+    }
+    if (d->stream) {
+        d->kernel->drain();
     }
     if (s->last) {
         if (d->half) {
@@ -321,6 +325,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->slots = mc_team_size();
     d->in_place = reads_a_in_place(p);
     choose_blocks(d, p);
+    d->stream = d->kc >= p->k && mc_gemm_streams(p);
     d->a_bytes = d->in_place ? 0 : lines(d->rows, d->kc, d->size);
     d->b_bytes = lines(d->cols, d->kc, d->size);
     d->acc_bytes = d->half ? lines(d->rows, d->cols, d->size) : 0;
@@ -335,12 +340,19 @@ static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
     const struct mc_gemm_kernel *kernel = mc_gemm_kernel(p->dtype);
+    struct packed d = { .kernel = kernel, .size = p->dtype == MC_FLOAT64 ? 8 : 4, .slots = 1 };
+    choose_blocks(&d, p);
     const double m = (double)gemm_ceil(p->m, kernel->mr) * kernel->mr, k = (double)p->k, b = (double)p->batch;
-    const double n = (double)gemm_ceil(p->n, kernel->lanes) * kernel->lanes;
-    const double copied = b * k * (n + (reads_a_in_place(p) ? 0 : m)), each = p->dtype == MC_FLOAT64 ? 0.4e-9 : 0.2e-9;
-    const double math = 2 * b * m * n * k / (0.96 * mc_gemm_peak(p));
-    const double seconds = MC_MAX(math, 1.1 * mc_gemm_traffic(p)) + copied * each;
-    return 3e-7 * b + seconds / mc_gemm_threads(seconds, b * m / kernel->mr) + (seconds > 4e-6 ? 3e-6 : 0);
+    const double n = (double)gemm_ceil(p->n, kernel->lanes) * kernel->lanes, panels = (double)gemm_ceil(p->n, kernel->nr);
+    const double ranges = (double)gemm_ceil(p->k, d.kc), down = (double)gemm_ceil(p->m, d.rows);
+    const double across = (double)gemm_ceil(p->n, d.cols);
+    /* Panels of A are narrow: an element costs as much as a short row of B. */
+    const double pack_b = down * panels * (double)gemm_ceil(p->k, PACK_K) * 37e-9 * (double)d.size / 4;
+    const double pack_a = reads_a_in_place(p) ? 0 : across * m * k * 0.07e-9 * (double)d.size;
+    const double math = 2 * m * n * k * 1.03 / mc_gemm_peak(p), tiles = m * panels * ranges * 2.2e-9;
+    const double seconds = b * (math + tiles + pack_a + pack_b) + mc_gemm_traffic(p);
+    const double barriers = seconds < MC_TEAM_WORTH ? 0 : 2.6e-6 * down * across * ranges;
+    return 1e-7 * b + mc_gemm_spread(seconds, b * m / kernel->mr) + barriers;
 }
 
 static const char *refuse(const struct mc_problem *p)

@@ -66,34 +66,50 @@ void mc_gemm_finish_all(const struct mc_gemm_run *r)
     }
 }
 
+bool mc_gemm_streams(const struct mc_gemm_problem *p)
+{
+    const int64_t size = mc_dtypes[p->dtype].size;
+    const double bytes = (double)p->batch * (double)p->m * (double)p->n * (double)size;
+    return size > 2 && mc_gemm_kernel(p->dtype)->drain && p->beta == 0 && !p->has_epilogue &&
+           bytes > (double)mc_cpu()->l3;
+}
+
 /* ---- estimates ---- */
 
 enum { NOMINAL = 4 }; /* threads: estimates that followed the real number would let it choose the solver, and so the bits */
 
-/* Of one thread: cycles, bytes from its own caches, bytes from what it shares with others. */
-static const double clock_hz = 3.5e9, own_bytes = 60e9, shared_bytes = 15e9;
+static const double clock_hz = 3.5e9;
 
 double mc_gemm_peak(const struct mc_gemm_problem *p)
 {
     return mc_gemm_kernel(p->dtype)->flops * clock_hz;
 }
 
+static double bytes_of(const struct mc_gemm_problem *p)
+{
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k;
+    return (double)p->batch * (m * k + k * n + 2 * m * n) * mc_dtypes[p->dtype].size;
+}
+
+/* Caution is in order here: a thread too many costs little where one too few costs half. */
 double mc_gemm_work(const struct mc_gemm_problem *p)
 {
     const double math = 2 * (double)p->batch * (double)p->m * (double)p->n * (double)p->k / mc_gemm_peak(p);
-    return MC_MAX(math, mc_gemm_traffic(p));
+    const double bytes = bytes_of(p);
+    return MC_MAX(math, bytes / (bytes < (double)mc_cpu()->l2 ? 60e9 : 15e9));
 }
 
-double mc_gemm_threads(double seconds, double tasks)
+double mc_gemm_spread(double seconds, double tasks)
 {
-    return seconds < MC_TEAM_WORTH ? 1 : MC_MIN((double)NOMINAL, MC_MAX(tasks, 1));
+    static const double wake = 1e-6;
+    return seconds < MC_TEAM_WORTH ? seconds : seconds / MC_MIN((double)NOMINAL, MC_MAX(tasks, 1)) + wake;
 }
 
+/* Caches give much of it while sums are made, memory does not. */
 double mc_gemm_traffic(const struct mc_gemm_problem *p)
 {
-    const double m = (double)p->m, n = (double)p->n, k = (double)p->k;
-    const double bytes = (double)p->batch * (m * k + k * n + 2 * m * n) * mc_dtypes[p->dtype].size;
-    return bytes / (bytes < (double)mc_cpu()->l2 ? own_bytes : shared_bytes);
+    const double bytes = bytes_of(p);
+    return bytes / (bytes < (double)mc_cpu()->l3 ? 160e9 : 22e9);
 }
 
 const char *mc_gemm_hollow(const struct mc_gemm_problem *p)

@@ -89,10 +89,15 @@ static inline int64_t gemm_cut(int64_t n, int64_t unit, int64_t parts, int64_t i
     return at < n ? at : n;
 }
 
+/* C past the caches: whoever reads it next would not find it there either way. */
+bool mc_gemm_streams(const struct mc_gemm_problem *p);
+
+const struct mc_solver *mc_gemm_own(const struct mc_gemm_problem *p); /* the cheapest of ours, without children */
+
 /* ---- estimates: seconds, good enough to order our own solvers ---- */
 double mc_gemm_peak(const struct mc_gemm_problem *p); /* operations a second of one thread */
-double mc_gemm_threads(double seconds, double tasks); /* how many times faster a team would be */
-double mc_gemm_traffic(const struct mc_gemm_problem *p); /* seconds of one thread to touch all operands once */
+double mc_gemm_spread(double seconds, double tasks);     /* what one thread does in that many, done by a team */
+double mc_gemm_traffic(const struct mc_gemm_problem *p); /* seconds of one thread that touching all operands once adds */
 double mc_gemm_work(const struct mc_gemm_problem *p);    /* seconds of one thread at best, for mc_team_tasks */
 const char *mc_gemm_hollow(const struct mc_gemm_problem *p); /* refuses what only the reference takes */
 

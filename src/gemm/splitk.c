@@ -49,25 +49,12 @@ static struct mc_gemm_problem part(const struct mc_gemm_problem *p, int64_t batc
     return c;
 }
 
-/* The cheapest of our own for a part. */
-static const struct mc_solver *best(const struct mc_gemm_problem *p)
-{
-    static const struct mc_solver *const own[] = { &mc_gemm_direct, &mc_gemm_thin, &mc_gemm_packed };
-    const struct mc_solver *found = &mc_gemm_packed;
-    for (size_t i = 0; i < NELEM(own); i++) {
-        if (!own[i]->refuse(&p->base) && own[i]->estimate(&p->base) < found->estimate(&p->base)) {
-            found = own[i];
-        }
-    }
-    return found;
-}
-
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
     const int64_t n = MC_MAX(chunks_of(p), (int64_t)1);
     const struct mc_gemm_problem c = part(p, n, p->k / n);
-    return best(&c)->estimate(&c.base) + 3e-6 + (double)(p->m * p->n * n) * 0.3e-9;
+    return 1.1 * mc_gemm_own(&c)->estimate(&c.base) + 3e-6 + (double)(p->m * p->n * n) * 0.3e-9;
 }
 
 /* ---- adding up ---- */
@@ -134,8 +121,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->each = p->k / d->chunks;
     const int64_t rest = p->k - d->chunks * d->each;
     const struct mc_gemm_problem c = part(p, d->chunks, d->each), left = part(p, 1, rest);
-    d->base.child[0] = mc_plan_with(&c.base, best(&c));
-    d->base.child[1] = rest && d->base.child[0] ? mc_plan_with(&left.base, best(&left)) : NULL;
+    d->base.child[0] = mc_plan_with(&c.base, mc_gemm_own(&c));
+    d->base.child[1] = rest && d->base.child[0] ? mc_plan_with(&left.base, mc_gemm_own(&left)) : NULL;
     if (!d->base.child[0] || (rest && !d->base.child[1])) {
         mc_plan_free(d->base.child[0]);
         mc_free(d);

@@ -15,6 +15,7 @@ struct thin {
     const struct mc_gemm_kernel *kernel;
     bool tall, dot;             /* n <= 16; k of x is adjacent */
     bool by_matrix;             /* one thread a matrix of the batch */
+    bool narrow;                /* p is at most two vectors: their sums stay in registers */
     int64_t p, q, k, size;
     int64_t xs[3], ss[3], os[3], c0s[3];  /* batch, p or q, k;  of C and C0: batch, p, q */
     int64_t k_pad;
@@ -57,6 +58,11 @@ static void pack(const struct product *m)
     const struct thin *d = m->x->d;
     const struct mc_gemm_kernel *kernel = d->kernel;
     const char *src = (d->tall ? m->x->r.b : m->x->r.a) + m->batch * d->ss[0] * d->size;
+    if (d->q == 1 && d->ss[2] == 1) { /* in order already, but for the zeros */
+        memcpy(m->s, src, (size_t)(d->k * d->size));
+        memset(m->s + d->k * d->size, 0, (size_t)((d->k_pad - d->k) * d->size));
+        return;
+    }
     for (int g = 0; g < d->groups; g++) {
         const int64_t q0 = group_at(d, g), nq = group_at(d, g + 1) - q0;
         const char *from = src + q0 * d->ss[1] * d->size;
@@ -139,9 +145,10 @@ static void dots(const struct product *m, int64_t p0, int64_t p1)
 static void outers(const struct product *m, int64_t p0, int64_t p1, char *sum)
 {
     const struct thin *d = m->x->d;
-    struct mc_gemm_outer t = { .x_col = d->xs[2], .out_row = d->chunk };
-    for (int64_t k = 0; k < d->k; k += STEP_K) {
-        t.k = MC_MIN(d->k - k, (int64_t)STEP_K);
+    struct mc_gemm_outer t = { .x_col = d->xs[2], .out_row = d->chunk, .narrow = d->narrow };
+    const int64_t step = d->narrow ? d->k : STEP_K;
+    for (int64_t k = 0; k < d->k; k += step) {
+        t.k = MC_MIN(d->k - k, step);
         t.add = k > 0;
         for (int g = 0; g < d->groups; g++) {
             const int64_t q0 = group_at(d, g), nq = group_at(d, g + 1) - q0, wide = d->kernel->outer_p[nq];
@@ -234,10 +241,11 @@ static struct thin seen(const struct mc_gemm_problem *p)
         set3(d.c0s, p->c0s[0], p->c0s[2], p->c0s[1]);
     }
     d.dot = d.xs[2] == 1 || d.k == 1;
+    d.narrow = !d.dot && d.p <= 2 * d.kernel->lanes;
     const int64_t most = d.dot ? d.kernel->dot_q : d.kernel->outer_q;
     d.groups = (int)gemm_ceil(d.q, most);
     if (d.p * d.k * d.size * p->batch > (int64_t)mc_cpu()->l2) {
-        d.far = d.dot ? FAR : d.q < 4 ? 0 : FAR_ROWS * d.xs[2] * d.size; /* one column: long streams, found by themselves */
+        d.far = d.q < 4 ? 0 : d.dot ? FAR : FAR_ROWS * d.xs[2] * d.size; /* few columns: long streams, found by themselves */
     }
     d.k_pad = gemm_ceil(d.k, d.kernel->lanes) * d.kernel->lanes;
     return d;
@@ -255,18 +263,46 @@ static const char *refuse(const struct mc_problem *p_)
     return MC_MIN(p->m, p->n) > THIN ? "takes at most 16 rows or columns" : NULL;
 }
 
+/* Constants of estimates, here and in direct.c and packed.c, were fitted to 260 shapes timed with two threads on
+ * a processor with AVX-512; what counts is their order. */
+
+/* Seconds of one thread to bring s into the kernel's order. */
+static double packing(const struct thin *d)
+{
+    const bool adjacent = d->ss[2] == 1;
+    const double each = d->dot ? (adjacent ? 0.15e-9 : 0.45e-9) : 0.2e-9;
+    return d->q == 1 && adjacent ? 0 : each * (double)d->q * (double)d->k_pad * (double)d->size / 4;
+}
+
+/* Seconds of one thread for the sums of one matrix, from caches. */
+static double dots_cost(const struct thin *d, double flops)
+{
+    const double fours = (double)gemm_ceil(d->p, GEMM_DOT_ROWS), q = (double)d->q, s = q * (double)(d->k_pad * d->size);
+    const double again = s > (double)mc_cpu()->l1d / 2 ? fours * s / 150e9 : 0; /* s passes from the second cache */
+    return 2 * 4 * fours * q * (double)d->k_pad * 0.9 / flops + fours * ((double)d->groups * 20e-9 + q * 2e-9) + again;
+}
+
+static double outers_cost(const struct thin *d, double flops)
+{
+    const int64_t lanes = d->kernel->lanes, wide = d->kernel->outer_p[gemm_ceil(d->q, d->groups)];
+    const int64_t rest = d->p % wide, piece = MC_MIN(wide, 2 * lanes), ragged = gemm_ceil(rest, piece) * piece;
+    const double q = (double)d->q, k = (double)d->k, rows = (double)(d->p - rest + ragged);
+    if (d->q == 1) {
+        return (d->narrow ? 0.4e-9 : 0.6e-9) * k * (double)gemm_ceil(d->p, lanes);
+    }
+    const double steps = d->narrow ? 1 : (double)gemm_ceil(d->k, STEP_K);
+    return (0.9 * rows + 0.5 * (double)ragged) * 2 * q * k / flops + 0.12e-9 * steps * q * rows;
+}
+
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
     const struct thin d = seen(p);
-    const double b = (double)p->batch, k = (double)d.k, q = (double)d.q, lanes = d.kernel->lanes;
-    /* Pieces that the kernels do whole: rows of a register tile, lanes. */
-    const double piece = d.dot ? GEMM_DOT_ROWS : lanes, rows = piece * (double)gemm_ceil(d.p, (int64_t)piece);
-    const double deep = d.dot ? (double)d.k_pad + 3 * lanes : k + 2; /* the sum across lanes costs some steps */
-    const double small = b * q * k * 0.3e-9;
-    const double math = 2 * b * rows * q * deep / (0.9 * mc_gemm_peak(p)), memory = mc_gemm_traffic(p);
-    const double seconds = MC_MAX(math, memory);
-    return 1e-7 + small + seconds / mc_gemm_threads(seconds, b * rows / 64);
+    const double b = (double)p->batch, flops = mc_gemm_peak(p);
+    const double sums = d.dot ? dots_cost(&d, flops) : outers_cost(&d, flops);
+    const double stores = d.tall ? 0.2e-9 * (double)d.p * (double)d.q : 0;
+    const double seconds = b * (sums + stores) + mc_gemm_traffic(p);
+    return 1e-7 + b * packing(&d) + mc_gemm_spread(seconds, b * (double)d.p / 64);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -284,7 +320,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     /* Whole register tiles; some tasks a thread, so that no one waits long at the end. */
     const int64_t most = d->kernel->outer_p[gemm_ceil(d->q, d->groups)], wide = 16 * d->kernel->lanes;
     const int64_t unit = d->dot ? GEMM_DOT_ROWS : MC_MIN(most, wide);
-    const int64_t parts = d->by_matrix ? 1 : (d->q == 1 && !d->dot ? 2 : 6) * d->slots;
+    const int64_t parts = d->by_matrix ? 1 : (d->q == 1 && !d->dot ? 1 : 6) * d->slots;
     d->chunk = MC_MIN(gemm_ceil(gemm_ceil(d->p, parts), unit), MC_MAX(GEMM_ROW / unit, 1)) * unit;
     d->s_bytes = ((size_t)(d->q * d->k_pad * d->size) + LINE - 1) / LINE * LINE;
     d->sum_bytes = d->dot ? 0 : ((size_t)(d->q * d->chunk * d->size) + LINE - 1) / LINE * LINE;

@@ -1,6 +1,7 @@
 /* planner.c: which solver serves a problem.
  *
- *   plan=estimate    the cheapest by its own estimate; a function of problem, flags and processor alone
+ *   plan=estimate    the cheapest by its own estimate; a function of problem, flags and processor,
+ *                    and of what wisdom says of a library
  *   plan=measure     what wisdom remembers; else the likely ones are timed and the fastest remembered
  *   plan=exhaustive  the same, with all that can do it timed
  *

@@ -27,7 +27,8 @@ setup := @scripts/setup.sh cc cmake
 build = @cmake -S . -B $(1) -G "Unix Makefiles" $(FLAGS) $(2) >/dev/null && \
 	env -u MAKEFLAGS -u MAKELEVEL cmake --build $(1) -j$(JOBS)
 # Kernels that tests compile are kept with the build, not among the user's.
-tests = XDG_CACHE_HOME=$(CURDIR)/$(1)/cache $(1)/monochord_tests
+# Texts for GPUs are compiled by NVRTC, where scripts/nvrtc.sh could fetch it.
+tests = TEST_CUDA_PATH=$${TEST_CUDA_PATH:-$(CURDIR)/$(BUILD)/nvrtc} XDG_CACHE_HOME=$(CURDIR)/$(1)/cache $(1)/monochord_tests
 
 all: ## build the library, the program and the tests in build/
 	$(setup)
@@ -42,6 +43,7 @@ ifeq ($(WHAT),)
 	@scripts/headers.sh
 	@scripts/install_test.sh $(BUILD)
 endif
+	@scripts/nvrtc.sh $(BUILD)/nvrtc
 	@$(call tests,$(BUILD)) $(WHAT)
 
 test-full: all ## all tests, the slow ones too
@@ -49,6 +51,10 @@ test-full: all ## all tests, the slow ones too
 
 demo: all ## train on drawn digits, race the tutorial's loop with NumPy, leave demo.html
 	@$(BUILD)/monochord demo
+
+test-gpu: ## WHAT="t_cuda t_gemm": tests on this machine's GPU, built in build-gpu/, output in build-gpu/gpu_test.txt
+	$(setup)
+	@scripts/gpu_test.sh $(WHAT)
 
 bench: all ## SUITE=exp (or all): ours and other libraries' in one run, with the ratios; bench/results/
 	@scripts/setup.sh venv
@@ -116,5 +122,5 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/    make \1	\2/p' Makefile | expand -t 22
 
 , := ,
-.PHONY: all test test-full demo bench asan tsan fuzz format layers symbols headers install-test bless docs \
+.PHONY: all test test-full test-gpu demo bench asan tsan fuzz format layers symbols headers install-test bless docs \
 	install wc clean help

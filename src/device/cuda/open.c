@@ -179,6 +179,21 @@ static bool take_symbols(struct state *s, enum mc_nv_lib lib)
     return true;
 }
 
+/* NVRTC opens its built-in functions by name, from wherever the loader looks, which need not be where it
+ * lies itself; once they are open the name is enough. */
+static bool open_builtins(struct state *s)
+{
+    char path[320];
+    const char *slash = strrchr(s->found.file, '/');
+    const int folder = slash ? (int)(slash - s->found.file) + 1 : 0;
+    snprintf(path, sizeof path, "%.*slibnvrtc-builtins.so.%s", folder, s->found.file, s->found.version);
+    if (dlopen(path, RTLD_NOW | RTLD_LOCAL) || dlopen(path + folder, RTLD_NOW | RTLD_LOCAL)) {
+        return true;
+    }
+    snprintf(s->found.why, sizeof s->found.why, "its %s was not found beside it", path + folder);
+    return false;
+}
+
 static void open_library(enum mc_nv_lib lib) /* under the lock */
 {
     struct state *s = &state[lib];
@@ -199,6 +214,7 @@ static void open_library(enum mc_nv_lib lib) /* under the lock */
         if (!s->found.there) {
             snprintf(s->found.why, sizeof s->found.why, "it does not tell its version");
         }
+        s->found.there = s->found.there && (lib != NV_NVRTC || open_builtins(s));
     }
     if (s->found.there) {
         s->found.why[0] = '\0';

@@ -1,0 +1,365 @@
+/* t_cuda.c: GPUs as devices.  What needs no GPU runs everywhere: errors, the table against the vendor's
+ * headers where TEST_CUDA_PATH leads to them, texts compiled by NVRTC where it is found. */
+#include "cuda_test.h"
+#include "device/cuda/driver.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- without a GPU ---- */
+
+TEST(devices_are_read_by_name)
+{
+    static const struct { const char *name; mc_status s; int ordinal; } row[] = {
+        { "cpu", MC_OK, -1 },     { "cuda", MC_OK, 0 },       { "cuda0", MC_OK, 0 },     { "cuda12", MC_OK, 12 },
+        { "cudax", MC_EARG, -1 }, { "cuda-1", MC_EARG, -1 },  { "CUDA", MC_EARG, -1 },   { "", MC_EARG, -1 },
+        { "cuda0x", MC_EARG, -1 }, { "cuda99999", MC_EARG, -1 }, { "gpu", MC_EARG, -1 },
+    };
+    for (size_t i = 0; i < NELEM(row); i++) {
+        int n = 77;
+        CHECK(mc_cuda_parse(row[i].name, &n) == row[i].s && n == row[i].ordinal, "'%s' gives %d", row[i].name, n);
+    }
+    CHECK(!mc_nv_opened(NV_DRIVER), "reading a name opened the driver");
+}
+
+TEST(nothing_is_opened_before_it_is_asked_for)
+{
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 1);
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x + 1" });
+    CHECK(f, "%s", mc_error(g));
+    mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(3)), *y = NULL;
+    CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s", mc_last_error());
+    for (enum mc_nv_lib l = 0; l < NV_LIBS; l++) {
+        CHECK(!mc_nv_opened(l), "library %d was opened", (int)l);
+    }
+    mc_array_unref(&x);
+    mc_array_unref(&y);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+TEST(without_a_driver_everything_says_so)
+{
+    if (mc_nv_found(NV_DRIVER)->there) {
+        SKIP("there is a driver, %s", mc_nv_found(NV_DRIVER)->version);
+    }
+    static const char want[] = "the NVIDIA driver is needed: libcuda.so.1 was not found";
+    mc_clear_error();
+    CHECK(mc_cuda_count() == 0 && mc_last_status() == MC_OK, "counting none is an error: %s", mc_last_error());
+    CHECK(!mc_cuda_start(0) && mc_last_status() == MC_EDEVICE && strcmp(mc_last_error(), want) == 0, "%s", mc_last_error());
+    mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(3));
+    CHECK(!mc_array_to(a, "cuda") && strcmp(mc_last_error(), want) == 0, "%s", mc_last_error());
+    CHECK(mc_array_get(a, NULL) == 0, "the array is no longer usable");
+    mc_array_unref(&a);
+    struct mc_str report = { 0 };
+    mc_cuda_report(&report);
+    CHECK(report.s && strstr(report.s, "GPU driver  none, so no GPU can be used: libcuda.so.1 was not found\n") == report.s, "%s",
+          report.s);
+    mc_str_free(&report);
+}
+
+TEST(a_library_that_is_none_is_told_from_one_that_is_missing)
+{
+    if (mc_nv_found(NV_CUFFT)->there) {
+        SKIP("cuFFT %s is found by the loader", mc_nv_found(NV_CUFFT)->version);
+    }
+    CHECK(strcmp(mc_nv_found(NV_CUFFT)->why, "libcufft.so.12 or libcufft.so.11 was not found") == 0, "%s", mc_nv_found(NV_CUFFT)->why);
+    char folder[] = "/tmp/mc_cuda_XXXXXX", path[64], flag[80];
+    REQUIRE(mkdtemp(folder), "no folder");
+    snprintf(path, sizeof path, "%s/libcufft.so.12", folder);
+    snprintf(flag, sizeof flag, "/nowhere:%s", folder);
+    CHECK(mc_file_write(path, "no library", 10) == MC_OK && mc_flag_set("cuda.path", flag) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_nv_need(NV_CUFFT) == MC_EDEVICE && strstr(mc_last_error(), "cuFFT is needed: ") == mc_last_error() &&
+          strstr(mc_last_error(), path), "%s", mc_last_error());
+    unlink(path);
+    rmdir(folder);
+}
+
+/* ---- the table against the vendor's headers ---- */
+
+static const struct { const char *lib, *header, *any; } headers[] = { /* any: one of its functions, none of which takes a lone float */
+    { "NV_DRIVER", "cuda.h", "cuInit" },          { "NV_NVRTC", "nvrtc.h", "nvrtcVersion" }, { "NV_CUBLASLT", "cublasLt.h", "cublasLtCreate" },
+    { "NV_CUDNN", "cudnn.h", "cudnnCreate" },     { "NV_CUFFT", "cufft.h", "cufftCreate" },
+};
+
+static void add_folders_of(struct mc_str *out, const char *root, size_t n, const char *header, bool *found)
+{
+    static const char *const part[] = { "", "/include", "/*/include", "/nvidia/*/include", "/nvidia/*/include/cccl" };
+    for (size_t i = 0; i < NELEM(part); i++) {
+        char pattern[512];
+        glob_t g;
+        snprintf(pattern, sizeof pattern, "%.*s%s", (int)n, root, part[i]);
+        if (glob(pattern, 0, NULL, &g) != 0) {
+            continue;
+        }
+        for (size_t k = 0; k < g.gl_pathc; k++) {
+            char file[600];
+            mc_str_addf(out, " -I'%s'", g.gl_pathv[k]);
+            snprintf(file, sizeof file, "%s/%s", g.gl_pathv[k], header);
+            *found |= access(file, R_OK) == 0;
+        }
+        globfree(&g);
+    }
+}
+
+/* Adds -I for every folder of headers there is. */
+static void add_folders(struct mc_str *out, const char *header, bool *found)
+{
+    const char *path = getenv("TEST_CUDA_PATH");
+    for (size_t n; path && *path; path += n + (path[n] == ':')) {
+        n = strcspn(path, ":");
+        add_folders_of(out, path, n, header, found);
+    }
+    add_folders_of(out, "/usr/local/cuda", strlen("/usr/local/cuda"), header, found);
+}
+
+static int compare(size_t row, const char *folders, const char *more, char *said, size_t size)
+{
+    struct mc_str c = { 0 };
+    mc_str_addf(&c, "c++ -std=c++17 -fsyntax-only -w -I'%s/../src'%s -DHEADER='<%s>' %s", TEST_ROOT, folders, headers[row].header, more);
+    for (size_t i = 0; i < NELEM(headers); i++) {
+        mc_str_addf(&c, " -DLOOK_%s=%d", headers[i].lib, i == row);
+    }
+    mc_str_addf(&c, " '%s/nv_abi.cpp' 2>&1", TEST_ROOT);
+    FILE *p = popen(c.s, "r");
+    size_t n = p ? fread(said, 1, size - 1, p) : 0;
+    said[n] = '\0';
+    int code = p ? pclose(p) : -1;
+    mc_str_free(&c);
+    return code;
+}
+
+TEST(the_table_agrees_with_the_vendors_headers)
+{
+    int compared = 0;
+    char said[2000];
+    for (size_t i = 0; i < NELEM(headers); i++) {
+        struct mc_str folders = { 0 };
+        bool found = false;
+        add_folders(&folders, headers[i].header, &found);
+        if (found && compare(i, folders.s, "-DLOOK_none", said, sizeof said) != 0 && strstr(said, "fatal error")) {
+            found = false; /* a header without those that it includes */
+        }
+        if (found) {
+            compared++;
+            CHECK(compare(i, folders.s, "", said, sizeof said) == 0, "%s\n%s", headers[i].header, said);
+            char wrong[64];
+            snprintf(wrong, sizeof wrong, "-DWRONG=%s", headers[i].any);
+            CHECK(compare(i, folders.s, wrong, said, sizeof said) != 0 && strstr(said, "static assertion"), "%s: a wrong row passes",
+                  headers[i].header);
+        }
+        mc_str_free(&folders);
+    }
+    if (!compared) {
+        SKIP("no headers: TEST_CUDA_PATH leads to none of the %zu", NELEM(headers));
+    }
+}
+
+/* ---- NVRTC ---- */
+
+static const char doubling[] = "struct args { float *p; long long n; };\n"
+                               "extern \"C\" __global__ void twice(struct args a)\n"
+                               "{\n"
+                               "    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n"
+                               "    if (i < a.n) a.p[i] *= 2;\n"
+                               "}\n";
+
+TEST(texts_compile_for_each_architecture)
+{
+    static const int sm[] = { 80, 90, 100 };
+    NEEDS_NVRTC;
+    for (size_t i = 0; i < NELEM(sm); i++) {
+        size_t n = 0, again = 0;
+        CHECK(mc_cuda_try(doubling, "", sm[i], &n) == MC_OK && n > 500, "sm_%d: %zu bytes: %s", sm[i], n, mc_last_error());
+        int64_t compiled = mc_cuda_code_stats().compiled;
+        CHECK(mc_cuda_try(doubling, "", sm[i], &again) == MC_OK && again == n && mc_cuda_code_stats().compiled == compiled,
+              "sm_%d is compiled twice", sm[i]);
+        CHECK(mc_cuda_try(doubling, "-DOTHER=1 --fmad=false", sm[i], &again) == MC_OK, "%s", mc_last_error());
+    }
+    size_t n;
+    CHECK(mc_cuda_try(doubling, "", 999, &n) == MC_OK && n > 100, "a GPU of the future gets no PTX: %s", mc_last_error());
+    CHECK(mc_cuda_try(doubling, "", 30, &n) == MC_EDEVICE && n == 0 && strstr(mc_last_error(), "compiles nothing for GPUs as old as "
+          "compute capability 3.0"), "%s", mc_last_error());
+}
+
+TEST(the_compilers_message_has_the_users_lines)
+{
+    size_t n;
+    NEEDS_NVRTC;
+    CHECK(mc_cuda_try("extern \"C\" __global__ void k(float *p)\n{\n    p[0] = nonsense;\n}\n", "", 90, &n) == MC_ECOMPILE, "compiled");
+    CHECK(strstr(mc_last_error(), "kernel.cu(3): error: identifier \"nonsense\" is undefined") && strstr(mc_last_error(), "p[0] = nonsense;"),
+          "%s", mc_last_error());
+    CHECK(mc_cuda_try(doubling, "--no-such-option", 90, &n) == MC_ECOMPILE && strstr(mc_last_error(), "no-such-option"), "%s",
+          mc_last_error());
+    CHECK(mc_cuda_try(doubling, "", 90, &n) == MC_OK, "not usable afterwards: %s", mc_last_error());
+}
+
+TEST(compiling_survives_want_of_memory)
+{
+    NEEDS_NVRTC;
+    ALLOC_FAIL_LOOP {
+        size_t n;
+        CHECK(mc_cuda_try(doubling, "-DX", 90, &n) == MC_OK || ALLOC_FAILED, "%s", mc_last_error());
+    }
+}
+
+/* ---- on a GPU ---- */
+
+struct twice { void *p; long long n; };
+static const struct mc_grid one_block = { { 1, 1, 1 }, { 256, 1, 1 }, 0 };
+
+TEST(arrays_go_to_the_gpu_and_back)
+{
+    static const int64_t size[] = { 0, 1, 3, 16 << 10, (64 << 10) + 1, 1 << 20, (9 << 20) + 5, 40 << 20 };
+    NEEDS_GPU(d);
+    for (size_t i = 0; i < NELEM(size); i++) {
+        mc_array *a = mc_array_new(MC_UINT8, 1, &size[i]);
+        REQUIRE(a, "%s", mc_last_error());
+        for (int64_t k = 0; k < size[i]; k++) {
+            a->data[k] = (char)test_random();
+        }
+        mc_array *keep = mc_array_copy(a), *there = mc_array_to(a, "cuda0");
+        memset(a->data, 0, (size_t)size[i]); /* it may change once the call has returned */
+        mc_array *second = mc_cuda_array(d, MC_UINT8, 1, &size[i]);
+        REQUIRE(there && second, "%s", mc_last_error());
+        CHECK(mc_array_assign(second, there) == MC_OK, "%s", mc_last_error());
+        mc_array *home = mc_array_to(second, "cpu");
+        CHECK(home && mc_array_same_bits(home, keep), "%lld bytes came back otherwise: %s", (long long)size[i], mc_last_error());
+        CHECK(mc_cuda_clear(d, second->data, (size_t)size[i]) == MC_OK && mc_array_same_bits(second, a), "not cleared");
+        mc_array_unref(&home);
+        mc_array_unref(&second);
+        mc_array_unref(&there);
+        mc_array_unref(&keep);
+        mc_array_unref(&a);
+    }
+    CHECK(mc_cuda_held(d) == 0, "%zu bytes are still held", mc_cuda_held(d));
+}
+
+TEST(a_kernel_runs_alone_and_recorded)
+{
+    NEEDS_GPU(d);
+    mc_array *ones = mc_array_new(MC_FLOAT32, MC_SHAPE(200));
+    for (int64_t i = 0; i < 200; i++) {
+        mc_array_set(ones, &i, 1);
+    }
+    mc_array *a = mc_array_to(ones, "cuda0");
+    struct mc_cuda_code *c = mc_cuda_code_load(d, doubling, ""), *same = mc_cuda_code_load(d, doubling, "");
+    REQUIRE(a && c && same == c, "%s", mc_last_error());
+    void *k = mc_cuda_code_kernel(c, "twice"), *graph = NULL;
+    REQUIRE(k && !mc_cuda_code_kernel(c, "thrice"), "kernels by name");
+    struct twice args = { a->data, 200 };
+    CHECK(mc_cuda_launch(d, k, "twice", &one_block, &args, sizeof args) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_array_get(a, NULL) == 2, "%g", mc_array_get(a, NULL));
+
+    REQUIRE(mc_cuda_capture(d) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_cuda_current() == d, "the device is not entered");
+    for (int i = 0; i < 3; i++) {
+        CHECK(mc_cuda_launch(d, k, "twice", &one_block, &args, sizeof args) == MC_OK, "%s", mc_last_error());
+    }
+    CHECK(!mc_cuda_alloc(d, 16, "nothing") && strstr(mc_last_error(), "while work is being recorded"), "%s", mc_last_error());
+    REQUIRE(mc_cuda_captured(d, &graph) == MC_OK && graph, "%s", mc_last_error());
+    CHECK(!mc_cuda_current() && mc_array_get(a, NULL) == 2, "recording did the work: %g", mc_array_get(a, NULL));
+    void *from = mc_cuda_mark(d);
+    CHECK(mc_cuda_replay(d, graph) == MC_OK && mc_cuda_replay(d, graph) == MC_OK, "%s", mc_last_error());
+    double s = mc_cuda_between(d, from, mc_cuda_mark(d));
+    CHECK(s > 0 && s < 1, "%g s", s);
+    CHECK(mc_array_get(a, (int64_t[]){ 199 }) == 128, "%g", mc_array_get(a, (int64_t[]){ 199 }));
+    struct mc_grid empty = { { 0, 1, 1 }, { 256, 1, 1 }, 0 }, greedy = { { 1, 1, 1 }, { 256, 1, 1 }, d->shared };
+    CHECK(mc_cuda_launch(d, k, "twice", &empty, &args, sizeof args) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_cuda_launch(d, k, "twice", &greedy, &args, sizeof args) == MC_OK && mc_array_get(a, NULL) == 256, "%s", mc_last_error());
+    greedy.shared++;
+    CHECK(mc_cuda_launch(d, k, "twice", &greedy, &args, sizeof args) == MC_EDEVICE && strstr(mc_last_error(), "launch of twice"), "%s",
+          mc_last_error());
+    mc_cuda_graph_free(d, graph);
+    mc_cuda_code_free(same);
+    mc_cuda_code_free(c);
+    mc_array_unref(&a);
+    mc_array_unref(&ones);
+}
+
+TEST(out_of_memory_names_who_holds_it)
+{
+    NEEDS_GPU(d);
+    void *small = mc_cuda_alloc(d, 1 << 20, "weights"), *large = mc_cuda_alloc(d, 3 << 20, "activations");
+    REQUIRE(small && large, "%s", mc_last_error());
+    CHECK(!mc_cuda_alloc(d, (size_t)1 << 46, "conv1") && mc_last_status() == MC_EMEMORY, "64 TiB were had");
+    char want[200];
+    snprintf(want, sizeof want, "out of memory on cuda0: %.1f MiB asked for conv1, ", (double)((size_t)1 << 26));
+    CHECK(strstr(mc_last_error(), want) == mc_last_error() &&
+          strstr(mc_last_error(), "holds 4.0 MiB: 3.0 MiB for activations in 1 block, 1.0 MiB for weights in 1 block"), "%s", mc_last_error());
+    CHECK(mc_flag_set("cuda.memory", "5M") == MC_OK, "%s", mc_last_error());
+    CHECK(!mc_cuda_alloc(d, 2 << 20, "more") && strstr(mc_last_error(), "cuda.memory allows 5.0 MiB"), "%s", mc_last_error());
+    mc_cuda_free(d, large);
+    large = mc_cuda_alloc(d, 2 << 20, "more");
+    CHECK(large, "%s", mc_last_error());
+    mc_cuda_free(d, large);
+    mc_cuda_free(d, small);
+    CHECK(mc_cuda_held(d) == 0, "%zu bytes are still held", mc_cuda_held(d));
+}
+
+TEST(a_kernel_that_writes_where_it_must_not_is_named_ever_after)
+{
+    NEEDS_GPU(d);
+    struct mc_cuda_code *c = mc_cuda_code_load(d, doubling, "");
+    void *k = c ? mc_cuda_code_kernel(c, "twice") : NULL;
+    mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(4)), *there = mc_array_to(a, "cuda0");
+    REQUIRE(k && there, "%s", mc_last_error());
+    struct twice wild = { (void *)(uintptr_t)0x123456789000, 200 };
+    mc_status s = mc_cuda_launch(d, k, "wild", &one_block, &wild, sizeof wild);
+    s = s == MC_OK ? mc_cuda_wait(d) : s;
+    CHECK(s == MC_EDEVICE && strstr(mc_last_error(), "wild") && strstr(mc_last_error(), "illegal memory access"), "%s", mc_last_error());
+    CHECK(mc_cuda_lost(d), "the device is said to be well");
+    CHECK(!mc_cuda_alloc(d, 16, "more") && strstr(mc_last_error(), "wild") &&
+          strstr(mc_last_error(), "cuda0 is lost to this process, since an earlier error: "), "%s", mc_last_error());
+    CHECK(!mc_array_near(there) && strstr(mc_last_error(), "wild"), "%s", mc_last_error());
+    mc_array_unref(&there);
+    mc_cuda_code_free(c);
+    CHECK(mc_array_get(a, NULL) == 0 && mc_array_set(a, NULL, 1) == MC_OK, "the host is not usable afterwards");
+    mc_array_unref(&a);
+}
+
+TEST(a_blocking_launch_names_itself)
+{
+    NEEDS_GPU(d);
+    struct mc_cuda_code *c = mc_cuda_code_load(d, doubling, "");
+    void *k = c ? mc_cuda_code_kernel(c, "twice") : NULL;
+    REQUIRE(k && mc_flag_set("cuda.blocking", "True") == MC_OK, "%s", mc_last_error());
+    struct twice wild = { (void *)(uintptr_t)0x123456789000, 200 };
+    CHECK(mc_cuda_launch(d, k, "wild", &one_block, &wild, sizeof wild) == MC_EDEVICE, "it returned well");
+    CHECK(strstr(mc_last_error(), "cuda0: launch of wild: ") == mc_last_error(), "%s", mc_last_error());
+}
+
+TEST(a_forked_child_is_told)
+{
+    NEEDS_GPU(d);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        bool told = !mc_cuda_alloc(d, 16, "x") && strstr(mc_last_error(), "CUDA does not survive a fork") && !mc_cuda_start(0) &&
+                    mc_cuda_count() == 0;
+        _exit(told ? 0 : 1);
+    }
+    int status = 1;
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0, "the child's status is %d", status);
+}
+
+TEST(every_gpu_answers)
+{
+    NEEDS_GPU(d);
+    for (int i = 0; i < mc_cuda_count(); i++) {
+        struct mc_cuda *e = mc_cuda_start(i);
+        REQUIRE(e && e == mc_cuda_start(i), "cuda%d: %s", i, mc_last_error());
+        void *p = mc_cuda_alloc(e, 100, "x");
+        CHECK(p && (uintptr_t)p % 256 == 0, "%s: %s", e->id, mc_last_error());
+        CHECK(mc_cuda_enter(e) == MC_OK && mc_cuda_enter(d) == MC_OK && mc_cuda_current() == d, "%s", mc_last_error());
+        mc_cuda_leave(d);
+        CHECK(mc_cuda_current() == e, "not back in %s", e->id);
+        mc_cuda_leave(e);
+        mc_cuda_free(e, p);
+    }
+    CHECK(!mc_cuda_start(mc_cuda_count()) && strstr(mc_last_error(), "this machine has "), "%s", mc_last_error());
+}

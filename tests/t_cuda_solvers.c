@@ -8,6 +8,7 @@
 #include "norm_problems.h"
 #include "pool/solver.h"
 #include "pool_problems.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,6 +29,7 @@ static const struct {
     { &mc_cuda_fill_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" }, { "" } },
     { &mc_cuda_copy_text, { "#define TO float\n#define FROM half\n", "#define TO bf16\n#define FROM double\n", "#define TO half\n#define FROM half\n" },
       { "#define RANK 1\n", "#define RANK 2\n", "#define RANK 8\n" } },
+    { &mc_cuda_split_text, { "#define RIGHT 0\n", "#define RIGHT 1\n" }, { "#define RANK 1\n", "#define RANK 5\n" } },
     { &mc_gemm_plain_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" },
       { GEMM "#define ACT 0\n", GEMM "#define ACT 1\n" } },
     { &mc_gemm_plain_text, { "#define T float\n#define A float\n#define FLOAT 1\n" },
@@ -83,10 +85,10 @@ static bool stand_in(const char *folder)
     snprintf(path, sizeof path, "%s/cuda_runtime_api.h", folder);
     FILE *f = fopen(path, "w");
     return f && fputs("#include <stddef.h>\n#include <stdint.h>\ntypedef void *cudaStream_t, *cudaGraph_t, *cudaEvent_t;\n"
-                      "typedef int libraryPropertyType;\n#define CUDART_VERSION 13000\n", f) >= 0 && fclose(f) == 0;
+                      "#define CUDART_VERSION 13000\n", f) >= 0 && fclose(f) == 0;
 }
 
-/* MC_CUDA_HEADERS names folders of the vendor's headers, joined by ':'. */
+/* TEST_CUDA_PATH leads to folders of the vendor's headers. */
 TEST(cudnn_constants_are_its_own)
 {
     static const struct { const char *name; int value; } rows[] = {
@@ -94,17 +96,14 @@ TEST(cudnn_constants_are_its_own)
 #include "conv/cudnn.def"
 #undef DNN
     };
-    const char *folders = getenv("MC_CUDA_HEADERS");
+    const char *path = getenv("TEST_CUDA_PATH");
     char command[2048], mine[] = "/tmp/mc_headers_XXXXXX";
-    if (!folders) {
-        SKIP("MC_CUDA_HEADERS names no folder of headers");
+    snprintf(command, sizeof command, "ls '%s'/cudnn/include/cudnn_graph.h '%s'/*/include/library_types.h > /dev/null 2>&1", path ? path : "", path ? path : "");
+    if (!path || system(command) != 0) {
+        SKIP("TEST_CUDA_PATH leads to no headers of cuDNN");
     }
     REQUIRE(mkdtemp(mine) && stand_in(mine), "no temporary folder");
-    snprintf(command, sizeof command, "cc -fsyntax-only -x c - -I%s", mine);
-    for (const char *f = folders; *f; f += strcspn(f, ":") + (f[strcspn(f, ":")] == ':')) {
-        const size_t n = strlen(command);
-        snprintf(command + n, sizeof command - n, " -I'%.*s'", (int)strcspn(f, ":"), f);
-    }
+    snprintf(command, sizeof command, "cc -fsyntax-only -x c - -I%s $(ls -d '%s'/*/include | sed 's/^/-I/')", mine, path);
     FILE *cc = popen(command, "w");
     REQUIRE(cc, "no shell");
     fputs("#include <cudnn_graph.h>\n", cc);
@@ -161,6 +160,16 @@ static void every(const struct mc_problem *p, struct tally *t)
     for (int k = 0; p->family->solvers[k]; k++) {
         one(p, p->family->solvers[k], &t[k]);
     }
+}
+
+/* How often a solver of the family served. */
+static int served(const struct mc_family *f, const struct tally *t, const struct mc_solver *s)
+{
+    int k = 0;
+    while (f->solvers[k] != s) {
+        k++;
+    }
+    return t[k].served;
 }
 
 static void tell(const struct tally *t, int n)
@@ -230,8 +239,11 @@ TEST(cuda_gemm_solvers_give_the_reference)
         }
     }
     tell(t, 8);
-    CHECK(t[1].served > 100, "our own kernel ran %d times", t[1].served);
-    CHECK(!mc_nv_found(NV_CUBLASLT)->there || t[0].served > 100, "cuBLASLt ran %d times", t[0].served);
+    CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_plain) > 100, "our own kernel ran %d times", served(&mc_gemm_cuda, t, &mc_gemm_cuda_plain));
+    if (mc_nv_found(NV_CUBLASLT)->there) {
+        CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cublaslt) > 100, "cuBLASLt ran %d times", served(&mc_gemm_cuda, t, &mc_gemm_cublaslt));
+        CHECK(!mc_cuda_narrow() || served(&mc_gemm_cuda, t, &mc_gemm_tf32x3) > 30, "tf32x3 ran %d times", served(&mc_gemm_cuda, t, &mc_gemm_tf32x3));
+    }
 }
 
 /* Large enough that our kernel takes its large tiles. */
@@ -258,10 +270,60 @@ TEST(cuda_gemm_any_strides_and_integers)
         memcpy(p.as, (int64_t[3]){ 0, 301, 3 }, sizeof p.as);
         memcpy(p.bs, (int64_t[3]){ 0, -90, 2 }, sizeof p.bs);
         memcpy(p.cs, (int64_t[3]){ 0, 2, -100 }, sizeof p.cs);
-        one(&p.base, &mc_gemm_cuda_plain, &t[1]);
+        one(&p.base, &mc_gemm_cuda_plain, &t[7]);
     }
     tell(t, 8);
-    CHECK(t[1].served == 2 * NELEM(all), "our own kernel ran %d times", t[1].served);
+    CHECK(t[7].served == NELEM(all), "our own kernel ran %d times", t[7].served);
+}
+
+/* The largest error of a solver, in units of float32's rounding of sqrt(k): what sums of that many products come to. */
+static double error_of(const struct mc_gemm_problem *p, const struct mc_solver *s, void *const *host, const float *truth)
+{
+    struct mc_extent e[4];
+    void *there[8];
+    double worst = -1;
+    mc_gemm_extents(p, e);
+    struct mc_plan *plan = s->refuse && s->refuse(&p->base) ? NULL : mc_plan_with(&p->base, s);
+    if (!plan || mc_cuda_operands(e, 4, there) < 0) {
+        mc_plan_free(plan);
+        return -1;
+    }
+    struct mc_cuda *d = mc_cuda_current();
+    float *got = malloc((size_t)e[GEMM_C].count * sizeof *got);
+    void *work = plan->workspace ? mc_site_cuda.take(plan->workspace) : NULL;
+    CHECK(mc_cuda_put(d, there[GEMM_A], host[GEMM_A], (size_t)e[GEMM_A].count * sizeof(float)) >= 0 &&
+          mc_cuda_put(d, there[GEMM_B], host[GEMM_B], (size_t)e[GEMM_B].count * sizeof(float)) >= 0 &&
+          plan->run(plan, there, work, 0) >= 0 && mc_cuda_get(d, got, there[GEMM_C], (size_t)e[GEMM_C].count * sizeof *got) >= 0,
+          "%s: %s", s->name, mc_last_error());
+    for (int64_t i = 0; i < e[GEMM_C].count; i++) {
+        const double off = got[i] - truth[i];
+        worst = MC_MAX(worst, off < 0 ? -off : off);
+    }
+    free(got);
+    mc_site_cuda.give(work);
+    mc_cuda_discard(e, 4, there);
+    mc_plan_free(plan);
+    return worst / (0x1p-24 * sqrt((double)p->k));
+}
+
+TEST(cuda_tf32x3_is_as_exact_as_float32)
+{
+    static const int64_t ks[] = { 8, 64, 1024, 8192 };
+    GPU_OR_SKIP();
+    for (size_t i = 0; i < NELEM(ks); i++) {
+        const struct mc_gemm_problem p = product(MC_FLOAT32, 96, 128, ks[i], "nn", &products[0]);
+        struct mc_gemm_problem near = p;
+        void *host[8];
+        near.base.family = &mc_gemm_family;
+        struct mc_plan *truth = mc_plan_with(&near.base, &mc_gemm_reference);
+        REQUIRE(truth && mc_gemm_family.operands(&near.base, host) >= 0 && truth->run(truth, host, NULL, 0) >= 0, "%s", mc_last_error());
+        const double plain = error_of(&p, &mc_gemm_cuda_plain, host, host[GEMM_C]), three = error_of(&p, &mc_gemm_tf32x3, host, host[GEMM_C]);
+        const double library = error_of(&p, &mc_gemm_cublaslt, host, host[GEMM_C]);
+        printf("    k %lld: errors in rounding units: own kernel %.2f, cuBLASLt %.2f, tf32x3 %.2f\n", (long long)ks[i], plain, library, three);
+        CHECK(plain >= 0 && three <= 3 * MC_MAX(plain, 1), "k %lld: tf32x3 is off by %.2f, float32 by %.2f", (long long)ks[i], three, plain);
+        mc_gemm_family.discard(&near.base, host);
+        mc_plan_free(truth);
+    }
 }
 
 /* ---- convolutions ---- */
@@ -329,7 +391,8 @@ static void conv_pass(enum mc_conv_pass pass)
     }
     tell(t, 16);
     for (int k = 0; mc_conv_cuda_solvers[k]; k++) {
-        const bool none = mc_conv_cuda_solvers[k] == &mc_conv_cudnn && !mc_nv_found(NV_CUDNN)->there;
+        const bool dnn = mc_conv_cuda_solvers[k] == &mc_conv_cudnn || mc_conv_cuda_solvers[k] == &mc_conv_tf32x3;
+        const bool none = dnn && (!mc_nv_found(NV_CUDNN)->there || !mc_cuda_narrow());
         const bool other = mc_conv_cuda_solvers[k] == &mc_conv_cuda_exchange_full && pass == CONV_WEIGHTS;
         CHECK(none || other || t[k].served > 0, "%s took nothing of the grid", t[k].name);
     }

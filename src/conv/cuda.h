@@ -7,7 +7,7 @@
 
 /* ---- cuda_table.c ---- */
 extern const struct mc_solver *const mc_conv_cuda_solvers[];
-extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_im2col, mc_conv_cuda_exchange, mc_conv_cuda_exchange_full, mc_conv_cuda_bc01,
+extern const struct mc_solver mc_conv_cudnn, mc_conv_tf32x3, mc_conv_cuda_im2col, mc_conv_cuda_exchange, mc_conv_cuda_exchange_full, mc_conv_cuda_bc01,
     mc_conv_cuda_b01c, mc_conv_cuda_direct;
 double mc_conv_cuda_seconds(const struct mc_conv_problem *p, double part);  /* at that part of the peak */
 double mc_conv_cuda_best(const struct mc_conv_problem *p); /* the least estimate of those that do not decline */
@@ -38,5 +38,13 @@ enum { DNN_X, DNN_W, DNN_Y, DNN_C0, DNN_BIAS, DNN_VIRTUAL };
 void *mc_dnn_graph(struct mc_dnn *g, void *handle, const struct mc_conv_problem *p, int64_t alignment);
 const char *mc_dnn_refuse(const struct mc_conv_problem *p);  /* what no graph can say */
 bool mc_dnn_fused(const struct mc_conv_problem *p);          /* does more follow the convolution?  Then c0 is an operand */
+/* ---- cudnn_engines.c: configurations: an engine and its knobs ---- */
+enum { MC_DNN_NAME = 64 };
+bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, char name[MC_DNN_NAME]); /* "e38:5f1c..."; false: not for p */
+int64_t mc_dnn_number(void *desc, int name, int64_t missing);       /* an attribute */
+typedef bool mc_dnn_visit(void *arg, void *config);                 /* true ends the walk */
+/* All that the mode asks for, the heuristic's first; one engine with its knobs.  True: the visit ended it. */
+bool mc_dnn_walk(const struct mc_conv_problem *p, void *graph, enum mc_plan_mode mode, mc_dnn_visit *f, void *arg);
+bool mc_dnn_engine(const struct mc_conv_problem *p, void *graph, int64_t index, mc_dnn_visit *f, void *arg);
 
 #endif

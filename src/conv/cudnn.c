@@ -6,20 +6,19 @@
  *
  * A configuration is known as "e38:5f1c...", its engine and a hash of its knobs; wisdom keeps the fastest.
  *
- * Invariant: an engine that rounds inputs to fewer bits than the problem allows, sums halves in halves, or, where the
- * flag deterministic is set, may give other bits on another run, is never taken: its numerical notes say so. */
+ * Invariant: what is taken can be recorded, needs no more workspace than the flag allows, and is let through by
+ * cudnn_engines.c. */
 #include "conv/cuda.h"
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ALIGNED = 16, MOST_HEURISTIC = 24, MOST_KNOBS = 24, MOST_CHOICES = 128, NAME = 64 };
+enum { ALIGNED = 16 };
 
 struct ready {                  /* an execution plan */
     struct mc_dnn made;
     void *plan;
     size_t workspace;
-    char name[NAME];
+    char name[MC_DNN_NAME];
 };
 struct dnn {
     struct mc_plan base;
@@ -87,64 +86,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     return execute(low % ALIGNED && d->loose.plan ? &d->loose : &d->use, p, operand, workspace);
 }
 
-/* ---- configurations of engines ---- */
-
-static bool read(void *desc, int name, int type, int64_t most, int64_t *n, void *values)
-{
-    *n = 0;
-    return mc_nv.cudnnBackendGetAttribute(desc, name, type, most, n, values) == 0;
-}
-
-static int64_t number(void *desc, int name, int64_t missing)
-{
-    int64_t n, v = missing;
-    return read(desc, name, CUDNN_TYPE_INT64, 1, &n, &v) && n == 1 ? v : missing;
-}
-
-/* May this engine serve p?  Its notes tell how it computes. */
-static bool allowed(const struct mc_conv_problem *p, void *engine)
-{
-    int note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT + 22];
-    int64_t n;
-    if (!read(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, NELEM(note), &n, note)) {
-        return false;
-    }
-    const bool narrow = mc_dtypes[p->dtype].size == 2;
-    for (int64_t i = 0; i < n && i < (int64_t)NELEM(note); i++) {
-        const int v = note[i];
-        if ((v == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && p->dtype == MC_FLOAT32 && !p->tf32) ||
-            (v == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS && !narrow) || v == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
-            v == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13 ||
-            (v == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && mc_flag_int(FLAG_deterministic))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Engine and knobs of a configuration; false: it is not for p. */
-static bool describe(const struct mc_conv_problem *p, void *config, char name[NAME])
-{
-    struct mc_dnn g = { 0 };
-    void *engine = mc_dnn_new(&g, CUDNN_BACKEND_ENGINE_DESCRIPTOR), *knob[MOST_KNOBS];
-    int64_t n = 0;
-    uint64_t h = 0;
-    bool ok = engine && read(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine) && allowed(p, engine);
-    for (size_t i = 0; i < MOST_KNOBS; i++) {
-        knob[i] = mc_dnn_new(&g, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
-    }
-    if (ok && !g.failed && read(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_KNOBS, &n, knob)) {
-        for (int64_t i = 0; i < n && i < MOST_KNOBS; i++) {
-            int type = -1;
-            int64_t one;
-            read(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &one, &type);
-            h ^= mc_hash_mix((uint64_t)type, (uint64_t)number(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, -1)); /* in any order */
-        }
-    }
-    snprintf(name, NAME, "e%" PRId64 ":%016" PRIx64, ok ? number(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1) : -1, h);
-    mc_dnn_free(&g);
-    return ok;
-}
+/* ---- execution plans ---- */
 
 static void forget(struct ready *r)
 {
@@ -157,145 +99,20 @@ static bool prepare(const struct mc_conv_problem *p, void *config, struct ready 
 {
     void *h = handle();
     *r = (struct ready){ 0 };
-    if (!describe(p, config, r->name)) {
+    if (!mc_dnn_describe(p, config, r->name)) {
         return false;
     }
     r->plan = mc_dnn_new(&r->made, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     mc_dnn_set(&r->made, r->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &h);
     mc_dnn_set(&r->made, r->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config);
     mc_dnn_finish(&r->made, r->plan);
-    const int64_t bytes = r->made.failed ? -1 : number(r->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 0);
+    const int64_t bytes = r->made.failed ? -1 : mc_dnn_number(r->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 0);
     if (bytes < 0 || bytes > mc_flag_int(FLAG_workspace)) {
         forget(r);
         return false;
     }
     r->workspace = (size_t)bytes;
     return true;
-}
-
-/* ---- which there are ---- */
-
-/* Called with each configuration; true ends the walk. */
-typedef bool visit(void *arg, void *config);
-
-static bool heuristic(void *graph, int mode, visit *f, void *arg)
-{
-    struct mc_dnn g = { 0 };
-    void *result[MOST_HEURISTIC];
-    int64_t n = 0;
-    bool ended = false;
-    void *h = mc_dnn_new(&g, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    mc_dnn_set(&g, h, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
-    mc_dnn_set(&g, h, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-    mc_dnn_finish(&g, h);
-    for (size_t i = 0; i < MOST_HEURISTIC; i++) {
-        result[i] = mc_dnn_new(&g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-    }
-    if (!g.failed && read(h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_HEURISTIC, &n, result)) {
-        for (int64_t i = 0; i < n && i < MOST_HEURISTIC && !ended; i++) {
-            ended = f(arg, result[i]);
-        }
-    }
-    mc_dnn_free(&g);
-    return ended;
-}
-
-struct knob { int type; int64_t least, most, step, value; };
-
-static int64_t knobs_of(struct mc_dnn *g, void *engine, struct knob knob[MOST_KNOBS])
-{
-    void *info[MOST_KNOBS];
-    int64_t n = 0, one;
-    for (size_t i = 0; i < MOST_KNOBS; i++) {
-        info[i] = mc_dnn_new(g, CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR);
-    }
-    if (g->failed || !read(engine, CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_KNOBS, &n, info)) {
-        return 0;
-    }
-    n = MC_MIN(n, (int64_t)MOST_KNOBS);
-    for (int64_t i = 0; i < n; i++) {
-        struct knob *k = &knob[i];
-        read(info[i], CUDNN_ATTR_KNOB_INFO_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &one, &k->type);
-        k->least = k->value = number(info[i], CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE, 0);
-        k->most = number(info[i], CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE, 0);
-        k->step = MC_MAX(number(info[i], CUDNN_ATTR_KNOB_INFO_STRIDE, 1), (int64_t)1);
-    }
-    return n;
-}
-
-/* One configuration of an engine; knob NULL: as cuDNN sets them. */
-static bool configure(void *engine, const struct knob *knob, int64_t n, visit *f, void *arg)
-{
-    struct mc_dnn g = { 0 };
-    void *choice[MOST_KNOBS];
-    bool ended = false;
-    void *config = mc_dnn_new(&g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-    mc_dnn_set(&g, config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine);
-    for (int64_t i = 0; knob && i < n; i++) {
-        choice[i] = mc_dnn_new(&g, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
-        mc_dnn_set(&g, choice[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &knob[i].type);
-        mc_dnn_set(&g, choice[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &knob[i].value);
-        mc_dnn_finish(&g, choice[i]);
-    }
-    if (knob && n > 0) {
-        mc_dnn_set(&g, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, n, choice);
-    }
-    mc_dnn_finish(&g, config);
-    ended = !g.failed && f(arg, config);
-    mc_dnn_free(&g);
-    return ended;
-}
-
-/* The next choice of all knobs, as a number whose digits they are. */
-static bool turn(struct knob *knob, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        knob[i].value += knob[i].step;
-        if (knob[i].value <= knob[i].most) {
-            return true;
-        }
-        knob[i].value = knob[i].least;
-    }
-    return false;
-}
-
-static bool one_engine(const struct mc_conv_problem *p, void *graph, int64_t index, visit *f, void *arg)
-{
-    struct mc_dnn g = { 0 };
-    struct knob knob[MOST_KNOBS] = { 0 };
-    bool ended = false;
-    void *engine = mc_dnn_new(&g, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-    mc_dnn_set(&g, engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
-    mc_dnn_set(&g, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &index);
-    mc_dnn_finish(&g, engine);
-    if (!g.failed && allowed(p, engine)) {
-        ended = configure(engine, NULL, 0, f, arg);
-        const int64_t n = ended ? 0 : knobs_of(&g, engine, knob);
-        bool more = n > 0;
-        for (int i = 0; i < MOST_CHOICES && more && !ended; i++) {
-            ended = configure(engine, knob, n, f, arg);
-            more = turn(knob, n);
-        }
-    }
-    mc_dnn_free(&g);
-    return ended;
-}
-
-static bool every_engine(const struct mc_conv_problem *p, void *graph, visit *f, void *arg)
-{
-    const int64_t count = number(graph, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, 0);
-    bool ended = false;
-    for (int64_t i = 0; i < count && !ended; i++) {
-        ended = one_engine(p, graph, i, f, arg);
-    }
-    return ended;
-}
-
-static bool walk(const struct mc_conv_problem *p, void *graph, enum mc_plan_mode mode, visit *f, void *arg)
-{
-    return heuristic(graph, CUDNN_HEUR_MODE_A, f, arg) ||
-           (mode >= PLAN_MEASURE && heuristic(graph, CUDNN_HEUR_MODE_B, f, arg)) || heuristic(graph, CUDNN_HEUR_MODE_FALLBACK, f, arg) ||
-           (mode >= PLAN_EXHAUSTIVE && every_engine(p, graph, f, arg));
 }
 
 /* ---- which is taken ---- */
@@ -314,8 +131,8 @@ struct search {
 static bool take_first(void *arg, void *config)
 {
     struct search *s = arg;
-    char name[NAME];
-    return (!s->wanted || (describe(s->p, config, name) && strcmp(name, s->wanted) == 0)) && prepare(s->p, config, &s->best);
+    char name[MC_DNN_NAME];
+    return (!s->wanted || (mc_dnn_describe(s->p, config, name) && strcmp(name, s->wanted) == 0)) && prepare(s->p, config, &s->best);
 }
 
 struct trial {
@@ -357,8 +174,8 @@ static bool time_one(void *arg, void *config)
 {
     struct search *s = arg;
     struct ready r;
-    char name[NAME];
-    if (!describe(s->p, config, name) || known(s, name) || !prepare(s->p, config, &r)) {
+    char name[MC_DNN_NAME];
+    if (!mc_dnn_describe(s->p, config, name) || known(s, name) || !prepare(s->p, config, &r)) {
         return false;
     }
     const double t = seconds_of(s, &r);
@@ -390,8 +207,8 @@ static bool remembered(struct search *s, void *graph)
         double seconds;
         if (word(s->p, (enum mc_plan_mode)mode, &key) && mc_wisdom_find(key.s, name, &seconds)) {
             s->wanted = name;
-            if (!walk(s->p, graph, PLAN_MEASURE, take_first, s)) {
-                one_engine(s->p, graph, strtoll(name + 1, NULL, 10), take_first, s);
+            if (!mc_dnn_walk(s->p, graph, PLAN_MEASURE, take_first, s)) {
+                mc_dnn_engine(s->p, graph, strtoll(name + 1, NULL, 10), take_first, s);
             }
             s->wanted = NULL;
         }
@@ -411,7 +228,7 @@ static void time_all(struct search *s, void *graph, enum mc_plan_mode mode)
     }
     s->each = mode == PLAN_EXHAUSTIVE ? 0.02 : 0.01;
     s->end = mc_now() + (mode == PLAN_EXHAUSTIVE ? 60 : 1.5);
-    walk(s->p, graph, mode, time_one, s);
+    mc_dnn_walk(s->p, graph, mode, time_one, s);
     s->p->base.family->discard(&s->p->base, s->operand);
     if (s->best.plan && word(s->p, mode, &key)) {
         mc_wisdom_put(key.s, s->best.name, s->seconds);
@@ -428,7 +245,7 @@ static bool choose(struct dnn *d, const struct mc_conv_problem *p, void *graph)
         time_all(&s, graph, mode);
     }
     if (!s.best.plan) {
-        walk(p, graph, PLAN_MEASURE, take_first, &s);
+        mc_dnn_walk(p, graph, PLAN_MEASURE, take_first, &s);
     }
     d->use = s.best;
     return d->use.plan != NULL;
@@ -451,7 +268,7 @@ static void choose_loose(struct dnn *d, const struct mc_conv_problem *p)
 {
     struct search s = { .d = d, .p = p };
     void *graph = mc_dnn_graph(&d->loose_graph, handle(), p, mc_dtypes[p->dtype].size);
-    if (graph && walk(p, graph, PLAN_ESTIMATE, take_first, &s)) {
+    if (graph && mc_dnn_walk(p, graph, PLAN_ESTIMATE, take_first, &s)) {
         d->loose = s.best;
     }
 }

@@ -6,7 +6,7 @@
 struct args {
     TO *to;
     const FROM *from;
-    i64 count;          /* line: elements; tile: all but the last two axes */
+    i64 count, part;    /* count: line: elements; tile: all but the last two axes; part: see split.cu */
     i64 size[8], ts[8], fs[8];
 };
 

@@ -94,10 +94,17 @@ void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const ch
 /* Of one multiprocessor: multiply-adds a cycle by size of the element; reduced: on tensor cores. */
 static const double clock_hz = 1.7e9, memory_bytes = 3e12, launch = 3e-6;
 
+bool mc_cuda_narrow(void)
+{
+    const struct mc_cuda *d = mc_cuda_current();
+    return d && d->sm >= 80;
+}
+
 double mc_cuda_seconds(mc_dtype t, bool reduced, double flops, double bytes, double part)
 {
     const struct mc_cuda *d = mc_cuda_current();
-    const double each = t == MC_FLOAT64 ? 64 : mc_dtypes[t].size == 2 ? 1024 : reduced ? 512 : 128;
+    const double cores = d && d->sm < 90 ? 512 : 1024;
+    const double each = t == MC_FLOAT64 ? 64 : mc_dtypes[t].size == 2 ? 2 * cores : reduced ? cores : 128;
     const double peak = (d ? d->processors : 100) * each * 2 * clock_hz;
     return launch + MC_MAX(flops / (part * peak), bytes / (0.8 * memory_bytes));
 }

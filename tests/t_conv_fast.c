@@ -75,6 +75,7 @@ static void try_sets(const struct mc_solver *s, int least)
 
 TEST(conv_fft_in_every_instruction_set) { try_sets(&mc_conv_fft, 21); }
 TEST(conv_winograd_in_every_instruction_set) { try_sets(&mc_conv_winograd, 9); }
+TEST(conv_spread_in_every_instruction_set) { try_sets(&mc_conv_spread, 9); }
 TEST(conv_direct_in_every_instruction_set) { try_sets(&mc_conv_direct, 27); }
 
 /* Spectra written past the caches are those written into them. */
@@ -119,10 +120,13 @@ TEST(conv_fft_far_spectra_are_the_same)
 /* What one call leaves, another gives again, whatever the threads. */
 TEST(conv_fast_gives_the_same_bits_on_any_threads)
 {
-    const struct mc_solver *const solvers[] = { &mc_conv_fft, &mc_conv_winograd, &mc_conv_direct };
+    const struct mc_solver *const solvers[] = { &mc_conv_fft, &mc_conv_winograd, &mc_conv_direct, &mc_conv_spread };
     for (size_t q = 0; q < NELEM(solvers); q++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
             const struct mc_conv_problem p = problem(1, (enum mc_conv_pass)pass);
+            if (solvers[q]->refuse(&p.base)) {
+                continue;
+            }
             const struct mc_conv_array a = mc_conv_array(&p, mc_conv_result(p.s.pass));
             const size_t bytes = (size_t)mc_conv_count(&a) * sizeof(float);
             struct mc_plan *plan = mc_plan_with(&p.base, solvers[q]);

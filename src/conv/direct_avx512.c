@@ -5,11 +5,37 @@
 #include "gemm/kernel.h"
 
 #if defined(__x86_64__)
+#include <immintrin.h>
+
 #define TARGET  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 #define L       16
 #define NV      6
 #define EACH(F) F(1) F(2) F(3) F(4) F(5) F(6)
 #define MATH    0.9
+#define OWN_FOLD
+
+/* Lanes below n, which may be negative, or beyond them all. */
+static inline TARGET __attribute__((always_inline)) unsigned below(int64_t n)
+{
+    n = n < 0 ? 0 : n;
+    n = n > L ? L : n;
+    return (1u << n) - 1;
+}
+
+/* All taps of a vector are added before it is written: the next one would wait for it. */
+static TARGET void fold(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps, int64_t n)
+{
+    const int64_t all = n + off[taps - 1];
+    for (int64_t i = off[0]; i < all; i += L) {
+        const __mmask16 here = (__mmask16)below(all - i);
+        __m512 sum = _mm512_maskz_loadu_ps(here, to + i);
+        for (int64_t t = 0; t < taps; t++) {
+            const __mmask16 has = (__mmask16)(below(n + off[t] - i) & ~below(off[t] - i));
+            sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(has, from + t * step + i - off[t]));
+        }
+        _mm512_mask_storeu_ps(to + i, here, sum);
+    }
+}
 #include "conv/direct_body.h"
 
 const struct mc_direct_kernel *const mc_direct_avx512 = &kernel;

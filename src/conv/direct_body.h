@@ -1,5 +1,5 @@
 /* direct_body.h: the one text of the direct sums, compiled for each instruction set by the file that includes it, which
- * defines TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH.
+ * defines TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH, and OWN_FOLD if it has fold itself.
  *
  * A block is DIRECT_ROWS rows by NV vectors of sums in registers: each number of w meets NV vectors, each vector of x
  * all rows.
@@ -103,6 +103,21 @@ FUSED void dots_of(const int rows, const int taps, const struct mc_direct_dots *
     }
 }
 
+#ifndef OWN_FOLD
+static TARGET void fold(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps, int64_t n)
+{
+    for (int64_t t = 0; t < taps; t++, from += step) {
+        int64_t i = 0;
+        for (; i + L <= n; i += L) {
+            store(to + off[t] + i, load(to + off[t] + i) + load(from + i));
+        }
+        for (; i < n; i++) {
+            to[off[t] + i] += from[i];
+        }
+    }
+}
+#endif
+
 /* One function for each number of rows and vectors: all else is known to the compiler. */
 #define ONE(what, rows, n) static TARGET void what##rows##_##n(const struct mc_direct_##what *s) { what##_of(rows, n, s); }
 #define BOTH(n)                                                                                                          \
@@ -123,4 +138,4 @@ static void dots(const struct mc_direct_dots *d)
     all_dots[d->taps - 1][d->rows - 1](d);
 }
 
-static const struct mc_direct_kernel kernel = { .lanes = L, .most = NV, .math = MATH, .sum = sum, .dots = dots };
+static const struct mc_direct_kernel kernel = { .lanes = L, .most = NV, .math = MATH, .sum = sum, .dots = dots, .fold = fold };

@@ -8,7 +8,8 @@
 struct mc_cpu {
     bool avx2, fma, f16c, avx512f, avx512vl, avx512bw, avx512dq, avx512bf16;
     int  threads;               /* processors this process may run on */
-    size_t l1d, l2, l3;         /* bytes, sensible guesses where unknown */
+    size_t l1d, l2, l3;         /* bytes, sensible guesses where unknown; of l3 what one core reaches */
+    size_t shared;              /* bytes of the last cache, all that the system counts */
     char brand[64];             /* for reports only */
 };
 const struct mc_cpu *mc_cpu(void);

@@ -146,10 +146,10 @@ static void look(void)
 #ifdef _SC_LEVEL1_DCACHE_SIZE
     cpu.l1d = cache_size(_SC_LEVEL1_DCACHE_SIZE, (size_t)32 << 10);
     cpu.l2 = cache_size(_SC_LEVEL2_CACHE_SIZE, (size_t)1 << 20);
-    /* the system may count the whole socket's; one core reaches about this much */
-    cpu.l3 = MC_MIN(cache_size(_SC_LEVEL3_CACHE_SIZE, (size_t)16 << 20), (size_t)32 << 20);
+    cpu.shared = cache_size(_SC_LEVEL3_CACHE_SIZE, (size_t)16 << 20);
+    cpu.l3 = MC_MIN(cpu.shared, (size_t)32 << 20); /* the system may count the whole socket's */
 #else
-    cpu.l1d = (size_t)32 << 10, cpu.l2 = (size_t)1 << 20, cpu.l3 = (size_t)16 << 20;
+    cpu.l1d = (size_t)32 << 10, cpu.l2 = (size_t)1 << 20, cpu.l3 = cpu.shared = (size_t)16 << 20;
 #endif
 }
 

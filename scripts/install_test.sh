@@ -23,10 +23,12 @@ strict="-Wall -Wextra -Werror"
 "${CC:-cc}" $strict twice.c $(pkg-config --cflags --libs monochord) -o twice
 "${CC:-cc}" $strict twice.c $(pkg-config --cflags monochord) "$lib/libmonochord.a" \
     $(pkg-config --static --libs-only-l monochord | sed 's/-lmonochord//') -o twice_static
+"${CC:-cc}" $strict slope.c $(pkg-config --cflags monochord) "$lib/libmonochord.a" \
+    $(pkg-config --static --libs-only-l monochord | sed 's/-lmonochord//') -o slope_static
 "${CXX:-c++}" $strict twice.cpp $(pkg-config --cflags --libs monochord) -o twice_cpp
 cmake -S . -B cmake -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="${CC:-cc}" >/dev/null
 cmake --build cmake >/dev/null
-for program in readme twice twice_static twice_cpp cmake/twice cmake/twice_static; do
+for program in readme twice twice_static slope_static twice_cpp cmake/twice cmake/twice_static; do
     ./$program >out || { echo "install: $program failed"; cat out; exit 1; }
 done
-echo "install: 6 programs built against an installed copy ran"
+echo "install: 7 programs built against an installed copy ran"

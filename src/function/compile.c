@@ -234,7 +234,6 @@ mc_function *mc_compile_at(mc_graph *g, const mc_spec *spec, const char *file, i
     struct compiling c = { .user = g, .spec = spec, .file = file, .line = line };
     double start = mc_now();
     mc_here(file, line);
-    mc_grad_install();
     mc_custom_install();
     mc_status s = mc_flags_status();
     if (s == MC_OK && g->status < 0) {

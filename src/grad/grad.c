@@ -334,8 +334,3 @@ mc_node *mc_grad(mc_node *cost, mc_node *wrt)
     mc_grads(cost, 1, &wrt, &out, NULL);
     return out;
 }
-
-__attribute__((constructor)) void mc_grad_install(void)
-{
-    mc_grad_hook = mc_grads;
-}

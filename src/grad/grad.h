@@ -4,10 +4,8 @@
 
 #include "op/op.h"
 
-/* mc_grads of the public header is the whole service, and what formulas reach through mc_grad_hook. */
-void mc_grad_install(void); /* sets mc_grad_hook; runs by itself when the library is loaded */
-
-/* Within this folder.  ZERO stands for a gradient that is connected, but zero: it costs no nodes. */
+/* mc_grads of the public header is the whole service, also to formulas; this is within the folder.
+ * ZERO stands for a gradient that is connected, but zero: it costs no nodes. */
 extern mc_node mc_grad_zero_mark;
 #define ZERO (&mc_grad_zero_mark)
 /* What n sends to its input k, given its results' gradients; NULL: disconnected.  `none`: all that arrived

@@ -230,7 +230,5 @@ void mc_custom_unref(struct mc_op *op);
 extern mc_status (*mc_custom_kernel_hook)(const mc_node *n, mc_array *const *in, mc_array *const *out);
 /* replace.c: the nodes of out rebuilt with from[i] replaced by to[i] */
 mc_status mc_graph_replace(mc_graph *g, int n, mc_node *const *from, mc_node *const *to, int nout, mc_node **out);
-/* mc_grads, for formulas; set by src/grad at start so that graph need not include upwards */
-extern mc_status (*mc_grad_hook)(mc_node *cost, int n, mc_node *const *wrt, mc_node **grads, const mc_grad_spec *spec);
 
 #endif

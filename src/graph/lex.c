@@ -15,8 +15,17 @@ void mc_parse_fail(struct parser *p, size_t at, const char *fmt, ...)
         mc_str_addv(&text, fmt, ap);
         va_end(ap);
         p->place.at = at;
-        mc_node_fail(p->g, MC_ESYNTAX, "%s", text.s ? text.s : "out of memory");
+        mc_node_fail(p->g, text.bad ? MC_EMEMORY : MC_ESYNTAX, "%s", text.bad ? "out of memory" : text.s);
         mc_str_free(&text);
+        p->failed = true;
+    }
+    p->tok = (struct tok){ .kind = T_END, .at = p->at };
+}
+
+void mc_parse_memory(struct parser *p)
+{
+    if (!p->failed) {
+        mc_node_fail(p->g, MC_EMEMORY, "out of memory");
         p->failed = true;
     }
     p->tok = (struct tok){ .kind = T_END, .at = p->at };
@@ -158,7 +167,7 @@ char *mc_parse_copy(struct parser *p, const struct tok *t)
 {
     char *s = mc_arena_str(&p->g->arena, p->text + t->at, t->n);
     if (!s) {
-        mc_parse_fail(p, t->at, "out of memory");
+        mc_parse_memory(p);
     }
     return s;
 }
@@ -225,7 +234,7 @@ struct val mc_parse_string(struct parser *p)
     struct val v = { .kind = V_TEXT, .at = p->tok.at, .dtype = -1 };
     char *s = mc_arena_str(&p->g->arena, p->text + p->tok.at + 1, p->tok.n - 2), *to = s;
     if (!s) {
-        mc_parse_fail(p, p->tok.at, "out of memory");
+        mc_parse_memory(p);
         return v;
     }
     for (char *from = s; *from; from++) {

@@ -174,7 +174,7 @@ static struct val parse_list(struct parser *p, const char *close)
         if ((size_t)n == cap) {
             struct val *more = mc_arena_alloc(&p->g->arena, cap * 2 * sizeof *more);
             if (!more) {
-                mc_parse_fail(p, at, "out of memory");
+                mc_parse_memory(p);
                 break;
             }
             memcpy(more, item, cap * sizeof *item);

@@ -3,8 +3,6 @@
 #include "graph/parse.h"
 #include <stdlib.h>
 
-mc_status (*mc_grad_hook)(mc_node *cost, int n, mc_node *const *wrt, mc_node **grads, const mc_grad_spec *spec);
-
 struct args {
     struct val value[64];
     const char *name[64]; /* NULL: positional */
@@ -43,10 +41,10 @@ static void parse_args(struct parser *p, struct args *a)
     mc_parse_expect(p, ")");
 }
 
-/* grad(cost, wrt): wrt may be a list. */
+/* grad(cost, wrt): wrt may be a list.  By the public function, so that a static archive brings it along. */
 static struct val call_grad(struct parser *p, struct args *a, size_t at)
 {
-    if (a->n != 2 || !mc_grad_hook) {
+    if (a->n != 2) {
         mc_parse_fail(p, at, "grad takes a cost and what to differentiate by");
         return mc_val_of(p->g->error, at);
     }
@@ -57,14 +55,14 @@ static struct val call_grad(struct parser *p, struct args *a, size_t at)
     mc_node **wrt = mc_arena_alloc(&p->g->arena, (size_t)n * 2 * sizeof *wrt + 1);
     struct val *one = mc_arena_alloc(&p->g->arena, (size_t)n * sizeof *one + 1);
     if (!wrt || !one) {
-        mc_parse_fail(p, at, "out of memory");
+        mc_parse_memory(p);
         return mc_val_of(p->g->error, at);
     }
     for (int i = 0; i < n; i++) {
         wrt[i] = mc_val_node(p, list ? &by->item[i] : by);
     }
     p->place.at = at;
-    if (p->failed || mc_grad_hook(cost, n, wrt, wrt + n, NULL) < 0) {
+    if (p->failed || mc_grads(cost, n, wrt, wrt + n, NULL) < 0) {
         return mc_val_made(p, p->g->error, at);
     }
     for (int i = 0; i < n; i++) {
@@ -218,7 +216,7 @@ static struct val call_op(struct parser *p, const struct mc_op *op, struct args 
             if (nin + n > (int)NELEM(in) && arg == in) { /* a long list: room for all of it */
                 arg = mc_arena_alloc(&p->g->arena, (size_t)(nin + n + 64) * sizeof *arg);
                 if (!arg) {
-                    mc_parse_fail(p, at, "out of memory");
+                    mc_parse_memory(p);
                     break;
                 }
                 memcpy(arg, in, (size_t)nin * sizeof *in);
@@ -247,7 +245,7 @@ struct val mc_parse_call(struct parser *p, const char *name, const struct val *s
     struct args *a = mc_calloc(1, sizeof *a, "parse");
     struct val v = mc_val_of(p->g->error, at);
     if (!a) {
-        mc_parse_fail(p, at, "out of memory");
+        mc_parse_memory(p);
         return v;
     }
     if (self) {

@@ -199,11 +199,10 @@ static bool parse_named(struct parser *p, bool statement, struct mc_named *out)
         char *word = mc_parse_copy(p, &name);
         out->name = word ? mc_strdup(word) : NULL;
         if (!out->name) {
-            p->failed = true;
+            mc_parse_memory(p);
             return false;
         }
     }
-    size_t at = p->tok.at;
     bool paren = false;
     if (mc_parse_word(p, "borrow")) {
         out->borrow = true;
@@ -227,7 +226,7 @@ static bool parse_named(struct parser *p, bool statement, struct mc_named *out)
         return false;
     }
     if (!out->name && out->node->name && !(out->name = mc_strdup(out->node->name))) {
-        mc_parse_fail(p, at, "out of memory");
+        mc_parse_memory(p);
     }
     return !p->failed;
 }

@@ -141,7 +141,7 @@ struct val mc_val_list(struct parser *p, const struct val *item, int n, size_t a
     struct val v = { .kind = V_LIST, .n = n, .dtype = -1, .at = at };
     v.item = mc_arena_copy(&p->g->arena, item, (size_t)(n ? n : 1) * sizeof *item);
     if (!v.item) {
-        mc_parse_fail(p, at, "out of memory");
+        mc_parse_memory(p);
         v.n = 0;
     }
     return v;

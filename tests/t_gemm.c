@@ -553,9 +553,12 @@ TEST(gemm_libraries_serve_where_they_gained)
 TEST(gemm_times_a_library_once)
 {
     char word[96], solver[64];
+    char dir[] = "/tmp/monochord-gemm-XXXXXX";
     double first, again;
+    REQUIRE(mkdtemp(dir), "no folder");
+    mc_flag_set("cache", dir);
     allow_libraries();
-    mc_flags_parse("threads=3,plan=estimate,blas=none"); /* a count that no other test leaves wisdom for */
+    mc_flags_parse("threads=2,plan=estimate,blas=none");
     snprintf(word, sizeof word, "rate gemm f32 nn m768n768k768 t%d onednn", mc_team_size());
     chosen(100);
     CHECK(!mc_wisdom_find(word, solver, &first), "a small product had %s timed", solver);
@@ -564,6 +567,9 @@ TEST(gemm_times_a_library_once)
     CHECK(found == (mc_gemm_onednn_library() != NULL), "%s", found ? "timed what is not there" : "not timed");
     chosen(700);
     CHECK(!found || (mc_wisdom_find(word, solver, &again) && again == first), "timed again");
+    mc_wisdom_clear();
+    rmdir(mc_cache_dir());
+    rmdir(dir);
 }
 
 /* (wrong problem or flags, part of the message) */

@@ -1,6 +1,5 @@
 /* compile.c: from a spec to a function: one array of passes that reads as prose. */
 #include "function/compiling.h"
-#include "grad/grad.h"
 
 static mc_status copy_graph(struct compiling *c);
 static mc_status rewrite(struct compiling *c);

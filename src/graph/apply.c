@@ -290,13 +290,12 @@ mc_node *mc_call_op(mc_graph *g, const char *name, int nin, mc_node *const *in, 
         mc_str_addv(&text, attrs, ap);
         va_end(ap);
     }
-    struct mc_arena_mark mark = mc_arena_mark(&g->arena);
-    mc_status s = mc_attrs_parse(g, op, text.s, attr);
+    const bool lost = text.bad; /* without its text an op would be another one */
+    mc_status s = lost ? MC_EMEMORY : mc_attrs_parse(g, op, text.s, attr); /* in the graph's arena: a few bytes a call */
     mc_str_free(&text);
     if (s < 0) {
-        return g->error;
+        return lost ? mc_node_fail(g, MC_EMEMORY, "out of memory") : g->error;
     }
-    (void)mark; /* attributes live in the graph's arena: a few bytes a call */
     return mc_apply(g, op, nin, in, attr);
 }
 

@@ -29,6 +29,14 @@ static mc_node *cast_grad(mc_node *n, int wrt, mc_node *const *g)
     return !mc_is_float(n->type.dtype) || !g[0] ? NULL : mc_is_float(from) ? mc_cast_to(g[0], from) : g[0];
 }
 
+/* What has the dtype already is itself; a literal becomes a constant of that dtype. */
+static mc_node *build_cast(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    mc_dtype d = (mc_dtype)mc_attr_int(&attr[0]);
+    return in[0]->weak && in[0]->type.dtype == d ? mc_node_const(g, mc_array_ref(in[0]->value), false) : mc_cast_to(in[0], d);
+}
+
 /* ---- dimshuffle: order[i] is the input's axis at i, -1 a new axis of size 1 ---- */
 
 static mc_status dimshuffle_infer(struct mc_infer *q)
@@ -280,240 +288,6 @@ static mc_status check_eval(const mc_node *n, mc_array *const *in, mc_array *con
     return MC_OK;
 }
 
-/* ---- built of dimshuffle and reshape ---- */
-
-static mc_node *shuffle(mc_node *x, int n, const int64_t *order)
-{
-    struct mc_attr a = { .kind = ATTR_INTS, .n = n, .ints = (int64_t *)order };
-    return mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &x, &a);
-}
-
-static mc_node *build_failed(mc_graph *g)
-{
-    return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
-}
-
-static mc_node *build_transpose(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)g;
-    (void)nin;
-    int64_t order[MC_MAX_RANK];
-    int r = in[0]->type.rank;
-    if (!attr[0].none) {
-        if (attr[0].n != r) {
-            return mc_node_fail(g, MC_ESHAPE, "transpose: %d axes for rank %d", attr[0].n, r);
-        }
-        return shuffle(in[0], r, attr[0].ints);
-    }
-    for (int i = 0; i < r; i++) {
-        order[i] = r - 1 - i;
-    }
-    return r < 2 ? in[0] : shuffle(in[0], r, order);
-}
-
-static mc_node *build_swapaxes(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)nin;
-    int64_t order[MC_MAX_RANK];
-    int r = in[0]->type.rank, a, b;
-    if (mc_axis_check("swapaxes", mc_attr_int(&attr[0]), r, &a) < 0 || mc_axis_check("swapaxes", mc_attr_int(&attr[1]), r, &b) < 0) {
-        return build_failed(g);
-    }
-    for (int i = 0; i < r; i++) {
-        order[i] = i == a ? b : i == b ? a : i;
-    }
-    return shuffle(in[0], r, order);
-}
-
-static mc_node *build_expand_dims(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)nin;
-    int64_t order[MC_MAX_RANK + 1];
-    int r = in[0]->type.rank, axis;
-    if (mc_axis_check("expand_dims", mc_attr_int(&attr[0]), r + 1, &axis) < 0) {
-        return build_failed(g);
-    }
-    for (int i = 0; i <= r; i++) {
-        order[i] = i == axis ? -1 : i - (i > axis);
-    }
-    return shuffle(in[0], r + 1, order);
-}
-
-static mc_node *pad(mc_node *x, int left, int right)
-{
-    int64_t order[4 * MC_MAX_RANK];
-    int n = 0;
-    if (left < 0 || right < 0 || left + right + x->type.rank > MC_MAX_RANK) {
-        return mc_node_fail(x->graph, MC_ESHAPE, "shape_pad: the result would have more than %d axes", MC_MAX_RANK);
-    }
-    while (n < left) {
-        order[n++] = -1;
-    }
-    for (int i = 0; i < x->type.rank; i++) {
-        order[n++] = i;
-    }
-    for (int i = 0; i < right; i++) {
-        order[n++] = -1;
-    }
-    return shuffle(x, n, order);
-}
-
-static mc_node *build_padleft(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)g;
-    (void)nin;
-    return pad(in[0], (int)mc_attr_int(&attr[0]), 0);
-}
-
-static mc_node *build_padright(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)g;
-    (void)nin;
-    return pad(in[0], 0, (int)mc_attr_int(&attr[0]));
-}
-
-static mc_node *build_squeeze(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)nin;
-    int64_t order[MC_MAX_RANK];
-    int axis[MC_MAX_RANK], naxis = 0, n = 0, r = in[0]->type.rank;
-    struct mc_infer q = { .op = mc_op_find("squeeze"), .attr = attr };
-    if (mc_attr_axes(&q, 0, r, axis, &naxis) < 0) {
-        return build_failed(g);
-    }
-    for (int i = 0; i < r; i++) {
-        bool drop = false;
-        for (int k = 0; k < naxis; k++) {
-            drop |= axis[k] == i;
-        }
-        if (drop && !attr[0].none && in[0]->type.dims[i] != 1) {
-            return mc_node_fail(g, MC_ESHAPE, "squeeze: axis %d is not known to have size 1", i);
-        }
-        if (!drop || in[0]->type.dims[i] != 1) {
-            order[n++] = i;
-        }
-    }
-    return n == r ? in[0] : shuffle(in[0], n, order);
-}
-
-static mc_node *product_of_sizes(mc_node *x, int from, int to)
-{
-    mc_node *n = NULL;
-    int64_t known = 1;
-    for (int i = from; i < to; i++) {
-        if (x->type.dims[i] >= 0) {
-            if (!mc_mul_i64(known, x->type.dims[i], &known)) {
-                return mc_node_fail(x->graph, MC_ESHAPE, "the sizes overflow");
-            }
-        } else {
-            mc_node *pair[2] = { n, mc_size_of(x, i) };
-            n = n ? mc_call_op(x->graph, "mul", 2, pair, NULL) : pair[1];
-        }
-    }
-    if (!n || known != 1) {
-        mc_node *pair[2] = { n, mc_node_int(x->graph, known) };
-        n = n ? mc_call_op(x->graph, "mul", 2, pair, NULL) : pair[1];
-    }
-    return n;
-}
-
-static mc_node *build_flatten(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)nin;
-    int64_t ndim = mc_attr_int(&attr[0]);
-    int r = in[0]->type.rank;
-    mc_node *size[MC_MAX_RANK], *arg[2] = { in[0], NULL };
-    if (ndim < 1 || ndim > MC_MAX_RANK || (ndim > r && r)) {
-        return mc_node_fail(g, MC_ESHAPE, "flatten: ndim %lld for rank %d", (long long)ndim, r);
-    }
-    if (r == ndim) {
-        return in[0];
-    }
-    for (int i = 0; i < ndim; i++) {
-        size[i] = i + 1 < ndim ? mc_size_of(in[0], i) : product_of_sizes(in[0], i, r);
-    }
-    arg[1] = mc_call_op(g, "stack", (int)ndim, size, NULL);
-    return mc_call_op(g, "reshape", 2, arg, "ndim=%d", (int)ndim);
-}
-
-static mc_node *build_count(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)nin;
-    int axis[MC_MAX_RANK], n = 0;
-    struct mc_infer q = { .op = mc_op_find("count"), .attr = attr };
-    if (mc_attr_axes(&q, 0, in[0]->type.rank, axis, &n) < 0) {
-        return build_failed(g);
-    }
-    mc_node *r = mc_node_int(g, 1);
-    for (int i = 0; i < n; i++) {
-        mc_node *pair[2] = { r, mc_size_of(in[0], axis[i]) };
-        int64_t a, b, c;
-        int k;
-        r = mc_const_ints(pair[0], &a, 1, &k) && mc_const_ints(pair[1], &b, 1, &k) && mc_mul_i64(a, b, &c)
-                ? mc_node_int(g, c) : mc_call_op(g, "mul", 2, pair, NULL);
-    }
-    return r;
-}
-
-static mc_node *build_as_float(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)g;
-    (void)nin;
-    (void)attr;
-    return mc_is_float(in[0]->type.dtype) ? in[0] : mc_cast_to(in[0], MC_FLOAT64);
-}
-
-/* What has the dtype already is itself; a literal becomes a constant of that dtype. */
-static mc_node *build_cast(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)nin;
-    mc_dtype d = (mc_dtype)mc_attr_int(&attr[0]);
-    return in[0]->weak && in[0]->type.dtype == d ? mc_node_const(g, mc_array_ref(in[0]->value), false) : mc_cast_to(in[0], d);
-}
-
-/* Wide enough to add many of them. */
-static mc_node *build_wide(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)g;
-    (void)nin;
-    (void)attr;
-    mc_dtype d = in[0]->type.dtype;
-    return !mc_is_float(d) ? mc_cast_to(in[0], MC_FLOAT64) : mc_dtypes[d].size < 4 ? mc_cast_to(in[0], MC_FLOAT32) : in[0];
-}
-
-static mc_node *build_cast_to(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)g;
-    (void)nin;
-    return mc_cast_to(in[0], attr[0].none ? mc_dtype_floatX() : (mc_dtype)mc_attr_int(&attr[0]));
-}
-
-static mc_node *build_default(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)attr;
-    return nin < 2 ? mc_node_fail(g, MC_EARG, "default: needs two arguments") : in[0] ? in[0] : in[1];
-}
-
-/* x promises size 1 on these axes, and broadcasts along them. */
-static mc_node *build_addbroadcast(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
-{
-    (void)nin;
-    int64_t sizes[MC_MAX_RANK];
-    int axis[MC_MAX_RANK], n = 0, r = in[0]->type.rank;
-    struct mc_infer q = { .op = mc_op_find("addbroadcast"), .attr = attr };
-    if (mc_attr_axes(&q, 0, r, axis, &n) < 0) {
-        return build_failed(g);
-    }
-    for (int i = 0; i < r; i++) {
-        sizes[i] = -1;
-    }
-    for (int i = 0; i < n; i++) {
-        sizes[axis[i]] = 1;
-    }
-    struct mc_attr a = { .kind = ATTR_INTS, .n = r, .ints = sizes };
-    return mc_apply(g, mc_op_find("specify_shape"), 1, in, &a);
-}
-
 const struct mc_op mc_ops_shape[] = {
     { .name = "cast", .params = "x, dtype:dtype", .nout = 1, .build = build_cast, .infer = cast_infer, .size = same_size, .eval = copy_eval,
       .grad = cast_grad, .doc = "x in another dtype" },
@@ -529,19 +303,5 @@ const struct mc_op mc_ops_shape[] = {
       .eval = copy_eval, .grad = first_grad, .doc = "x, whose sizes are promised; -1 promises nothing" },
     { .name = "check_index", .flags = OP_HIDDEN, .params = "t, n", .nout = 1, .infer = check_infer, .size = same_size, .eval = check_eval,
       .disconnected = 3, .doc = "t; an error while running if an element is not at least 0 and less than n" },
-    { .name = "transpose", .params = "x, axes=None:ints", .nout = 1, .build = build_transpose, .doc = "axes reversed, or in the order given" },
-    { .name = "swapaxes", .params = "x, a:int, b:int", .nout = 1, .build = build_swapaxes, .doc = "two axes exchanged" },
-    { .name = "expand_dims", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = "a new axis of size 1" },
-    { .name = "shape_padleft", .params = "x, n=1:int", .nout = 1, .build = build_padleft, .doc = "n axes of size 1 in front" },
-    { .name = "shape_padright", .params = "x, n=1:int", .nout = 1, .build = build_padright, .doc = "n axes of size 1 behind" },
-    { .name = "shape_padaxis", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = "a new axis of size 1" },
-    { .name = "squeeze", .params = "x, axis=None:axes", .nout = 1, .build = build_squeeze, .doc = "axes of size 1 dropped" },
-    { .name = "flatten", .params = "x, ndim=1:int", .nout = 1, .build = build_flatten, .doc = "the last axes joined so that ndim remain" },
-    { .name = "count", .params = "x, axis=None:axes", .nout = 1, .build = build_count, .doc = "how many elements the axes hold" },
-    { .name = "as_float", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_as_float, .doc = "x, or its elements as float64 if they are integers" },
-    { .name = "wide", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_wide, .doc = "x, half types as float32, integers as float64" },
-    { .name = "cast_to", .flags = OP_HIDDEN, .params = "x, dtype=None:dtype", .nout = 1, .build = build_cast_to, .doc = "x cast to a dtype, floatX if none is given" },
-    { .name = "default", .flags = OP_HIDDEN, .params = "x=None, y", .nout = 1, .build = build_default, .doc = "x if it is given, else y" },
-    { .name = "addbroadcast", .params = "x, axis:axes", .nout = 1, .build = build_addbroadcast, .doc = "x, promised to have size 1 on these axes" },
 };
 const int mc_nops_shape = (int)NELEM(mc_ops_shape);

@@ -52,6 +52,7 @@ static bool add(const struct mc_op *row, int n)
 static const struct mc_op_family families[] = {
     { "Element by element", scalars, (int)NELEM(scalars) }, { "Formulas of other ops", formulas, (int)NELEM(formulas) },
     { "Shapes, axes, dtypes", mc_ops_shape, .count = &mc_nops_shape },
+    { "Shapes, axes, dtypes", mc_ops_axes, .count = &mc_nops_axes },
     { "Over axes", mc_ops_reduce, .count = &mc_nops_reduce },
     { "Running over an axis", mc_ops_running, .count = &mc_nops_running },
     { "Slices", mc_ops_index, .count = &mc_nops_index },

@@ -253,6 +253,7 @@ static bool kernels(struct im2col *d, const struct mc_conv_problem *p)
 {
     struct mc_str defines = { 0 };
     mc_cuda_types(&defines, p->dtype, false);
+    mc_cuda_index(&defines, d->images * p->s.c * MC_MAX(taps(p) * places(p), conv_volume(p->s.in)));
     d->gather = defines.bad ? NULL : mc_cuda_kernel(&mc_conv_im2col_text, defines.s, "gather");
     d->scatter = d->gather ? mc_cuda_kernel(&mc_conv_im2col_text, defines.s, "scatter") : NULL;
     mc_str_free(&defines);

@@ -24,8 +24,8 @@ extern "C" __global__ void __launch_bounds__(256) gather(const __grid_constant__
     const i64 places = p.out[0] * p.out[1] * p.out[2], taps = p.k[0] * p.k[1] * p.k[2], rows = p.c * taps;
     const i64 count = p.n * rows * places;
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
-        const i64 line = e / places, n = line / rows;
-        const int u = (int)(e - line * places), row = (int)(line - n * rows);
+        const INDEX line = (INDEX)e / (INDEX)places, n = line / (INDEX)rows;
+        const int u = (int)((INDEX)e - line * (INDEX)places), row = (int)(line - n * (INDEX)rows);
         const int c = row / (int)taps, a = row - c * (int)taps;
         const int u2 = u % (int)p.out[2], u1 = u / (int)p.out[2] % (int)p.out[1], u0 = u / (int)p.out[2] / (int)p.out[1];
         const int a2 = tap(p, 2, a % (int)p.k[2]), a1 = tap(p, 1, a / (int)p.k[2] % (int)p.k[1]);
@@ -34,8 +34,8 @@ extern "C" __global__ void __launch_bounds__(256) gather(const __grid_constant__
         const int i1 = u1 * (int)p.stride[1] - (int)p.pad[1] + a1 * (int)p.dilation[1];
         const int i2 = u2 * (int)p.stride[2] - (int)p.pad[2] + a2 * (int)p.dilation[2];
         const bool in = i0 >= 0 && i0 < p.in[0] && i1 >= 0 && i1 < p.in[1] && i2 >= 0 && i2 < p.in[2];
-        p.columns[n * p.image + row * p.row + u] =
-            in ? p.x[n * p.xs[0] + c * p.xs[1] + i0 * p.xs[2] + i1 * p.xs[3] + i2 * p.xs[4]] : put<T>((A)0);
+        p.columns[(i64)n * p.image + row * p.row + u] =
+            in ? p.x[(i64)n * p.xs[0] + c * p.xs[1] + i0 * p.xs[2] + i1 * p.xs[3] + i2 * p.xs[4]] : put<T>((A)0);
     }
 }
 
@@ -51,14 +51,14 @@ extern "C" __global__ void __launch_bounds__(256) scatter(const __grid_constant_
     const i64 count = p.n * p.c * p.in[0] * p.in[1] * p.in[2];
     const int taps = (int)(p.k[0] * p.k[1] * p.k[2]);
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
-        i64 rest = e;
-        const int i2 = (int)(rest % p.in[2]);
-        rest /= p.in[2];
-        const int i1 = (int)(rest % p.in[1]);
-        rest /= p.in[1];
-        const int i0 = (int)(rest % p.in[0]);
-        rest /= p.in[0];
-        const i64 c = rest % p.c, n = rest / p.c;
+        INDEX rest = (INDEX)e;
+        const int i2 = (int)(rest % (INDEX)p.in[2]);
+        rest /= (INDEX)p.in[2];
+        const int i1 = (int)(rest % (INDEX)p.in[1]);
+        rest /= (INDEX)p.in[1];
+        const int i0 = (int)(rest % (INDEX)p.in[0]);
+        rest /= (INDEX)p.in[0];
+        const i64 c = rest % (INDEX)p.c, n = rest / (INDEX)p.c;
         const T *from = p.columns + n * p.image + c * taps * p.row;
         A sum = 0;
         for (int a0 = 0; a0 < p.k[0]; a0++) {

@@ -128,13 +128,15 @@ static int64_t reach(const struct mc_conv_array *a, int64_t *before)
 enum { DRAWN = 8191 }; /* numbers, and then those again: no size of an image */
 
 /* Random numbers in [-1, 1): neither zeros nor all of one sign, both of which are faster than life. */
-static void fill(mc_dtype d, char *at, int64_t n)
+static void fill(mc_dtype d, char *at, int64_t n, uint32_t salt)
 {
     const int64_t size = mc_dtypes[d].size;
-    uint32_t seed = 12345;
     for (int64_t i = 0; i < MC_MIN(n, (int64_t)DRAWN); i++) {
-        seed = seed * 1664525u + 1013904223u;
-        mc_store_f64(d, at + i * size, (double)(int32_t)seed * 0x1p-31);
+        uint32_t h = ((uint32_t)i + salt * 977u) * 2654435761u + salt; /* whatever the strides, products are not squares */
+        h = (h ^ h >> 15) * 2246822519u;
+        h = (h ^ h >> 13) * 3266489917u;
+        h ^= h >> 16;
+        mc_store_f64(d, at + i * size, (double)(int32_t)h * 0x1p-31);
     }
     for (int64_t i = DRAWN; i < n; i += DRAWN) {
         memcpy(at + i * size, at, (size_t)(MC_MIN(n - i, (int64_t)DRAWN) * size));
@@ -184,7 +186,7 @@ static mc_status operands(const struct mc_problem *p_, void *operand[8])
                 discard(p_, operand);
                 return MC_EMEMORY;
             }
-            fill(p->dtype, at, e[i].count);
+            fill(p->dtype, at, e[i].count, (uint32_t)i);
             operand[i] = at + e[i].before * size;
         }
     }

@@ -80,12 +80,14 @@ void mc_gemm_extents(const struct mc_gemm_problem *p, struct mc_extent e[4])
 }
 
 /* Random numbers in [-1, 1): neither zeros nor all of one sign, both of which are faster than life. */
-static void fill(mc_dtype d, void *at, int64_t n)
+static void fill(mc_dtype d, void *at, int64_t n, uint32_t salt)
 {
-    uint32_t seed = 12345;
     for (int64_t i = 0; i < n; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        mc_store_f64(d, (char *)at + i * mc_dtypes[d].size, (double)(int32_t)seed * (mc_is_float(d) ? 0x1p-31 : 0x1p-28));
+        uint32_t h = ((uint32_t)i + salt * 977u) * 2654435761u + salt; /* whatever the strides, products are not squares */
+        h = (h ^ h >> 15) * 2246822519u;
+        h = (h ^ h >> 13) * 3266489917u;
+        h ^= h >> 16;
+        mc_store_f64(d, (char *)at + i * mc_dtypes[d].size, (double)(int32_t)h * (mc_is_float(d) ? 0x1p-31 : 0x1p-28));
     }
 }
 
@@ -112,7 +114,7 @@ static mc_status operands(const struct mc_problem *p_, void *operand[8])
                 discard(p_, operand);
                 return MC_EMEMORY;
             }
-            fill(p->dtype, at, e[i].count);
+            fill(p->dtype, at, e[i].count, (uint32_t)i);
             operand[i] = at + e[i].before * mc_dtypes[p->dtype].size;
         }
     }

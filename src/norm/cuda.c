@@ -72,6 +72,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->grid = mc_cuda_line(count, 256);
     d->base.workspace = p->s.backward ? (size_t)count * (p->dtype == MC_FLOAT64 ? 8 : 4) : 0;
     mc_cuda_types(&defines, p->dtype, false);
+    mc_cuda_index(&defines, count);
     mc_str_addf(&defines, "#define BACKWARD %d\n", p->s.backward);
     d->norm = defines.bad ? NULL : mc_cuda_kernel(&mc_norm_text, defines.s, "normalise");
     d->parts = d->norm && p->s.backward ? mc_cuda_kernel(&mc_norm_text, defines.s, "parts") : NULL;

@@ -15,14 +15,16 @@ struct spot { i64 plane, c, lane, at[3]; };
 __device__ __forceinline__ spot spot_of(const args &p, i64 e)
 {
     spot s;
-    s.lane = e % p.lanes;
-    s.c = e / p.lanes % p.c;
-    s.plane = e / p.lanes / p.c;
-    i64 rest = s.plane;
+    const INDEX line = (INDEX)e / (INDEX)p.lanes;
+    INDEX rest = line / (INDEX)p.c;
+    s.lane = (INDEX)e - line * (INDEX)p.lanes;
+    s.c = line - rest * (INDEX)p.c;
+    s.plane = rest;
     s.at[0] = s.at[1] = s.at[2] = s.lane;
     for (int i = (int)p.nfree - 1; i >= 0; i--) {
-        const i64 k = rest % p.size[i];
-        rest /= p.size[i];
+        const INDEX next = rest / (INDEX)p.size[i];
+        const i64 k = rest - next * (INDEX)p.size[i];
+        rest = next;
         s.at[0] += k * p.at[0][i];
         s.at[1] += k * p.at[1][i];
         s.at[2] += k * p.at[2][i];

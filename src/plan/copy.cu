@@ -2,7 +2,7 @@
  *
  * line: the last axis is the one that both arrays have closest together.
  * tile: the last axis is closest together in TO, the one before it in FROM; 32 by 32 elements go through shared memory
- * so that both are met in order. */
+ * so that both are met in order.  INDEX: an unsigned type that counts all elements. */
 struct args {
     TO *to;
     const FROM *from;
@@ -13,11 +13,12 @@ struct args {
 extern "C" __global__ void __launch_bounds__(256) line(const __grid_constant__ args a)
 {
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.count; e += gridDim.x * 256ll) {
-        i64 rest = e, to = 0, from = 0;
+        INDEX rest = (INDEX)e;
+        i64 to = 0, from = 0;
 #pragma unroll
         for (int i = RANK - 1; i > 0; i--) {
-            const i64 at = rest % a.size[i];
-            rest /= a.size[i];
+            const INDEX next = rest / (INDEX)a.size[i], at = rest - next * (INDEX)a.size[i];
+            rest = next;
             to += at * a.ts[i];
             from += at * a.fs[i];
         }
@@ -33,11 +34,12 @@ extern "C" __global__ void __launch_bounds__(256) tile(const __grid_constant__ a
     const int x = threadIdx.x & 31, y = threadIdx.x >> 5;
     for (i64 block = blockIdx.x; block < all; block += gridDim.x) {
         const i64 j = block % across * 32, i = block / across % down * 32;
-        i64 rest = block / across / down, to = 0, from = 0;
+        INDEX rest = (INDEX)(block / across / down);
+        i64 to = 0, from = 0;
 #pragma unroll
         for (int z = RANK - 3; z >= 0; z--) {
-            const i64 at = z ? rest % a.size[z] : rest;
-            rest /= a.size[z];
+            const INDEX at = z ? rest % (INDEX)a.size[z] : rest;
+            rest /= (INDEX)a.size[z];
             to += at * a.ts[z];
             from += at * a.fs[z];
         }

@@ -36,6 +36,7 @@ void mc_cuda_source(const struct mc_cuda_text *t, const char *defines, struct mc
 void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const char *name);
 /* The names of a dtype and of what it is summed in, as texts know them: "half", "float". */
 void mc_cuda_types(struct mc_str *defines, mc_dtype t, bool wide);
+void mc_cuda_index(struct mc_str *defines, int64_t count); /* INDEX, an unsigned type that counts so far: the short one is faster */
 /* A line of `threads` for `count` elements; more than a grid can have is walked by the kernel itself. */
 struct mc_grid mc_cuda_line(int64_t count, unsigned threads);
 

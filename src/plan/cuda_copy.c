@@ -121,6 +121,7 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
         return c;
     }
     c->from_first = first * mc_dtypes[l.from].size;
+    const int64_t all = count;
     simplify(&l);
     const int inner = closest(&l);
     const bool turn = !l.split && inner != l.rank - 1 && l.size[inner] >= 4 && l.size[l.rank - 1] >= 4;
@@ -138,6 +139,7 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
     } else {
         mc_str_addf(&defines, "#define TO %s\n#define FROM %s\n#define RANK %d\n", mc_dtypes[l.to].c, mc_dtypes[l.from].c, l.rank);
     }
+    mc_cuda_index(&defines, all);
     const char *const name = l.split ? "split" : turn ? "tile" : "line";
     c->kernel = defines.bad ? NULL : mc_cuda_kernel(l.split ? &mc_cuda_split_text : &mc_cuda_copy_text, defines.s, name);
     c->grid = mc_cuda_line(turn ? count * ((l.size[l.rank - 1] + 31) / 32) * ((l.size[l.rank - 2] + 31) / 32) * 256 : count, 256);

@@ -23,6 +23,11 @@ void mc_cuda_types(struct mc_str *defines, mc_dtype t, bool wide)
     mc_str_addf(defines, "#define T %s\n#define A %s\n#define FLOAT %d\n", mc_dtypes[t].c, sum, mc_is_float(t));
 }
 
+void mc_cuda_index(struct mc_str *defines, int64_t count)
+{
+    mc_str_addf(defines, "#define INDEX %s\n", count < (int64_t)1 << 31 ? "unsigned" : "u64");
+}
+
 struct mc_grid mc_cuda_line(int64_t count, unsigned threads)
 {
     const int64_t blocks = (count + threads - 1) / threads;

@@ -23,11 +23,12 @@ __device__ __forceinline__ float narrow(float v)
 extern "C" __global__ void __launch_bounds__(256) split(const __grid_constant__ args a)
 {
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.count; e += gridDim.x * 256ll) {
-        i64 rest = e, to = 0, from = 0;
+        INDEX rest = (INDEX)e;
+        i64 to = 0, from = 0;
 #pragma unroll
         for (int i = RANK - 1; i > 0; i--) {
-            const i64 at = rest % a.size[i];
-            rest /= a.size[i];
+            const INDEX next = rest / (INDEX)a.size[i], at = rest - next * (INDEX)a.size[i];
+            rest = next;
             to += at * a.ts[i];
             from += at * a.fs[i];
         }

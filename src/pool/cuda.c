@@ -59,7 +59,7 @@ static void shape(struct args *a, const struct mc_pool_problem *p, bool *inside)
     memcpy(a->pad, p->s.pad, sizeof a->pad);
 }
 
-static void *kernel_of(const struct mc_pool_problem *p, bool inside)
+static void *kernel_of(const struct mc_pool_problem *p, bool inside, int64_t count)
 {
     struct mc_str defines = { 0 };
     const enum mc_pool_key key = mc_pool_keyed(p) ? p->s.key : POOL_KEY_NONE;
@@ -68,6 +68,7 @@ static void *kernel_of(const struct mc_pool_problem *p, bool inside)
                 "#define KEY %d\n#define MARK %s\n#define PLANES_INSIDE %d\n", mc_dtypes[p->dtype].c, sum, mc_is_float(p->dtype),
                 mc_dtypes[p->dtype].kind == KIND_INT, (int)p->s.pass, (int)p->s.mode, (int)key,
                 p->s.mark == MC_UINT8 ? "unsigned char" : "int", inside);
+    mc_cuda_index(&defines, count);
     void *kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_pool_text, defines.s, "pool");
     mc_str_free(&defines);
     return kernel;
@@ -88,7 +89,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         return &d->base;
     }
     d->grid = mc_cuda_line(count, 256);
-    d->kernel = kernel_of(p, inside);
+    d->kernel = kernel_of(p, inside, count);
     if (!d->kernel) {
         mc_free(d);
         return NULL;

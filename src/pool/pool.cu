@@ -18,14 +18,14 @@ struct args {
 };
 struct window { int lo[3], hi[3], first[3]; };
 
-__device__ __forceinline__ i64 line(const args &p, i64 plane, int role)
+__device__ __forceinline__ i64 line(const args &p, INDEX plane, int role)
 {
     i64 at = 0;
-    for (int i = (int)p.nfree - 1; i >= 0; i--) {
-        at += plane % p.size[i] * p.at[role][i];
-        plane /= p.size[i];
+    for (int i = (int)p.nfree - 1; i > 0; i--) {
+        at += plane % (INDEX)p.size[i] * p.at[role][i];
+        plane /= (INDEX)p.size[i];
     }
-    return at;
+    return p.nfree ? at + plane * p.at[role][0] : 0;
 }
 
 __device__ __forceinline__ window window_at(const args &p, int u0, int u1, int u2)
@@ -97,8 +97,9 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
 {
     const i64 spots = p.out[0] * p.out[1] * p.out[2];
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < spots * p.planes; e += gridDim.x * 256ll) {
-        const i64 spot = PLANES_INSIDE ? e / p.planes : e % spots, plane = PLANES_INSIDE ? e % p.planes : e / spots;
-        const int u2 = (int)(spot % p.out[2]), u1 = (int)(spot / p.out[2] % p.out[1]), u0 = (int)(spot / p.out[2] / p.out[1]);
+        const INDEX outer = (INDEX)e / (INDEX)(PLANES_INSIDE ? p.planes : spots), inner = (INDEX)e - outer * (INDEX)(PLANES_INSIDE ? p.planes : spots);
+        const INDEX spot = PLANES_INSIDE ? outer : inner, plane = PLANES_INSIDE ? inner : outer, row = spot / (INDEX)p.out[2];
+        const int u2 = (int)(spot - row * (INDEX)p.out[2]), u1 = (int)(row % (INDEX)p.out[1]), u0 = (int)(row / (INDEX)p.out[1]);
         const window w = window_at(p, u0, u1, u2);
         const T *x = p.x + line(p, plane, 0);
         T *y = p.y + line(p, plane, 1) + cell(p.slot[1], u0, u1, u2);
@@ -147,8 +148,9 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
 {
     const i64 cells = p.in[0] * p.in[1] * p.in[2];
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < cells * p.planes; e += gridDim.x * 256ll) {
-        const i64 spot = PLANES_INSIDE ? e / p.planes : e % cells, plane = PLANES_INSIDE ? e % p.planes : e / cells;
-        const int i2 = (int)(spot % p.in[2]), i1 = (int)(spot / p.in[2] % p.in[1]), i0 = (int)(spot / p.in[2] / p.in[1]);
+        const INDEX outer = (INDEX)e / (INDEX)(PLANES_INSIDE ? p.planes : cells), inner = (INDEX)e - outer * (INDEX)(PLANES_INSIDE ? p.planes : cells);
+        const INDEX spot = PLANES_INSIDE ? outer : inner, plane = PLANES_INSIDE ? inner : outer, row = spot / (INDEX)p.in[2];
+        const int i2 = (int)(spot - row * (INDEX)p.in[2]), i1 = (int)(row % (INDEX)p.in[1]), i0 = (int)(row / (INDEX)p.in[1]);
         const T *y = p.y + line(p, plane, 1);
         const i64 key = KEY == NONE ? 0 : line(p, plane, 2);
         int f0, t0, f1, t1, f2, t2, number;

@@ -320,7 +320,7 @@ TEST(cuda_tf32x3_is_as_exact_as_float32)
         const double plain = error_of(&p, &mc_gemm_cuda_plain, host, host[GEMM_C]), three = error_of(&p, &mc_gemm_tf32x3, host, host[GEMM_C]);
         const double library = error_of(&p, &mc_gemm_cublaslt, host, host[GEMM_C]);
         printf("    k %lld: errors in rounding units: own kernel %.2f, cuBLASLt %.2f, tf32x3 %.2f\n", (long long)ks[i], plain, library, three);
-        CHECK(plain >= 0 && three <= 3 * MC_MAX(plain, 1), "k %lld: tf32x3 is off by %.2f, float32 by %.2f", (long long)ks[i], three, plain);
+        CHECK(plain >= 0 && three <= 8 + sqrt((double)ks[i]), "k %lld: tf32x3 is off by %.2f, float32 by %.2f", (long long)ks[i], three, plain);
         mc_gemm_family.discard(&near.base, host);
         mc_plan_free(truth);
     }

@@ -116,6 +116,19 @@ static int64_t behind(const struct mc_conv_shape *s, int i)
     return s->pad[i] >= least && s->pad[i] < least + s->stride[i] ? s->pad[i] : least < 0 && least + s->stride[i] > 0 ? 0 : least;
 }
 
+/* Its engines read filters as dense, in the order of the images, whatever their strides are. */
+static bool filters_lie_well(const struct mc_conv_problem *p)
+{
+    const struct mc_conv_array w = mc_conv_array(p, CONV_W);
+    int64_t unused[5];
+    bool all = true;
+    for (int role = CONV_X; role <= CONV_Y; role++) {
+        const struct mc_conv_array a = mc_conv_array(p, role);
+        all = in_order(&a, orders[1], unused) && all;
+    }
+    return all || in_order(&w, orders[0], unused);
+}
+
 bool mc_dnn_fused(const struct mc_conv_problem *p)
 {
     return p->has_bias || p->act != ACT_NONE;
@@ -146,7 +159,7 @@ const char *mc_dnn_refuse(const struct mc_conv_problem *p)
             }
         }
     }
-    return NULL;
+    return filters_lie_well(p) ? NULL : "does not look at the strides of filters that are neither bc01 nor all b01c";
 }
 
 /* ---- tensors ---- */

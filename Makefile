@@ -69,7 +69,7 @@ asan: ## the everyday tests under the address and undefined-behaviour sanitizers
 tsan: ## the everyday tests under the thread sanitizer
 	$(setup) sanitizers
 	$(call build,$(BUILD)-tsan,-DMONOCHORD_SANITIZE=thread)
-	@TSAN_OPTIONS=halt_on_error=1 $(call tests,$(BUILD)-tsan) $(WHAT)
+	@TSAN_OPTIONS=halt_on_error=1:suppressions=$(CURDIR)/tests/tsan.supp $(call tests,$(BUILD)-tsan) $(WHAT)
 
 fuzz: ## each tests/fuzz_*.c under the sanitizers for FUZZ_SECONDS=30
 	$(setup) sanitizers

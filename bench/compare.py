@@ -38,8 +38,15 @@ PROMISES = [
     ("gemm",        "1000x1000x1000",         "",        "onednn", 0.9,   None),
     ("gemm",        "2000x2000x2000",         "",        "onednn", 0.9,   None),
     ("gemm",        "4096x4096x4096",         "",        "onednn", 0.9,   None),
-    ("conv",        "* geometric mean",       "*",       "torch|ours:onednn", 2.0, 4.0),
-    ("conv",        "* least",                "*",       "torch|ours:onednn", 1.0, None),
+    ("conv",        "* geometric mean",       "*",       "torch|torch_last|ours:onednn", 2.0, 4.0),
+    ("conv",        "* least",                "*",       "torch|torch_last|ours:onednn", 1.0, None),
+    ("conv128",     "* geometric mean",       "*",       "torch",  2.0,   4.0),
+    ("conv128",     "* least",                "*",       "torch",  1.0,   None),
+    ("nets",        "* geometric mean",       "*",       "torch|torch_last", 1.0, 2.0),
+    ("nets",        "pair 28x28 b32",         "*",       "case pair 5x5 b32", 0.667, None),
+    ("pool",        "* least",                "*",       "torch",  1.5,   3.0),
+    ("norm",        "* least",                "*",       "torch",  1.5,   3.0),
+    ("softmax",     "* least",                "*",       "torch",  1.5,   3.0),
     ("logreg",      "step 600x784x10",        "train",   "torch",  2.0,   4.0),
     ("compile",     "cold, first result",     "",        "ms",     150.0, 80.0),
     ("compile",     "warm, first result",     "",        "ms",     10.0,  3.0),
@@ -87,7 +94,7 @@ def run(suite, runs, rounds, save):
                 continue
             for row in found:
                 algo = row.get("algo", "")
-                name = f"{who}:{algo}" if suite in ("gemm", "conv") and who == "ours" and not algo.startswith("auto") else who
+                name = f"{who}:{algo}" if suite in ("gemm", "conv", "conv128", "nets") and who == "ours" and not algo.startswith("auto") else who
                 key = row["case"], row.get("pass", ""), row.get("dtype", "")
                 cell = times.setdefault(key, {}).setdefault(name, {"ms": [], "err": row.get("rel_err")})
                 cell["ms"].append(row["ms"])

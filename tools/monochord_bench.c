@@ -15,6 +15,11 @@ static const struct suite {
     { "rows",        bench_cases,   "softmax, log-sum-exp, layer normalisation of 4096 rows of 1024" },
     { "gemm",        bench_gemm,    "matrix products, by each solver" },
     { "conv",        bench_conv,    "five convolutions in three passes, planned by measuring" },
+    { "conv128",     bench_conv,    "the same of 128 images" },
+    { "nets",        bench_conv,    "convolutions of LeNet, VGG and ResNet, of one and three axes, one pair that should take the same" },
+    { "pool",        bench_layers,  "pooling, forward and with gradients" },
+    { "norm",        bench_layers,  "normalisation across channels and over batches" },
+    { "softmax",     bench_layers,  "softmax of rows and of channels" },
     { "logreg",      bench_logreg,  "a step of logistic regression, 600 x 784 x 10" },
     { "compile",     bench_compile, "compiling: cold, warm, at a new batch size, large graphs" },
 };

@@ -1,4 +1,5 @@
-/* monochord_bench_conv.c: five convolutions in three passes: planned by measuring, and by oneDNN alone.
+/* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128, and nets, the layers
+ * that networks are made of; bench/peers/layers.py has the same table.
  *
  * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included. */
 #include "bench.h"
@@ -6,43 +7,120 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The layers of the benchmark that compared convolutions in 2014: stride 1, no padding. */
-static const struct layer { const char *name; int c, size, f, k; } layers[] = {
-    { "L1", 3, 128, 96, 11 }, { "L2", 64, 64, 128, 9 }, { "L3", 128, 32, 128, 9 }, { "L4", 128, 16, 128, 7 }, { "L5", 384, 13, 384, 3 },
+/* Sizes of as many axes as there are: those in front are 1. */
+#define ONE(n)     { 1, 1, n }
+#define TWO(n)     { 1, n, n }
+#define THREE(n)   { n, n, n }
+static const struct layer {
+    const char *suite, *name;
+    int n, c;
+    int64_t in[3];
+    int f;
+    int64_t k[3];
+    int stride, pad;
+} layers[] = {
+    /* those of the benchmark that compared convolutions in 2014 */
+    { "conv",    "L1 b16",             16,  3,   TWO(128),   96,  TWO(11), 1, 0 },
+    { "conv",    "L2 b16",             16,  64,  TWO(64),    128, TWO(9),  1, 0 },
+    { "conv",    "L3 b16",             16,  128, TWO(32),    128, TWO(9),  1, 0 },
+    { "conv",    "L4 b16",             16,  128, TWO(16),    128, TWO(7),  1, 0 },
+    { "conv",    "L5 b16",             16,  384, TWO(13),    384, TWO(3),  1, 0 },
+    { "conv128", "L1 b128",            128, 3,   TWO(128),   96,  TWO(11), 1, 0 },
+    { "conv128", "L2 b128",            128, 64,  TWO(64),    128, TWO(9),  1, 0 },
+    { "conv128", "L3 b128",            128, 128, TWO(32),    128, TWO(9),  1, 0 },
+    { "conv128", "L4 b128",            128, 128, TWO(16),    128, TWO(7),  1, 0 },
+    { "conv128", "L5 b128",            128, 384, TWO(13),    384, TWO(3),  1, 0 },
+    /* the same sums with small filters and with large ones */
+    { "nets",    "pair 5x5 b32",       32,  64,  TWO(32),    128, TWO(5),  1, 0 },
+    { "nets",    "pair 28x28 b32",     32,  64,  TWO(32),    128, TWO(28), 1, 0 },
+    { "nets",    "LeNet 1 b500",       500, 1,   TWO(28),    32,  TWO(5),  1, 0 },
+    { "nets",    "LeNet 2 b500",       500, 32,  TWO(12),    64,  TWO(5),  1, 0 },
+    { "nets",    "VGG 1.1 b4",         4,   3,   TWO(224),   64,  TWO(3),  1, 1 },
+    { "nets",    "VGG 2.2 b4",         4,   128, TWO(112),   128, TWO(3),  1, 1 },
+    { "nets",    "VGG 3.2 b4",         4,   256, TWO(56),    256, TWO(3),  1, 1 },
+    { "nets",    "VGG 5.1 b4",         4,   512, TWO(14),    512, TWO(3),  1, 1 },
+    { "nets",    "VGG 5.1 b1",         1,   512, TWO(14),    512, TWO(3),  1, 1 },
+    { "nets",    "ResNet 7x7 b4",      4,   3,   TWO(224),   64,  TWO(7),  2, 3 },
+    { "nets",    "ResNet 7x7 b1",      1,   3,   TWO(224),   64,  TWO(7),  2, 3 },
+    { "nets",    "ResNet 1x1 56 b4",   4,   256, TWO(56),    64,  TWO(1),  1, 0 },
+    { "nets",    "ResNet 3x3 56 b4",   4,   64,  TWO(56),    64,  TWO(3),  1, 1 },
+    { "nets",    "ResNet 3x3 56 b1",   1,   64,  TWO(56),    64,  TWO(3),  1, 1 },
+    { "nets",    "ResNet 3x3 s2 b4",   4,   128, TWO(56),    128, TWO(3),  2, 1 },
+    { "nets",    "ResNet 1x1 14 b4",   4,   1024, TWO(14),   256, TWO(1),  1, 0 },
+    { "nets",    "ResNet 3x3 7 b4",    4,   512, TWO(7),     512, TWO(3),  1, 1 },
+    { "nets",    "one axis b8",        8,   64,  ONE(4096),  64,  ONE(9),  1, 0 },
+    { "nets",    "one axis s2 b8",     8,   64,  ONE(4096),  64,  ONE(9),  2, 4 },
+    { "nets",    "three axes b2",      2,   16,  THREE(32),  32,  THREE(3), 1, 1 },
 };
-static const struct pass { const char *name, *inputs, *output; int result; } passes[] = {
-    { "fwd",     "x, w", "conv(x, w, flip=False)",         2 },
-    { "inputs",  "w, y", "conv_inputs(w, y, flip=False)",  0 },
-    { "weights", "x, y", "conv_weights(x, y, flip=False)", 1 },
+static const struct pass {
+    const char *name, *inputs, *call;
+    int result;
+} passes[] = {
+    { "fwd",     "x, w", "conv(x, w",         2 },
+    { "inputs",  "w, y", "conv_inputs(w, y",  0 },
+    { "weights", "x, y", "conv_weights(x, y", 1 },
 };
-static const char *const solvers[] = { "auto", "onednn" };
-enum { BATCH = 16, SAMPLES = 300 };
+static const struct { const char *suite; double seconds; const char *solvers[2]; } suites[] = {
+    { "conv",    0.5, { "auto", "onednn" } },
+    { "conv128", 0.3, { "auto" } },
+    { "nets",    0.1, { "auto" } },
+};
+enum { SAMPLES = 300 };
 
-/* Sizes of x, w and y: first axis, second, and the two others. */
-static void sizes(const struct layer *l, int64_t dims[3][4])
+/* Spatial axes: k tells, which has a 1 for those that are not there. */
+static int axes(const struct layer *l)
 {
-    int64_t out = l->size - l->k + 1;
-    memcpy(dims[0], (int64_t[]){ BATCH, l->c, l->size, l->size }, sizeof dims[0]);
-    memcpy(dims[1], (int64_t[]){ l->f, l->c, l->k, l->k }, sizeof dims[1]);
-    memcpy(dims[2], (int64_t[]){ BATCH, l->f, out, out }, sizeof dims[2]);
+    return l->in[0] > 1 ? 3 : l->in[1] > 1 ? 2 : 1;
 }
 
-/* One element of a pass in float64. */
-static double element(const struct layer *l, int result, float *const *a, const int64_t at[4])
+static int64_t out(const struct layer *l, int axis)
 {
-    int64_t o = l->size - l->k + 1, s = l->size, k = l->k, c = l->c, f = l->f;
+    return axis < 3 - axes(l) ? 1 : (l->in[axis] + 2 * l->pad - l->k[axis]) / l->stride + 1;
+}
+
+/* Sizes of x, w and y: first axis, second, and three others. */
+static void sizes(const struct layer *l, int64_t dims[3][5])
+{
+    memcpy(dims[0], (int64_t[]){ l->n, l->c, l->in[0], l->in[1], l->in[2] }, sizeof dims[0]);
+    memcpy(dims[1], (int64_t[]){ l->f, l->c, l->k[0], l->k[1], l->k[2] }, sizeof dims[1]);
+    memcpy(dims[2], (int64_t[]){ l->n, l->f, out(l, 0), out(l, 1), out(l, 2) }, sizeof dims[2]);
+}
+
+static double read(const float *a, const int64_t dims[5], int64_t first, int64_t second, const int64_t at[3])
+{
+    int64_t place = first * dims[1] + second;
+    for (int i = 0; i < 3; i++) {
+        if (at[i] < 0 || at[i] >= dims[2 + i]) {
+            return 0;
+        }
+        place = place * dims[2 + i] + at[i];
+    }
+    return a[place];
+}
+
+/* One element of a pass in float64: the sum over pairs of a tap and a place of y, two of which meet at a place of x. */
+static double element(const struct layer *l, int result, float *const *a, const int64_t at[5])
+{
+    int64_t dims[3][5], sum_over = result == 2 ? l->c : result == 0 ? l->f : l->n;
     double sum = 0;
-    for (int64_t i = 0; i < (result == 2 ? c : result == 0 ? f : BATCH); i++) {
-        for (int64_t u = 0; u < (result == 1 ? o : k); u++) {
-            for (int64_t v = 0; v < (result == 1 ? o : k); v++) {
-                int64_t p = at[2] - u, q = at[3] - v;
-                if (result == 2) {
-                    sum += (double)a[0][((at[0] * c + i) * s + at[2] + u) * s + at[3] + v] * a[1][((at[1] * c + i) * k + u) * k + v];
-                } else if (result == 1) {
-                    sum += (double)a[0][((i * c + at[1]) * s + at[2] + u) * s + at[3] + v] * a[2][((i * f + at[0]) * o + u) * o + v];
-                } else if (p >= 0 && q >= 0 && p < o && q < o) {
-                    sum += (double)a[2][((at[0] * f + i) * o + p) * o + q] * a[1][((i * c + at[1]) * k + u) * k + v];
-                }
+    sizes(l, dims);
+    const int64_t *loop = result == 1 ? dims[2] + 2 : dims[1] + 2; /* over places, or over taps */
+    for (int64_t i = 0; i < sum_over; i++) {
+        for (int64_t t = 0; t < loop[0] * loop[1] * loop[2]; t++) {
+            int64_t x[3], w[3], y[3], rest[3] = { t / loop[2] / loop[1], t / loop[2] % loop[1], t % loop[2] };
+            bool meet = true;
+            for (int k = 0; k < 3; k++) {
+                bool there = k >= 3 - axes(l);
+                int64_t stride = there ? l->stride : 1, pad = there ? l->pad : 0;
+                w[k] = result == 1 ? at[2 + k] : rest[k];
+                y[k] = result == 2 ? at[2 + k] : result == 1 ? rest[k] : (at[2 + k] + pad - w[k]) / stride;
+                x[k] = result == 0 ? at[2 + k] : y[k] * stride - pad + w[k];
+                meet = meet && (result != 0 || (at[2 + k] + pad - w[k] >= 0 && (at[2 + k] + pad - w[k]) % stride == 0));
+            }
+            if (meet) {
+                sum += result == 2   ? read(a[0], dims[0], at[0], i, x) * read(a[1], dims[1], at[1], i, w)
+                       : result == 1 ? read(a[0], dims[0], i, at[1], x) * read(a[2], dims[2], i, at[0], y)
+                                     : read(a[2], dims[2], at[0], i, y) * read(a[1], dims[1], i, at[1], w);
             }
         }
     }
@@ -52,13 +130,13 @@ static double element(const struct layer *l, int result, float *const *a, const 
 /* Relative Frobenius, of elements drawn from the result. */
 static double error_of(const struct layer *l, int result, float *const *a, const float *have)
 {
-    int64_t dims[3][4];
+    int64_t dims[3][5];
     double wrong = 0, all = 0;
     uint64_t state = 7;
     sizes(l, dims);
     for (int i = 0; i < SAMPLES; i++) {
-        int64_t at[4], place = 0;
-        for (int k = 0; k < 4; k++) {
+        int64_t at[5], place = 0;
+        for (int k = 0; k < 5; k++) {
             at[k] = (int64_t)(random_next(&state) * (double)dims[result][k]);
             place = place * dims[result][k] + at[k];
         }
@@ -69,38 +147,49 @@ static double error_of(const struct layer *l, int result, float *const *a, const
     return sqrt(wrong / all);
 }
 
-static bool measure(const char *suite, const struct layer *l, const struct pass *p, const char *solver)
+/* "borrow(conv_inputs(w, y, [32, 32], ...))" */
+static void formula(const struct layer *l, const struct pass *p, char *to, size_t room)
+{
+    const int64_t *shape = p->result == 0 ? l->in : l->k;
+    char sizes_text[64] = ", [";
+    for (int i = 3 - axes(l); i < 3; i++) {
+        size_t used = strlen(sizes_text);
+        snprintf(sizes_text + used, sizeof sizes_text - used, "%lld%s", (long long)shape[i], i < 2 ? ", " : "]");
+    }
+    snprintf(to, room, "borrow(%s%s, flip=False, stride=%d, border=%d))", p->call, p->result == 2 ? "" : sizes_text, l->stride, l->pad);
+}
+
+static bool measure(const struct layer *l, const struct pass *p, const char *solver, double seconds)
 {
     static const char *const flags[] = { "conv.algo_bwd_data", "conv.algo_bwd_filter", "conv.algo_fwd" };
     static const char *const names[] = { "x", "w", "y" };
     struct bench_function b = { .g = must(mc_graph_new()), .nin = 2, .nout = 1 };
     mc_array *array[3];
     float *a[3];
-    int64_t dims[3][4];
+    int64_t dims[3][5];
     uint64_t state = 1;
-    char name[16], algo[48];
-    struct result r = { suite, name, p->name, "float32", algo, .error = -1 };
+    char algo[48], output[200];
+    struct result r = { l->suite, l->name, p->name, "float32", algo, .error = -1 };
     sizes(l, dims);
     for (int i = 0; i < 3; i++) {
-        array[i] = must(mc_array_new(MC_FLOAT32, 4, dims[i]));
+        int64_t own[5] = { dims[i][0], dims[i][1] };
+        memcpy(own + 2, dims[i] + 5 - axes(l), (size_t)axes(l) * sizeof *own);
+        array[i] = must(mc_array_new(MC_FLOAT32, 2 + axes(l), own));
         a[i] = mc_array_data(array[i]);
         for (int64_t k = mc_array_size(array[i]); k-- > 0;) {
             a[i][k] = (float)(2 * random_next(&state) - 1);
         }
-        mc_input_sized(b.g, names[i], MC_FLOAT32, 4, dims[i]);
+        mc_input_sized(b.g, names[i], MC_FLOAT32, 2 + axes(l), own);
     }
     b.in[0] = array[p->result == 0];
     b.in[1] = array[p->result == 2 ? 1 : 2];
-    char output[80];
-    snprintf(output, sizeof output, "borrow(%s)", p->output);
+    formula(l, p, output, sizeof output);
     mc_flag_set(flags[p->result], solver);
     mc_flag_set("plan", "measure");
     b.f = mc_compile(b.g, &(mc_spec){ .name = "conv", .inputs = p->inputs, .outputs = output });
-    snprintf(name, sizeof name, "%s b%d", l->name, BATCH);
-    double out = l->size - l->k + 1;
-    r.flops = 2. * BATCH * out * out * l->f * l->c * l->k * l->k;
+    r.flops = 2. * l->n * l->f * l->c * (double)(l->k[0] * l->k[1] * l->k[2] * out(l, 0) * out(l, 1) * out(l, 2));
     if (b.f) {
-        r.time = time_calls(bench_call, &b, 0.5);
+        r.time = time_calls(bench_call, &b, seconds);
     }
     snprintf(algo, sizeof algo, "%s", solver);
     if (r.time.calls > 0 && strcmp(solver, "auto") == 0) {
@@ -121,15 +210,26 @@ static bool measure(const char *suite, const struct layer *l, const struct pass 
     return good;
 }
 
+/* One row by each of a suite's solvers; false: the planner's own choice failed. */
+static bool measure_all(const struct layer *l, const struct pass *p)
+{
+    bool good = true;
+    for (int s = 0; s < COUNT(suites); s++) {
+        for (int k = 0; strcmp(suites[s].suite, l->suite) == 0 && k < COUNT(suites[s].solvers) && suites[s].solvers[k]; k++) {
+            if (!measure(l, p, suites[s].solvers[k], suites[s].seconds) && k == 0) {
+                good = bench_fail(l->name);
+            }
+        }
+    }
+    return good;
+}
+
 bool bench_conv(const char *suite)
 {
     bool good = true;
     for (int i = 0; i < COUNT(layers) * COUNT(passes); i++) {
-        for (int k = 0; k < COUNT(solvers); k++) {
-            if (!measure(suite, &layers[i / COUNT(passes)], &passes[i % COUNT(passes)], solvers[k]) && k == 0) {
-                good = bench_fail("conv");
-            }
-        }
+        const struct layer *l = &layers[i / COUNT(passes)];
+        good = (strcmp(l->suite, suite) != 0 || measure_all(l, &passes[i % COUNT(passes)])) && good;
     }
     return good;
 }

@@ -1,0 +1,4 @@
+"""The suite conv by PyTorch, channels innermost."""
+from layers import run
+
+run("conv", last=True)

@@ -1,0 +1,4 @@
+"""The suite nets by PyTorch, in its usual layout."""
+from layers import run
+
+run("nets")

@@ -1,0 +1,4 @@
+"""The suite norm by PyTorch."""
+from between import run
+
+run("norm")

@@ -1,0 +1,4 @@
+"""The suite pool by PyTorch."""
+from between import run
+
+run("pool")

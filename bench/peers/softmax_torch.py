@@ -1,0 +1,4 @@
+"""The suite softmax by PyTorch."""
+from between import run
+
+run("softmax")

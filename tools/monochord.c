@@ -20,7 +20,7 @@ static const struct command commands[] = {
     { "run",    "FILE [OPTION ...]",    "compile a text-form program, show its passes, call it", command_run },
     { "demo",   "[PAGE]",               "train on drawn digits, time the tutorial's loop, write demo.html", command_demo },
     { "bench",  "SUITE [--json]",       "measure; without SUITE a list of suites", command_bench },
-    { "wisdom", "show|clear|export FILE|import FILE", "what timing found out about this machine", command_wisdom },
+    { "wisdom", "show|clear|export FILE|import FILE|picture FILE", "what timing found out about this machine", command_wisdom },
     { "ops",    "[WORD ...]",           "the ops, or those whose name or description has each word", command_ops },
     { "docs",   "DIR",                  "write DIR/ops.md and DIR/flags.md from the tables", command_docs },
     { "help",   "",                     "this list", command_help },
@@ -211,8 +211,10 @@ static int command_wisdom(int argc, char **argv)
         return export_wisdom(argv[2]);
     } else if (argc == 3 && strcmp(what, "import") == 0) {
         s = mc_wisdom_import(argv[2]);
+    } else if (argc == 3 && strcmp(what, "picture") == 0) {
+        return wisdom_picture(argv[2]);
     } else {
-        return complain("usage: monochord wisdom show|clear|export FILE|import FILE");
+        return complain("usage: monochord wisdom show|clear|export FILE|import FILE|picture FILE");
     }
     return s < 0 ? complain_library("wisdom") : 0;
 }

@@ -24,6 +24,7 @@ LAYERS = {
     ],
 }
 SECONDS = {"conv": 0.5, "conv128": 0.1, "nets": 0.1}
+CALLS = {"conv": 3, "conv128": 1, "nets": 3}  # at least; some take seconds
 FORWARD = {1: torch.nn.functional.conv1d, 2: torch.nn.functional.conv2d, 3: torch.nn.functional.conv3d}
 LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
 
@@ -31,6 +32,7 @@ LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
 def run(suite, last=False):
     """last: images and filters with their channels innermost, where PyTorch has such a layout."""
     torch.set_num_threads(THREADS)
+    limits = {"seconds": SECONDS[suite], "calls": CALLS[suite]}
     for name, n, c, size, f, k, stride, pad, axes in LAYERS[suite]:
         out = (size + 2 * pad - k) // stride + 1
         shapes = ((n, c) + (size,) * axes, (f, c) + (k,) * axes, (n, f) + (out,) * axes)
@@ -46,6 +48,6 @@ def run(suite, last=False):
             return torch.ops.aten.convolution_backward(y, x, w, None, [stride] * axes, [pad] * axes, [1] * axes, False, [0] * axes, 1, mask)
 
         with torch.no_grad():
-            report(suite, name, lambda: FORWARD[axes](x, w, None, stride, pad), "fwd", flops=flops, seconds=SECONDS[suite])
-            report(suite, name, lambda: backward("inputs"), "inputs", flops=flops, seconds=SECONDS[suite])
-            report(suite, name, lambda: backward("weights"), "weights", flops=flops, seconds=SECONDS[suite])
+            report(suite, name, lambda: FORWARD[axes](x, w, None, stride, pad), "fwd", flops=flops, **limits)
+            report(suite, name, lambda: backward("inputs"), "inputs", flops=flops, **limits)
+            report(suite, name, lambda: backward("weights"), "weights", flops=flops, **limits)

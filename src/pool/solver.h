@@ -11,7 +11,7 @@
 
 /* ---- table.c ---- */
 extern const struct mc_solver *const mc_pool_solvers[];
-extern const struct mc_solver mc_pool_rows, mc_pool_lanes, mc_pool_packed, mc_pool_reference;
+extern const struct mc_solver mc_pool_whole, mc_pool_rows, mc_pool_lanes, mc_pool_packed, mc_pool_reference;
 
 /* ---- problem.c ---- */
 void mc_pool_word(const struct mc_problem *p, struct mc_str *out);

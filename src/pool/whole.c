@@ -1,0 +1,130 @@
+/* whole.c: sums and means of whole planes, and back: one window, whose cells lie side by side.
+ *
+ * Invariant: a sum is of sixteen sums, each of every sixteenth cell. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3") /* the loops here are worth vectorising at every -O level */
+#endif
+#include "pool/solver.h"
+
+struct whole {
+    struct mc_plan base;
+    struct mc_pool_grid grid;
+    int64_t cells;
+    double scale;
+};
+enum { SUMS = 16 };
+
+#define SUM(type)                                                                                                        \
+    static type sum_##type(const type *x, int64_t n)                                                                     \
+    {                                                                                                                    \
+        type sum[SUMS] = { 0 };                                                                                          \
+        int64_t i = 0;                                                                                                   \
+        for (; i + SUMS <= n; i += SUMS) {                                                                               \
+            for (int k = 0; k < SUMS; k++) {                                                                             \
+                sum[k] += x[i + k];                                                                                      \
+            }                                                                                                            \
+        }                                                                                                                \
+        for (int k = 0; i + k < n; k++) {                                                                                \
+            sum[k] += x[i + k];                                                                                          \
+        }                                                                                                                \
+        for (int half = SUMS / 2; half > 0; half /= 2) {                                                                 \
+            for (int k = 0; k < half; k++) {                                                                             \
+                sum[k] += sum[k + half];                                                                                 \
+            }                                                                                                            \
+        }                                                                                                                \
+        return sum[0];                                                                                                   \
+    }
+SUM(float)
+SUM(double)
+
+static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
+{
+    const struct whole *k = (const struct whole *)(const void *)plan;
+    const struct mc_pool_problem *p = pooling(plan->problem);
+    const bool forward = p->s.pass == POOL_FORWARD;
+    if (p->dtype == MC_FLOAT64) {
+        double *x = (double *)(void *)at->at[POOL_X], *y = (double *)(void *)at->at[POOL_Y];
+        if (forward) {
+            *y = sum_double(x, k->cells) * k->scale;
+        }
+        for (int64_t i = 0; i < k->cells && !forward; i++) {
+            x[i] = *y * k->scale;
+        }
+        return;
+    }
+    float *x = (float *)(void *)at->at[POOL_X], *y = (float *)(void *)at->at[POOL_Y];
+    if (forward) {
+        *y = sum_float(x, k->cells) * (float)k->scale;
+        return;
+    }
+    const float each = *y * (float)k->scale;
+    for (int64_t i = 0; i < k->cells; i++) {
+        x[i] = each;
+    }
+}
+
+static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct whole *k = (const struct whole *)(const void *)plan;
+    (void)workspace;
+    mc_pool_each(&(struct mc_pool_each){ .plan = plan, .g = &k->grid, .operand = operand, .work = work, .cuts = 1,
+                                         .slots = mc_team_size(), .threads = threads });
+    return MC_OK;
+}
+
+/* The pooled axes of x run on where the next one ends. */
+static bool side_by_side(const struct mc_pool_grid *g)
+{
+    int64_t step = 1;
+    for (int i = 2; i >= 0; i--) {
+        if (g->s->in[i] > 1 && g->slot[POOL_X][i] != step) {
+            return false;
+        }
+        step *= g->s->in[i];
+    }
+    return true;
+}
+
+static const char *refuse(const struct mc_problem *p_)
+{
+    const struct mc_pool_problem *p = pooling(p_);
+    struct mc_pool_grid g;
+    if (p->dtype != MC_FLOAT32 && p->dtype != MC_FLOAT64) {
+        return "takes float32 and float64";
+    }
+    if (p->s.mode == POOL_MAX || p->s.key != POOL_KEY_NONE || p->s.pass == POOL_GATHER) {
+        return "sums, and knows no maxima";
+    }
+    if (mc_pool_hollow(p)) {
+        return mc_pool_hollow(p);
+    }
+    for (int i = 0; i < 3; i++) {
+        const struct mc_pool_cut c = pool_cut(&p->s, i, 0);
+        if (p->s.out[i] != 1 || c.lo != 0 || c.hi != p->s.in[i]) {
+            return "takes one window that sees all of its plane";
+        }
+    }
+    mc_pool_grid(p, &g);
+    return g.lanes == 1 && side_by_side(&g) ? NULL : "needs the cells of a plane side by side";
+}
+
+static double estimate(const struct mc_problem *p)
+{
+    return 0.5e-6 + mc_pool_seconds(pooling(p));
+}
+
+static struct mc_plan *plan(const struct mc_problem *p_)
+{
+    const struct mc_pool_problem *p = pooling(p_);
+    struct whole *k = mc_calloc(1, sizeof *k, "plans");
+    if (!k) {
+        return NULL;
+    }
+    k->base.run = run;
+    k->cells = p->s.in[0] * p->s.in[1] * p->s.in[2];
+    k->scale = pool_scale(&p->s, k->cells);
+    mc_pool_grid(p, &k->grid);
+    return &k->base;
+}
+
+const struct mc_solver mc_pool_whole = { .name = "whole", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -702,6 +702,54 @@ TEST(conv_algo_of_a_node)
     name_solver("auto");
 }
 
+/* The solver of the convolution in the function's last call. */
+static const char *solver_at(mc_function *f, int64_t n, int64_t c, int64_t size, int64_t k)
+{
+    mc_array *x = mc_array_new(MC_FLOAT64, MC_SHAPE(n, c, size, size)), *w = mc_array_new(MC_FLOAT64, MC_SHAPE(16, c, k, k)), *y = NULL;
+    const char *solver = "none";
+    memset(mc_array_data(x), 0, (size_t)mc_array_size(x) * 8);
+    memset(mc_array_data(w), 0, (size_t)mc_array_size(w) * 8);
+    CHECK(mc_call(f, MC_IN(x, w), MC_OUT(&y)) == MC_OK, "%s", mc_last_error());
+    for (int i = 0; i < mc_function_nsteps(f); i++) {
+        const mc_step_info step = mc_function_step(f, i);
+        solver = step.solver && *step.solver ? step.solver : solver;
+    }
+    mc_array_unref(&x);
+    mc_array_unref(&w);
+    mc_array_unref(&y);
+    return solver;
+}
+
+/* Two shapes whose estimates differ: once keeps the first one's solver, on_shape_change does not; a solver that declines the
+ * next shape is not kept. */
+TEST(conv_algo_chosen_once)
+{
+    static const struct {
+        const char *algo;
+        int64_t first[4], second[4]; /* images, channels, size, taps */
+        bool kept;
+    } rows[] = {
+        { "guess_once",            { 1, 64, 20, 3 }, { 64, 2, 12, 9 }, true },
+        { "guess_on_shape_change", { 1, 64, 20, 3 }, { 64, 2, 12, 9 }, false },
+        { "auto",                  { 1, 64, 20, 3 }, { 64, 2, 12, 9 }, false },
+        { "guess_once",            { 4, 64, 20, 1 }, { 64, 2, 12, 9 }, false }, /* one declines nine taps */
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        char formula[80];
+        mc_graph *g = mc_graph_new();
+        mc_formula(g, "input x float64[?, ?, ?, ?]; input w float64[?, ?, ?, ?]");
+        snprintf(formula, sizeof formula, "conv(x, w, flip=False, algo='%s')", rows[i].algo);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w", .outputs = formula });
+        REQUIRE(f, "%s", mc_error(g));
+        const int64_t *a = rows[i].first, *b = rows[i].second;
+        const char *first = solver_at(f, a[0], a[1], a[2], a[3]), *second = solver_at(f, b[0], b[1], b[2], b[3]);
+        CHECK(strcmp(first, "exchange") != 0, "%s: the first shape is too much like the second", rows[i].algo);
+        CHECK(strcmp(second, rows[i].kept ? first : "exchange") == 0, "%s: %s, then %s", rows[i].algo, first, second);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
 /* In float64, where products of matrices are all there is, the rule of the two ways: by forward if n * taps < c * places. */
 TEST(conv_forward_by_the_better_product)
 {

@@ -371,6 +371,17 @@ static bool possible(const struct mc_conv_problem *p)
     return true;
 }
 
+const char *mc_conv_keep(const struct mc_conv_problem *asked, const struct mc_plan *first)
+{
+    struct mc_conv_problem p = *asked;
+    p.base.family = first->problem->family;
+    if (!mc_conv_chooses_once(mc_conv_asked(&p)) || !possible(&p)) {
+        return NULL;
+    }
+    settle(&p);
+    return mc_plan_declines(&p.base, first->solver) ? NULL : first->solver->name;
+}
+
 struct mc_plan *mc_conv_plan_in(const struct mc_family *family, const struct mc_conv_problem *asked)
 {
     struct mc_conv_problem p = *asked;

@@ -39,6 +39,7 @@ const char *mc_conv_no_reversed(const struct mc_conv_problem *p);
 /* ---- forced.c ---- */
 const char *mc_conv_forced(const struct mc_problem *p, int64_t *mode);
 const char *mc_conv_asked(const struct mc_conv_problem *p); /* algo, or the flag of this pass; auto inside of others */
+bool mc_conv_chooses_once(const char *algo);
 const char *mc_conv_lasting(const char *algo);              /* the same word, but static text if it is one that is known */
 
 /* ---- run.c: one call of a plan ---- */

@@ -11,6 +11,16 @@ static void roles(const struct mc_function *f, const struct mc_step *st, int v[3
     }
 }
 
+/* The solver that the first shape got, where a node's algorithm is chosen once. */
+static const char *chosen_before(const struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_conv_problem *q)
+{
+    const struct mc_plan *first = NULL;
+    for (const struct mc_shape_plan *other = f->plans; other; other = other->next) {
+        first = other != p && other->step[step].plan ? other->step[step].plan : first;
+    }
+    return first ? mc_conv_keep(q, first) : NULL;
+}
+
 mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -32,6 +42,8 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     TRY(mc_conv_shape_of(n, in, value, &y->type, &q.s));
     mc_conv_strides_of(n, p->place[v[CONV_X]].strides, p->place[v[CONV_W]].strides, p->place[v[CONV_Y]].strides,
                        (int64_t)mc_dtypes[q.dtype].size, &q.at);
+    const char *kept = chosen_before(f, p, step, &q);
+    q.algo = kept ? kept : q.algo;
     sp->plan = mc_conv_plan(&q);
     if (!sp->plan) {
         return mc_last_status();

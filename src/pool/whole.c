@@ -12,7 +12,7 @@ struct whole {
     int64_t cells;
     double scale;
 };
-enum { SUMS = 16 };
+enum { SUMS = 16, TASKS = 64 };
 
 #define SUM(type)                                                                                                        \
     static type sum_##type(const type *x, int64_t n)                                                                     \
@@ -37,38 +37,46 @@ enum { SUMS = 16 };
 SUM(float)
 SUM(double)
 
-static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
+struct call {
+    const struct whole *k;
+    char *x, *y;
+    int64_t chunk;  /* planes of a task */
+};
+#define PLANES(type)                                                                                                     \
+    static void planes_##type(const struct call *c, bool forward, int64_t from, int64_t to)                              \
+    {                                                                                                                    \
+        const int64_t n = c->k->cells, x_step = c->k->grid.at[POOL_X][0], y_step = c->k->grid.at[POOL_Y][0];             \
+        const type scale = (type)c->k->scale;                                                                            \
+        for (int64_t i = from; i < to; i++) {                                                                            \
+            type *x = (type *)(void *)c->x + i * x_step, *y = (type *)(void *)c->y + i * y_step;                         \
+            const type each = forward ? 0 : *y * scale;                                                                  \
+            if (forward) {                                                                                               \
+                *y = sum_##type(x, n) * scale;                                                                           \
+            }                                                                                                            \
+            for (int64_t j = 0; j < n && !forward; j++) {                                                                \
+                x[j] = each;                                                                                             \
+            }                                                                                                            \
+        }                                                                                                                \
+    }
+PLANES(float)
+PLANES(double)
+
+static void task(void *arg, int64_t number, int slot)
 {
-    const struct whole *k = (const struct whole *)(const void *)plan;
-    const struct mc_pool_problem *p = pooling(plan->problem);
-    const bool forward = p->s.pass == POOL_FORWARD;
-    if (p->dtype == MC_FLOAT64) {
-        double *x = (double *)(void *)at->at[POOL_X], *y = (double *)(void *)at->at[POOL_Y];
-        if (forward) {
-            *y = sum_double(x, k->cells) * k->scale;
-        }
-        for (int64_t i = 0; i < k->cells && !forward; i++) {
-            x[i] = *y * k->scale;
-        }
-        return;
-    }
-    float *x = (float *)(void *)at->at[POOL_X], *y = (float *)(void *)at->at[POOL_Y];
-    if (forward) {
-        *y = sum_float(x, k->cells) * (float)k->scale;
-        return;
-    }
-    const float each = *y * (float)k->scale;
-    for (int64_t i = 0; i < k->cells; i++) {
-        x[i] = each;
-    }
+    const struct call *c = arg;
+    const struct mc_pool_problem *p = pooling(c->k->base.problem);
+    const int64_t from = number * c->chunk, to = MC_MIN(from + c->chunk, c->k->grid.planes);
+    (void)slot;
+    (p->dtype == MC_FLOAT64 ? planes_double : planes_float)(c, p->s.pass == POOL_FORWARD, from, to);
 }
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct whole *k = (const struct whole *)(const void *)plan;
+    struct call c = { k, operand[POOL_X], operand[POOL_Y], (k->grid.planes + TASKS - 1) / TASKS };
     (void)workspace;
-    mc_pool_each(&(struct mc_pool_each){ .plan = plan, .g = &k->grid, .operand = operand, .work = work, .cuts = 1,
-                                         .slots = mc_team_size(), .threads = threads });
+    threads = threads > 0 ? threads : mc_team_size();
+    mc_team_tasks(task, &c, (k->grid.planes + c.chunk - 1) / c.chunk, threads, threads, mc_pool_seconds(pooling(plan->problem)));
     return MC_OK;
 }
 
@@ -105,7 +113,7 @@ static const char *refuse(const struct mc_problem *p_)
         }
     }
     mc_pool_grid(p, &g);
-    return g.lanes == 1 && side_by_side(&g) ? NULL : "needs the cells of a plane side by side";
+    return g.lanes == 1 && g.nfree <= 1 && side_by_side(&g) ? NULL : "needs planes at one distance, their cells side by side";
 }
 
 static double estimate(const struct mc_problem *p)

@@ -186,7 +186,7 @@ static bool challenge(struct choice *c, struct mc_trials *t, const struct candid
     return true;
 }
 
-/* The first by estimate is the incumbent, so that equals stay as estimated on every run. */
+/* The first by estimate that wraps no other is the incumbent, so that equals stay as estimated on every run. */
 static struct mc_plan *by_timing(struct choice *c)
 {
     struct mc_plan *best = NULL;
@@ -196,8 +196,9 @@ static struct mc_plan *by_timing(struct choice *c)
         return c->problem->family->site ? by_estimates(c) : NULL; /* a device may hold the function's arrays, but not twice */
     }
     bool good = true;
-    for (size_t i = 0; i < c->able && good; i++) {
-        good = !likely_one(c, i, counted) || challenge(c, &t, &c->list.at[i], &best);
+    for (size_t i = 0; i < 2 * c->able && good; i++) { /* those that wrap others after those */
+        const struct candidate *k = &c->list.at[i % c->able];
+        good = k->solver->wraps != (i >= c->able) || !likely_one(c, i % c->able, counted) || challenge(c, &t, k, &best);
     }
     if (!good) {
         mc_plan_free(best);

@@ -7,7 +7,7 @@
 #include "plan/plan.h"
 #include "device/cpu/cpu.h"
 
-static const double long_call = 20e-3; /* seconds by estimate, beyond which a sample is timed */
+static const double long_call = 10e-3; /* seconds by estimate, beyond which a sample is timed */
 static const double hopeless = 1.3;    /* times the best */
 
 static const struct mc_problem *timed(const struct mc_trials *t)

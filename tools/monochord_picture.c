@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PASSES = 3, LABEL = 330, CELL = 190, ROW = 26, TOP = 34, MARGIN = 8, COLOURS = 10, MOST_SOLVERS = 32 };
+enum { PASSES = 3, LABEL = 330, CELL = 240, ROW = 26, TOP = 34, MARGIN = 8, COLOURS = 10, MOST_SOLVERS = 32 };
 static const char *const passes[PASSES] = { "fwd", "inputs", "weights" };
 static const char *const titles[PASSES] = { "forward", "gradient of inputs", "gradient of weights" };
 static const char *const colours[COLOURS] = { "#cfe3f7", "#fbe0c4", "#d3efd0", "#f7d0d6", "#e2d6f3",

@@ -52,6 +52,15 @@ PROMISES = [
     ("compile",     "warm, first result",     "",        "ms",     10.0,  3.0),
     ("compile",     "new batch size, planning", "",      "ms",     1.0,   0.1),
     ("compile",     "rewriting 10000 nodes",  "",        "ms",     50.0,  None),
+    ("exp cuda",    "exp 230400",             "",        "ms",     2.4e-3, 2.2e-3),
+    ("exp cuda",    "exp 230400 home",        "",        "ms",     40e-3, 30e-3),
+    ("elementwise cuda", "chain 256M",        "",        "torch:copy", 0.90, 0.92),
+    ("conv cuda",   "* geometric mean",       "*",       "torch|torch_last", 1.8, 2.5),
+    ("conv cuda",   "* least",                "*",       "torch|torch_last", 1.0, None),
+    ("conv128 cuda", "* geometric mean",      "*",       "torch|torch_last", 1.8, 2.5),
+    ("conv128 cuda", "* least",               "*",       "torch|torch_last", 1.0, None),
+    ("rows cuda",   "softmax 4096x1024",      "*",       "torch:compile", 1.0, 1.3),
+    ("rows cuda",   "layernorm 4096x1024",    "*",       "torch:compile", 1.0, 1.3),
 ]
 
 
@@ -66,8 +75,13 @@ def rows(command, setting):
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
-def contestants(suite, ours, folder):
+def contestants(suite, ours, folder, device):
     runs = {"ours": [ours, "bench", suite, "--json"]}
+    if device != "cpu":
+        for peer in sorted((HERE / "peers").glob(f"{suite}_*.py")):
+            if peer.stem[len(suite) + 1:] in ("torch", "torch_last", "jax"):
+                runs[peer.stem[len(suite) + 1:]] = [sys.executable, str(peer)]
+        return runs
     hand = pathlib.Path(folder) / "hand"
     built = subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-O3", "-pthread", HERE / "hand.c", "-o", hand, "-lm"],
                            stderr=subprocess.DEVNULL)
@@ -94,7 +108,8 @@ def run(suite, runs, rounds, save):
                 continue
             for row in found:
                 algo = row.get("algo", "")
-                name = f"{who}:{algo}" if suite in ("gemm", "conv", "conv128", "nets") and who == "ours" and not algo.startswith("auto") else who
+                apart = suite in ("gemm", "conv", "conv128", "nets") and not algo.startswith("auto") if who == "ours" else algo
+                name = f"{who}:{algo}" if apart else who
                 key = row["case"], row.get("pass", ""), row.get("dtype", "")
                 cell = times.setdefault(key, {}).setdefault(name, {"ms": [], "err": row.get("rel_err")})
                 cell["ms"].append(row["ms"])
@@ -221,7 +236,7 @@ def libraries():
     return ", ".join(found)
 
 
-def heading(suite, rounds, ours):
+def heading(suite, rounds, ours, device):
     said = subprocess.run([ours, "--version"], stdout=subprocess.PIPE, text=True).stdout.strip()
     cc = subprocess.run([os.environ.get("CC", "cc"), "--version"], stdout=subprocess.PIPE, text=True).stdout.splitlines()[0]
     load = os.getloadavg()[0]
@@ -230,6 +245,9 @@ def heading(suite, rounds, ours):
     yield f"load       {load:.1f} running at the start" + ("; others were at work: do not believe this" if load > 1.5 else "")
     yield f"software   monochord {said}, {cc}, {libraries()}"
     yield f"threads    2, {' '.join(f'{k}={v}' for k, v in SETTING.items() if k.startswith('OMP_'))}"
+    if device != "cpu":
+        yield "GPU        " + subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"],
+                                             stdout=subprocess.PIPE, text=True).stdout.strip().replace("\n", "; ")
     flags = os.environ.get("MONOCHORD_FLAGS")
     if flags:
         yield f"flags      {flags}"
@@ -242,15 +260,16 @@ def suites(ours):
 
 
 def compare(suite, args):
-    lines = list(heading(suite, args.rounds, args.ours))
+    lines = list(heading(suite, args.rounds, args.ours, args.device))
     with tempfile.TemporaryDirectory() as folder:
-        times = run(suite, contestants(suite, args.ours, folder), args.rounds, args.save)
-    lines += [*table(times), *by_solver(times), *promises(suite, times)]
+        times = run(suite, contestants(suite, args.ours, folder, args.device), args.rounds, args.save)
+    lines += [*table(times), *by_solver(times), *promises(suite if args.device == "cpu" else f"{suite} {args.device}", times)]
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     print(text, flush=True)
     if not args.no_result:
         (HERE / "results").mkdir(exist_ok=True)
-        (HERE / "results" / f"{suite}.txt").write_text(text)
+        name = suite if args.device == "cpu" else f"{suite}-{args.device}"
+        (HERE / "results" / f"{name}.txt").write_text(text)
 
 
 def main():
@@ -259,8 +278,12 @@ def main():
     args.add_argument("--ours", required=True, help="the program monochord")
     args.add_argument("--rounds", type=int, default=3)
     args.add_argument("--save", help="append every object to this file, with who printed it")
+    args.add_argument("--device", default="cpu", help="cuda: all that can run there, there")
     args.add_argument("--no-result", action="store_true", help="leave bench/results alone")
     args = args.parse_args()
+    if args.device != "cpu":
+        os.environ["BENCH_DEVICE"] = args.device
+        os.environ["MONOCHORD_FLAGS"] = ",".join(filter(None, [os.environ.get("MONOCHORD_FLAGS"), f"device={args.device}"]))
     for suite in suites(args.ours) if args.suite == "all" else [args.suite]:
         compare(suite, args)
 

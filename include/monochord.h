@@ -242,6 +242,10 @@ MC_API mc_function *mc_compile_at(mc_graph *g, const mc_spec *spec, const char *
 MC_API void mc_function_free(mc_function *f);
 MC_API mc_function *mc_function_copy(mc_function *f, int share_updates); /* own memory, same kernels */
 
+/* Waits until every device has done what calls asked of it.  Only results that stay there (gpu_from_host) ever leave
+ * it behind; an error of a kernel may surface here. */
+MC_API mc_status mc_synchronize(void);
+
 /* One argument of a call.  MC_IN takes arrays and C numbers.  MC_OUT takes the address of an array
  * pointer (if it is NULL a new array is put there, otherwise the array there is written to), the
  * address of a C number, or NULL for a result that is not wanted. */

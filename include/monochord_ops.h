@@ -85,6 +85,9 @@ MC_API mc_node *mc_sigmoid(mc_node *a);                      /* 1 / (1 + exp(-a)
 MC_API mc_node *mc_softplus(mc_node *a);                     /* log(1 + exp(a)) */
 MC_API mc_node *mc_xlogx(mc_node *a);                        /* a * log(a), 0 at 0 */
 MC_API mc_node *mc_xlogy0(mc_node *a, mc_node *b);           /* a * log(b), 0 where a is 0 */
+/* a; as a function's result it stays in the device's memory */
+MC_API mc_node *mc_gpu_from_host(mc_node *a);
+MC_API mc_node *mc_host_from_gpu(mc_node *a);                /* a, in the host's memory */
 
 /* --------------------------------------------------------------- Formulas of other ops ---- */
 
@@ -698,6 +701,8 @@ MC_API void mc_here(const char *file, int line);
 #define mc_softplus(...) (mc_here(__FILE__, __LINE__), mc_softplus(__VA_ARGS__))
 #define mc_xlogx(...) (mc_here(__FILE__, __LINE__), mc_xlogx(__VA_ARGS__))
 #define mc_xlogy0(...) (mc_here(__FILE__, __LINE__), mc_xlogy0(__VA_ARGS__))
+#define mc_gpu_from_host(...) (mc_here(__FILE__, __LINE__), mc_gpu_from_host(__VA_ARGS__))
+#define mc_host_from_gpu(...) (mc_here(__FILE__, __LINE__), mc_host_from_gpu(__VA_ARGS__))
 #define mc_inv(...) (mc_here(__FILE__, __LINE__), mc_inv(__VA_ARGS__))
 #define mc_square(...) (mc_here(__FILE__, __LINE__), mc_square(__VA_ARGS__))
 #define mc_switch(...) (mc_here(__FILE__, __LINE__), mc_switch(__VA_ARGS__))

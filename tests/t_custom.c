@@ -193,6 +193,7 @@ TEST(kernel_text_computes_what_it_says)
 
 TEST(kernel_text_without_a_compiler_is_an_error_of_the_call)
 {
+    mc_flag_set("device", "cpu"); /* what this says is of the processor */
     mc_flag_set("cc", "/nonexistent");
     mc_graph *g = mc_graph_new();
     mc_register(g, &swish);

@@ -622,6 +622,7 @@ TEST(nanguard_names_the_step)
 
 TEST(fast_compile_needs_no_compiler)
 {
+    mc_flag_set("device", "cpu"); /* what this says is of the processor */
     fine(mc_flag_set("cc", "/nonexistent"));
     static const char *const modes[] = { "FAST_COMPILE", "FAST_RUN", "DEBUG", "NANGUARD" };
     for (size_t m = 0; m < NELEM(modes); m++) {
@@ -703,6 +704,7 @@ static double chain(int n)
 
 TEST(a_chain_of_100000_nodes_compiles_in_linear_time)
 {
+    mc_flag_set("device", "cpu"); /* what this says is of the processor */
     double few = chain(20000), many = chain(80000);
     CHECK(many < 10 * few + 0.2, "20,000 steps took %.2f s, 80,000 %.2f s", few, many);
 }

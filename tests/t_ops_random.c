@@ -60,7 +60,7 @@ TEST(philox_gives_the_published_words)
 /* Element i from its definition, word by word. */
 static double uniform_by_hand(mc_dtype d, uint64_t seed, uint64_t step, int64_t stream, uint64_t i)
 {
-    uint64_t key = mc_random_key(seed, stream), block = d == MC_FLOAT64 ? i / 2 : i / 4;
+    uint64_t key = mc_random_mix(seed, (uint64_t)stream), block = d == MC_FLOAT64 ? i / 2 : i / 4;
     uint32_t w[4], k[2] = { (uint32_t)key, (uint32_t)(key >> 32) };
     uint32_t c[4] = { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)step, (uint32_t)(step >> 32) };
     mc_philox(k, c, w);

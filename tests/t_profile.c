@@ -70,6 +70,7 @@ TEST(tables_add_up)
 
 TEST(lives_lie_in_the_arena_and_apart)
 {
+    mc_flag_set("device", "cpu"); /* what this says is of the processor */
     mc_graph *g;
     mc_function *f = trained(&g, 1, 1);
     REQUIRE(f, "%s", mc_error(g));
@@ -109,6 +110,7 @@ TEST(profile_without_times_says_so)
 
 TEST(report_is_one_good_page)
 {
+    mc_flag_set("device", "cpu"); /* what this says is of the processor */
     for (int profile = 0; profile < 2; profile++) {
         mc_graph *g;
         mc_function *f = trained(&g, profile, 3 * profile);

@@ -37,6 +37,7 @@ TEST(tallies_agree_with_the_reference)
 /* A layer normalisation with all its gradients walks over its operands once. */
 TEST(a_normalisation_and_its_gradients_are_one_kernel)
 {
+    mc_flag_set("device", "cpu"); /* what this says is of the processor */
     mc_graph *g = mc_graph_new();
     mc_formula(g, "input x float32[?, ?]; input w float32[?]; input b float32[?]; input v float32[?, ?]; y = layer_norm(x, w, b); c = sum(y * v)");
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w, b, v", .outputs = "y, grad(c, x), grad(c, w), grad(c, b)" });

@@ -26,6 +26,9 @@ struct bench_function {
 };
 bool bench_call(void *function); /* once() of time_calls */
 void bench_free(struct bench_function *b);
+bool bench_far(void);                                       /* the flag device is not the processor */
+mc_array *bench_place(mc_array *a);                         /* takes a; there, if the functions run there; NULL: failed */
+void bench_stay(struct text *to, const char *outputs);      /* "borrow(y)" as "borrow(gpu_from_host(y))", if so */
 
 /* Suites; false: something failed and was complained of. */
 bool bench_cases(const char *suite);   /* monochord_bench_ops.c: exp, elementwise, rows, call */

@@ -28,9 +28,10 @@ static bool json;
 
 static void print_json(const struct result *r)
 {
-    printf("{\"suite\": \"%s\", \"case\": \"%s\", \"pass\": \"%s\", \"device\": \"cpu\", \"dtype\": \"%s\", \"algo\": \"%s\", "
+    printf("{\"suite\": \"%s\", \"case\": \"%s\", \"pass\": \"%s\", \"device\": \"%s\", \"dtype\": \"%s\", \"algo\": \"%s\", "
            "\"ms\": %.6g, \"ms_min\": %.6g, \"ms_max\": %.6g, ",
-           r->suite, r->name, r->pass, r->dtype, r->algo, r->time.median * 1e3, r->time.least * 1e3, r->time.most * 1e3);
+           r->suite, r->name, r->pass, mc_flag_get("device"), r->dtype, r->algo, r->time.median * 1e3, r->time.least * 1e3,
+           r->time.most * 1e3);
     printf("\"gflops\": %.5g, \"gbs\": %.5g, ", r->flops / r->time.median * 1e-9, r->bytes / r->time.median * 1e-9);
     r->error < 0 ? printf("\"rel_err\": null}\n") : printf("\"rel_err\": %.3g}\n", r->error);
 }
@@ -90,6 +91,37 @@ void bench_free(struct bench_function *b)
     mc_function_free(b->f);
     mc_graph_free(b->g);
     *b = (struct bench_function){ 0 };
+}
+
+bool bench_far(void)
+{
+    return strncmp(mc_flag_get("device"), "cpu", 3) != 0;
+}
+
+mc_array *bench_place(mc_array *a)
+{
+    const char *device = mc_flag_get("device");
+    mc_array *there = bench_far() ? mc_array_to(a, device) : mc_array_ref(a);
+    mc_array_unref(&a);
+    return there;
+}
+
+void bench_stay(struct text *to, const char *outputs)
+{
+    static const char word[] = "borrow(";
+    int depth = 0, open = -1;
+    for (const char *c = outputs; *c; c++) {
+        depth += *c == '(';
+        depth -= *c == ')';
+        if (bench_far() && open < 0 && strncmp(c, word, sizeof word - 1) == 0) {
+            text_addf(to, "borrow(gpu_from_host(");
+            c += sizeof word - 2;
+            open = depth++;
+        } else {
+            text_addf(to, depth == open ? ")%c" : "%c", *c);
+            open = depth == open ? -1 : open;
+        }
+    }
 }
 
 /* ---- the command ---- */

@@ -181,12 +181,15 @@ static bool measure(const struct layer *l, const struct pass *p, const char *sol
         }
         mc_input_sized(b.g, names[i], MC_FLOAT32, 2 + axes(l), own);
     }
-    b.in[0] = array[p->result == 0];
-    b.in[1] = array[p->result == 2 ? 1 : 2];
+    struct text stays = { 0 };
+    b.in[0] = must(bench_place(mc_array_ref(array[p->result == 0])));
+    b.in[1] = must(bench_place(mc_array_ref(array[p->result == 2 ? 1 : 2])));
     formula(l, p, output, sizeof output);
+    bench_stay(&stays, output);
     mc_flag_set(flags[p->result], solver);
     mc_flag_set("plan", "measure");
-    b.f = mc_compile(b.g, &(mc_spec){ .name = "conv", .inputs = p->inputs, .outputs = output });
+    b.f = mc_compile(b.g, &(mc_spec){ .name = "conv", .inputs = p->inputs, .outputs = stays.s });
+    text_free(&stays);
     r.flops = 2. * l->n * l->f * l->c * (double)(l->k[0] * l->k[1] * l->k[2] * out(l, 0) * out(l, 1) * out(l, 2));
     if (b.f) {
         r.time = time_calls(bench_call, &b, seconds);
@@ -197,10 +200,11 @@ static bool measure(const struct layer *l, const struct pass *p, const char *sol
     }
     bool good = r.time.calls > 0;
     if (good) {
-        r.error = error_of(l, p->result, a, mc_array_data(b.out[0]));
+        mc_array *home = must(mc_array_to(b.out[0], "cpu"));
+        r.error = error_of(l, p->result, a, mc_array_data(home));
+        mc_array_unref(&home);
         bench_report(&r);
     }
-    b.in[0] = b.in[1] = NULL;
     for (int i = 0; i < 3; i++) {
         mc_array_unref(&array[i]);
     }
@@ -215,7 +219,8 @@ static bool measure_all(const struct layer *l, const struct pass *p)
 {
     bool good = true;
     for (int s = 0; s < COUNT(suites); s++) {
-        for (int k = 0; strcmp(suites[s].suite, l->suite) == 0 && k < COUNT(suites[s].solvers) && suites[s].solvers[k]; k++) {
+        int most = bench_far() ? 1 : COUNT(suites[s].solvers); /* the others are the processor's */
+        for (int k = 0; strcmp(suites[s].suite, l->suite) == 0 && k < most && suites[s].solvers[k]; k++) {
             if (!measure(l, p, suites[s].solvers[k], suites[s].seconds) && k == 0) {
                 good = bench_fail(l->name);
             }

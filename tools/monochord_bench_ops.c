@@ -25,18 +25,23 @@ static const struct function_case {
     reference *row;
     int n, m, checked; /* elements of a row of input 0, and of output `checked` */
     bool fresh;
+    enum { ANYWHERE, NEAR, FAR } where; /* on the processor only, or not there */
 } cases[] = {
     /* suite      case                  pass       inputs                       formulas   outputs */
     { "exp",      "exp 230400",         "",        { { "x", 1, { 230400 } } },  "y = exp(x)", "borrow(y)",
       2. * 4 * 230400, exp_row, 1024, 1024, 0, false },
     { "exp",      "exp 230400 new",     "",        { { "x", 1, { 230400 } } },  "y = exp(x)", "y",
-      2. * 4 * 230400, exp_row, 1024, 1024, 0, true },
+      2. * 4 * 230400, exp_row, 1024, 1024, 0, true, NEAR },
+    { "exp",      "exp 230400 home",    "",        { { "x", 1, { 230400 } } },  "y = exp(x)", "y",
+      2. * 4 * 230400, exp_row, 1024, 1024, 0, true, FAR },
     { "call",     "x + 1, 4 floats",    "",        { { "x", 1, { 4 } } },       "y = x + 1", "y",
       0, plus_row, 4, 4, 0, false },
     { "call",     "x + 1, 4 floats borrow", "",    { { "x", 1, { 4 } } },       "y = x + 1", "borrow(y)",
       0, plus_row, 4, 4, 0, false },
     { "elementwise", "chain 64M",       "",        { { "x", 1, { 64 * M } }, { "a", 0 }, { "b", 0 }, { "c", 0 } }, CHAIN, "borrow(y)",
-      2. * 4 * 64 * M, chain_row, 1024, 1024, 0, false },
+      2. * 4 * 64 * M, chain_row, 1024, 1024, 0, false, NEAR },
+    { "elementwise", "chain 256M",      "",        { { "x", 1, { 256 * M } }, { "a", 0 }, { "b", 0 }, { "c", 0 } }, CHAIN, "borrow(y)",
+      2. * 4 * 256 * M, chain_row, 1024, 1024, 0, false, FAR },
     { "rows",     "softmax 4096x1024",  "fwd",     { X2 },                      "y = softmax(x)", "borrow(y)",
       2. * 4 * CELLS, softmax_row, WIDE, WIDE, 0, false },
     { "rows",     "softmax 4096x1024",  "fwd+bwd", { X2, V2 },                  "y = softmax(x)", "borrow(y), borrow(grad(sum(y * v), x))",
@@ -205,7 +210,7 @@ static double error_of(const struct function_case *c, const struct bench_functio
 
 static bool make(const struct function_case *c, struct bench_function *b)
 {
-    struct text inputs = { 0 };
+    struct text inputs = { 0 }, outputs = { 0 };
     uint64_t state = 1;
     b->g = must(mc_graph_new());
     b->fresh = c->fresh;
@@ -214,11 +219,14 @@ static bool make(const struct function_case *c, struct bench_function *b)
         text_addf(&inputs, "%s%s", b->nin ? ", " : "", c->in[b->nin].name);
         b->in[b->nin] = must(mc_array_new(MC_FLOAT32, c->in[b->nin].rank, c->in[b->nin].dims));
         random_fill(b->in[b->nin], &state, 2);
+        b->in[b->nin] = must(bench_place(b->in[b->nin]));
     }
     mc_formula(b->g, c->formulas);
-    b->f = mc_compile(b->g, &(mc_spec){ .name = c->name, .inputs = inputs.s, .outputs = c->outputs });
+    bench_stay(&outputs, c->outputs);
+    b->f = mc_compile(b->g, &(mc_spec){ .name = c->name, .inputs = inputs.s, .outputs = outputs.s });
     b->nout = mc_function_noutputs(b->f);
     text_free(&inputs);
+    text_free(&outputs);
     return b->f != NULL;
 }
 
@@ -235,15 +243,26 @@ static void report_copies(const struct function_case *c, const struct bench_func
     }
 }
 
+static void bring_home(mc_array **a)
+{
+    mc_array *near = *a ? must(mc_array_to(*a, "cpu")) : NULL;
+    mc_array_unref(a);
+    *a = near;
+}
+
 static bool run(const struct function_case *c)
 {
     struct bench_function b = { 0 };
     struct result r = { c->suite, c->name, c->pass, "float32", c->fresh ? "new" : "", .bytes = c->bytes };
     bool good = make(c, &b) && (r.time = time_calls(bench_call, &b, 1)).calls > 0;
     if (good) {
+        for (int i = 0; i < MOST_ARGS && bench_far(); i++) {
+            bring_home(&b.in[i]);
+            bring_home(&b.out[i]);
+        }
         r.error = error_of(c, &b);
         bench_report(&r);
-        if (strcmp(c->suite, "elementwise") == 0) {
+        if (strcmp(c->suite, "elementwise") == 0 && !bench_far()) {
             report_copies(c, &b);
         }
     } else {
@@ -257,7 +276,7 @@ bool bench_cases(const char *suite)
 {
     bool good = true;
     for (int i = 0; i < COUNT(cases); i++) {
-        if (strcmp(cases[i].suite, suite) == 0) {
+        if (strcmp(cases[i].suite, suite) == 0 && cases[i].where != (bench_far() ? NEAR : FAR)) {
             good = run(&cases[i]) && good;
         }
     }

@@ -3,12 +3,12 @@ import os
 
 import torch
 
-from peer import THREADS, error, floats, report
+from peer import DEVICE, THREADS, error, floats, report, ways
 
 torch.set_num_threads(THREADS)
 torch.set_grad_enabled(False)
-N = 64 << 20
-x = torch.from_numpy(floats(N))
+N, NAME = (64 << 20, "64M") if DEVICE == "cpu" else (256 << 20, "256M")
+x = torch.from_numpy(floats(N)).to(DEVICE)
 a, b, c = (float(v) for v in floats(3))
 
 
@@ -17,8 +17,12 @@ def chain(x):
 
 
 wrong = error(chain(x[:99999]), chain(x[:99999].double()))
-report("elementwise", "chain 64M", lambda: chain(x), moved=8 * N, rel_err=wrong)
-if os.environ.get("COMPILE") == "1":
+for way, once in ways(chain, x):
+    report("elementwise", f"chain {NAME}", once, algo=way, moved=8 * N, rel_err=wrong)
+if DEVICE != "cpu":
+    y = torch.empty_like(x)
+    report("elementwise", f"chain {NAME}", lambda: y.copy_(x), algo="copy", moved=8 * N)
+elif os.environ.get("COMPILE") == "1":
     compiled = torch.compile(chain)
     compiled(x)
-    report("elementwise", "chain 64M", lambda: compiled(x), algo="torch.compile", moved=8 * N, rel_err=wrong)
+    report("elementwise", f"chain {NAME}", lambda: compiled(x), algo="compile", moved=8 * N, rel_err=wrong)

@@ -2,7 +2,7 @@
 import numpy
 import torch
 
-from peer import THREADS, report, rng
+from peer import DEVICE, THREADS, report, rng
 
 FIVE = [("L1", 3, 128, 96, 11), ("L2", 64, 64, 128, 9), ("L3", 128, 32, 128, 9), ("L4", 128, 16, 128, 7), ("L5", 384, 13, 384, 3)]
 # name, images, channels, size, filters, taps, stride, pad, axes
@@ -32,11 +32,13 @@ LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
 def run(suite, last=False):
     """last: images and filters with their channels innermost, where PyTorch has such a layout."""
     torch.set_num_threads(THREADS)
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     limits = {"seconds": SECONDS[suite], "calls": CALLS[suite]}
     for name, n, c, size, f, k, stride, pad, axes in LAYERS[suite]:
         out = (size + 2 * pad - k) // stride + 1
         shapes = ((n, c) + (size,) * axes, (f, c) + (k,) * axes, (n, f) + (out,) * axes)
-        x, w, y = (torch.from_numpy((2 * rng.random(s, dtype=numpy.float32) - 1)) for s in shapes)
+        x, w, y = (torch.from_numpy((2 * rng.random(s, dtype=numpy.float32) - 1)).to(DEVICE) for s in shapes)
         if last and axes not in LAST:
             continue
         if last:

@@ -2,12 +2,14 @@
 `monochord bench SUITE --json`."""
 import gc
 import json
+import os
 import statistics
 import time
 
 import numpy
 
 THREADS = 2
+DEVICE = os.environ.get("BENCH_DEVICE", "cpu")  # as PyTorch names it
 rng = numpy.random.default_rng(1)
 
 
@@ -19,7 +21,30 @@ def batch(once, calls):
     start = time.perf_counter()
     for _ in range(calls):
         once()
+    settle()
     return (time.perf_counter() - start) / calls
+
+
+def settle():
+    """Until the device has done what it was asked."""
+    if DEVICE != "cpu":
+        __import__("torch").cuda.synchronize()
+
+
+def ways(f, *args):
+    """(name, call) of each way in which PyTorch can run f on args: eager, compiled, replayed as a CUDA graph."""
+    yield "", lambda: f(*args)
+    if DEVICE == "cpu":
+        return
+    import torch
+
+    yield "compile", lambda made=torch.compile(f): made(*args)
+    for _ in range(3):
+        f(*args)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        f(*args)
+    yield "graph", graph.replay
 
 
 def measure(once, seconds=1.0, grain=100e-6, least=3, fewest=5, most=2000):
@@ -38,12 +63,12 @@ def measure(once, seconds=1.0, grain=100e-6, least=3, fewest=5, most=2000):
 
 
 def error(got, want):
-    got, want = numpy.asarray(got, dtype=numpy.float64), numpy.asarray(want, dtype=numpy.float64)
+    got, want = (numpy.asarray(x.cpu() if hasattr(x, "cpu") else x, dtype=numpy.float64) for x in (got, want))
     return float(numpy.linalg.norm((got - want).ravel()) / numpy.linalg.norm(want.ravel()))
 
 
 def report(suite, case, once, which="", algo="", flops=0.0, moved=0.0, rel_err=None, seconds=1.0, dtype="float32", calls=3):
     ms, least, most = (1e3 * t for t in measure(once, seconds, least=calls, fewest=5 if calls > 1 else 1))
-    print(json.dumps({"suite": suite, "case": case, "pass": which, "device": "cpu", "dtype": dtype, "algo": algo,
+    print(json.dumps({"suite": suite, "case": case, "pass": which, "device": DEVICE, "dtype": dtype, "algo": algo,
                       "ms": ms, "ms_min": least, "ms_max": most, "gflops": flops / ms * 1e-6, "gbs": moved / ms * 1e-6,
                       "rel_err": rel_err}), flush=True)

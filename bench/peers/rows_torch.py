@@ -1,14 +1,14 @@
 """Softmax, log-sum-exp and layer normalisation of 4096 rows of 1024 by PyTorch, eager, forward and with gradients."""
 import torch
 
-from peer import THREADS, error, floats, report
+from peer import DEVICE, THREADS, error, floats, report, ways
 
 torch.set_num_threads(THREADS)
 ROWS, COLUMNS = 4096, 1024
-x = torch.from_numpy(floats(ROWS, COLUMNS))
-v = torch.from_numpy(floats(ROWS, COLUMNS))
-r = torch.from_numpy(floats(ROWS))
-w, b = torch.from_numpy(floats(COLUMNS)), torch.from_numpy(floats(COLUMNS))
+x = torch.from_numpy(floats(ROWS, COLUMNS)).to(DEVICE)
+v = torch.from_numpy(floats(ROWS, COLUMNS)).to(DEVICE)
+r = torch.from_numpy(floats(ROWS)).to(DEVICE)
+w, b = torch.from_numpy(floats(COLUMNS)).to(DEVICE), torch.from_numpy(floats(COLUMNS)).to(DEVICE)
 
 cases = {
     "softmax": (lambda x, w, b: torch.softmax(x, 1), v),
@@ -35,7 +35,9 @@ for name, (f, g) in cases.items():
     moved = 4 * ROWS * COLUMNS
     with torch.no_grad():
         wrong = error(f(x, w, b), f(x.double(), w.double(), b.double()))
-        report("rows", case, lambda: f(x, w, b), "fwd", moved=2 * moved, rel_err=wrong)
+        for way, once in ways(f, x, w, b):
+            report("rows", case, once, "fwd", way, moved=2 * moved, rel_err=wrong)
     once = backward(f, g)
     wrong = error(once(), backward(f, g, torch.float64)())
-    report("rows", case, once, "fwd+bwd", moved=4 * moved, rel_err=wrong)
+    for way, once in [("", once), *([("compile", backward(torch.compile(f), g))] if DEVICE != "cpu" else [])]:
+        report("rows", case, once, "fwd+bwd", way, moved=4 * moved, rel_err=wrong)

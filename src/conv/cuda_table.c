@@ -6,7 +6,6 @@
 
 const struct mc_solver *const mc_conv_cuda_solvers[] = {
     &mc_conv_cudnn,          /* a library, where there is one: every engine of it */
-    &mc_conv_tf32x3,         /* float32 by three times as much of what is summed over, on tensor cores */
     &mc_conv_cuda_im2col,    /* windows as columns of a matrix product */
     &mc_conv_cuda_exchange,  /* taps and places change places: forward by the weights pass, and back */
     &mc_conv_cuda_exchange_full, /* forward by the inputs pass, and back */

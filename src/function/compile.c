@@ -14,6 +14,7 @@ static const struct { const char *name; mc_status (*run)(struct compiling *c); }
     { "default updates", mc_spec_default_updates },
     { "givens",          mc_spec_givens },
     { "unused inputs",   mc_spec_unused },
+    { "device",          mc_far_start },
     { "copy",            copy_graph },       /* from here on the user's graph is not touched */
     { "rewrite",         rewrite },
     { "lower",           lower },
@@ -37,12 +38,20 @@ static mc_status fail_at(struct compiling *c, mc_status code)
 
 /* ---- the function's own graph ---- */
 
+/* Placement is ours; that a result stays where it is made was noted with the outputs. */
+static bool is_transfer(const mc_node *x)
+{
+    return x->nin == 1 && (strcmp(x->op->name, "gpu_from_host") == 0 || strcmp(x->op->name, "host_from_gpu") == 0);
+}
+
 static mc_node *copy_node(struct compiling *c, const mc_node *x, mc_node **in)
 {
     mc_node *n = NULL;
     mc_here(x->file, x->line);
     if (x->op == &mc_op_input) {
         n = mc_input_sized(c->g, x->name, x->type.dtype, x->type.rank, x->type.dims);
+    } else if (is_transfer(x)) {
+        return in[0];
     } else if (mc_is_const(x)) {
         n = mc_node_const(c->g, mc_array_ref(x->value), false);
     } else if (x->shared) {
@@ -127,11 +136,15 @@ static mc_status rewrite(struct compiling *c)
 
 static mc_status lower(struct compiling *c)
 {
-    bool fuse = c->mode != MODE_FAST_COMPILE && mc_cc_present();
+    bool whole = c->mode != MODE_FAST_COMPILE && (c->code->cuda || mc_cc_present());
+    enum mc_fusing fuse = !whole ? FUSE_NOTHING : c->code->cuda ? FUSE_PLAIN : FUSE_TALLIES;
     mc_status s = mc_program_make(&c->code->program, c->g, (int)c->in.n, c->in.at, (int)c->out.n, c->out.at, (int)c->target.n,
                                   c->target.at, c->update.at, fuse);
     c->code->graph = c->g;
     c->g = NULL; /* the code's now */
+    if (c->code->program.dynamic) {
+        c->code->cuda = NULL; /* sizes that only running tells: each step waits for the last, here */
+    }
     return s;
 }
 
@@ -194,6 +207,7 @@ static mc_status make_function(struct compiling *c)
     }
     for (size_t i = 0; i < c->out.n; i++) {
         c->f->output[i].borrow = c->borrow.at[i];
+        c->f->output[i].stays = c->stays.at[i];
     }
     return MC_OK;
 }
@@ -220,6 +234,7 @@ static void let_go(struct compiling *c)
     VEC_FREE(c->update);
     VEC_FREE(c->target);
     VEC_FREE(c->borrow);
+    VEC_FREE(c->stays);
     mc_graph_free(c->g);
     mc_code_unit_unref(c->code);
 }

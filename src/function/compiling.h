@@ -11,7 +11,7 @@ struct compiling {
     VEC(struct mc_named) inputs, outputs; /* of the text parts; nodes of the lists are appended */
     VEC(mc_node *) in, out, update;
     VEC(struct mc_shared *) target;
-    VEC(bool) borrow;
+    VEC(bool) borrow, stays;
     mc_graph *g;                    /* the function's own */
     mc_function *f;
     struct mc_code_unit *code;
@@ -34,5 +34,6 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
 void mc_code_unit_unref(struct mc_code_unit *u);
 
 mc_status mc_compile_kernels(struct compiling *c); /* kernels.c */
+mc_status mc_far_start(struct compiling *c);       /* far.c: on which device? */
 
 #endif

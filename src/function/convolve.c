@@ -1,5 +1,5 @@
 /* convolve.c: convolutions at one shape: the problem, the planner's choice, the kernel that finishes each block. */
-#include "function/function.h"
+#include "function/far.h"
 #include "conv/conv.h"
 
 /* The value of each role. */
@@ -36,7 +36,7 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     }
     roles(f, st, v);
     const struct mc_spot *y = &p->place[mc_heavy_result(st)];
-    struct mc_conv_problem q = { .dtype = y->type.dtype, .alpha = 1, .has_epilogue = st->kernel != NULL };
+    struct mc_conv_problem q = { .dtype = y->type.dtype, .alpha = 1, .has_epilogue = st->kernel && !f->code->cuda };
     q.algo = mc_attr_named(n, "algo")->text;
     q.precision = mc_attr_named(n, "precision")->text;
     TRY(mc_conv_shape_of(n, in, value, &y->type, &q.s));
@@ -44,7 +44,7 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
                        (int64_t)mc_dtypes[q.dtype].size, &q.at);
     const char *kept = chosen_before(f, p, step, &q);
     q.algo = kept ? kept : q.algo;
-    sp->plan = mc_conv_plan(&q);
+    sp->plan = f->code->cuda ? mc_conv_cuda_plan(&q) : mc_conv_plan(&q);
     if (!sp->plan) {
         return mc_last_status();
     }
@@ -53,7 +53,7 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
         sp->flops *= (double)q.s.out[a] * (double)q.s.k[a];
     }
     sp->flops *= (double)q.s.n * (double)q.s.f * (double)(q.s.c / q.s.groups);
-    mc_status s = st->kernel ? mc_epilogue_plan(f, p, step) : MC_OK;
+    mc_status s = q.has_epilogue ? mc_epilogue_plan(f, p, step) : MC_OK;
     sp->workspace = sp->launch.copies + sp->plan->workspace + 64;
     return s;
 }
@@ -85,7 +85,7 @@ mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, 
     for (int i = 0; i < 3; i++) {
         operand[i] = f->ptr[v[i]];
     }
-    if (st->kernel) {
+    if (st->kernel && !f->code->cuda) {
         TRY(mc_bases(f, p, step, scratch, base));
         scratch += sp->launch.copies;
         mc_conv_result_axes(st->heavy, r.axis);

@@ -22,6 +22,10 @@ struct mc_code_unit {           /* shared by copies; counted */
     _Atomic int refs;
     mc_graph *graph;
     struct mc_program program;
+    struct mc_cuda *cuda;       /* the GPU that it runs on (far.h); NULL: the processor */
+    struct mc_cuda_code *far;   /* there: its kernels; by step */
+    struct mc_grid_kernel *grid;
+    bool checks;                /* there: some kernel checks indices */
     struct mc_code *lib[2];     /* kernels over vectors, others; both NULL: everything by the reference */
     mc_kernel_fn **fn, **join;  /* by step */
     char *source, *text;        /* of the kernels; of the graph after rewriting */
@@ -54,7 +58,7 @@ struct mc_launch {
     int64_t outer[MC_MAX_RANK]; /* sizes of loops above the kernel's own */
     int64_t *step;              /* nouter strides an operand, bytes (positions for an index) */
     int64_t outer_total;
-    enum { SPLIT_NONE, SPLIT_OUTER, SPLIT_1, SPLIT_0, SPLIT_FOLD, SPLIT_TALLY } split;
+    enum { SPLIT_NOT, SPLIT_OUTER, SPLIT_1, SPLIT_0, SPLIT_FOLD, SPLIT_TALLY } split;
     int64_t units, grain;       /* of the loop that is split */
     int64_t chunk;              /* SPLIT_FOLD: elements a chunk; SPLIT_TALLY: rows */
     size_t tally;               /* bytes of a chunk's tallies; 0: there are none */
@@ -65,6 +69,7 @@ struct mc_launch {
 };
 struct mc_step_plan {
     struct mc_launch launch;    /* kernels, and what finishes heavy work */
+    struct mc_grid_launch *grid; /* a kernel on a GPU */
     struct mc_plan *plan;       /* heavy work */
     double flops;               /* of heavy work */
     int64_t copy[2];            /* a product's operands that must be made dense first: their place in the scratch; -1 */
@@ -80,11 +85,12 @@ struct mc_shape_plan {
     struct mc_step_plan *step;  /* by step */
     size_t arena;               /* bytes of values */
     size_t scratch;             /* bytes behind them: row buffers, workspaces */
+    struct mc_far_plan *far;    /* on a GPU */
     bool direct_output;         /* some outputs are made where the caller wants them */
     uint64_t used;
 };
 struct mc_input_info { char *name; bool has_default; mc_array *dflt; };
-struct mc_output_info { bool borrow; };
+struct mc_output_info { bool borrow, stays; }; /* stays: on the device */
 struct mc_step_time { int64_t calls; double seconds, flops, bytes; };
 
 struct mc_function {
@@ -108,7 +114,9 @@ struct mc_function {
     mc_array **arg;             /* by input */
     mc_array **result;          /* by output: where it is made */
     mc_array **lent;            /* by output: the borrowed view handed out last */
+    bool *home;                 /* on a GPU, by output: the result is made in memory that it writes itself */
     int threads;
+    void *failed;               /* on a GPU: where kernels tell a failed check */
     bool profile;
     bool skip_updates;          /* a copy that only looks */
     struct mc_step_time *time;
@@ -171,11 +179,23 @@ mc_status mc_across_run(struct mc_function *f, const struct mc_shape_plan *p, in
 /* product.c */
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
-/* run.c */
-mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, int value);
+/* steps.c */
+mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s); /* the error, with the function and the step */
+mc_status mc_steps_run(struct mc_function *f, struct mc_shape_plan *p);
+void mc_memory_free(struct mc_function *f);
+/* results.c */
+mc_status mc_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out);    /* where a step makes it */
+mc_status mc_result_prepare(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out); /* safe from updates */
+mc_status mc_result_deliver(struct mc_function *f, int i, const mc_arg *out);
+bool mc_update_is_plain(const struct mc_function *f, const struct mc_shape_plan *p, int i);
+mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p);
+/* reference.c */
+mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, int value);    /* on a GPU: a copy here */
+mc_status mc_value_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
 mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p, int step, bool compare);
 bool mc_spot_contiguous(const struct mc_spot *p);
 size_t mc_spot_bytes(const struct mc_spot *p);
+bool mc_step_compiled(const struct mc_function *f, int step);   /* has it a kernel, and that a compiled form? */
 const char *mc_step_name(const struct mc_function *f, int step);
 
 #endif

@@ -2,6 +2,7 @@
  *
  * Invariant: a step whose kernel has no compiled form says why, and runs by the reference. */
 #include "function/compiling.h"
+#include "function/far.h"
 #include <stdio.h>
 
 /* Kernels over whole vectors and the others are two texts, compiled at the same time: the first need no
@@ -85,6 +86,14 @@ static mc_status print_part(const struct mc_program *p, const struct part *part,
 
 mc_status mc_compile_kernels(struct compiling *c)
 {
+    if (c->code->cuda) {
+        double begun = mc_now();
+        mc_status t = mc_cuda_enter(c->code->cuda);
+        t = t < 0 ? t : mc_far_kernels(c->code);
+        mc_cuda_leave(c->code->cuda);
+        c->code->cc_seconds = mc_now() - begun;
+        return t;
+    }
     struct mc_program *p = &c->code->program;
     struct mc_kernel **k = mc_alloc((p->step.n + 1) * sizeof *k, "compile");
     struct load l[NELEM(parts)] = { 0 };

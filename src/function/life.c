@@ -1,5 +1,6 @@
 /* life.c: functions made, copied and freed.  Copies share the code, which is counted. */
 #include "function/compiling.h"
+#include "function/far.h"
 #include <stdlib.h>
 
 static int by_address(const void *a, const void *b)
@@ -57,10 +58,11 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
     f->arg = mc_calloc((size_t)p->ninput + 1, sizeof *f->arg, "function");
     f->result = mc_calloc((size_t)p->noutput + 1, sizeof *f->result, "function");
     f->lent = mc_calloc((size_t)p->noutput + 1, sizeof *f->lent, "function");
+    f->home = mc_calloc((size_t)p->noutput + 1, sizeof *f->home, "function");
     f->time = mc_calloc(p->step.n + 1, sizeof *f->time, "function");
     f->threads = threads > 0 ? threads : mc_flag_int(FLAG_threads) > 0 ? (int)mc_flag_int(FLAG_threads) : mc_team_size();
     f->profile = profile;
-    mc_status s = f->name && f->input && f->output && f->ptr && f->arg && f->result && f->lent && f->time ? collect_shared(f) : MC_EMEMORY;
+    mc_status s = f->name && f->input && f->output && f->ptr && f->arg && f->result && f->lent && f->home && f->time ? collect_shared(f) : MC_EMEMORY;
     nkey += (size_t)f->nshared * 2 * MC_MAX_RANK;
     f->key = mc_alloc(nkey * sizeof *f->key, "function");
     if (s < 0 || !f->key) {
@@ -79,6 +81,8 @@ void mc_code_unit_unref(struct mc_code_unit *u)
         mc_free(u->step_text[i]);
     }
     mc_free(u->step_text);
+    mc_cuda_code_free(u->far);
+    mc_free(u->grid);
     mc_code_unref(&u->lib[0]);
     mc_code_unref(&u->lib[1]);
     mc_free(u->fn);
@@ -121,8 +125,12 @@ void mc_function_free(mc_function *f)
     mc_free(f->arg);
     mc_free(f->result);
     mc_free(f->lent);
+    mc_free(f->home);
     mc_free(f->time);
-    mc_free_pages(f->arena);
+    mc_memory_free(f);
+    if (f->code->cuda) {
+        mc_cuda_free(f->code->cuda, f->failed);
+    }
     mc_code_unit_unref(f->code);
     mc_free(f);
 }

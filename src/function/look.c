@@ -1,11 +1,16 @@
 /* look.c: a compiled function as others see it. */
-#include "function/function.h"
+#include "function/far.h"
 
 static const char *const kinds[] = { [STEP_KERNEL] = "kernel", [STEP_VIEW] = "view", [STEP_EARLY] = "size", [STEP_TYPE] = "size", [STEP_HOST] = "host" };
 
 const char *mc_step_name(const struct mc_function *f, int step)
 {
     return step >= 0 && step < f->code->nstep ? f->code->step_text[step] : "";
+}
+
+bool mc_step_compiled(const struct mc_function *f, int step)
+{
+    return f->code->program.step.at[step].kernel && (f->code->cuda ? f->code->grid[step].plain != NULL : f->code->fn[step] != NULL);
 }
 
 int mc_function_nsteps(const mc_function *f)
@@ -23,6 +28,9 @@ mc_step_info mc_function_step(const mc_function *f, int i)
     info.kind = s->heavy ? mc_heavy_family(s) : kinds[s->kind];
     info.text = f->code->step_text[i];
     info.reason = s->reason;
+    if (f->code->cuda && s->kind != STEP_HOST && s->kind != STEP_EARLY && s->kind != STEP_TYPE) {
+        info.device = f->code->cuda->space.name;
+    }
     info.calls = f->time[i].calls;
     info.seconds = f->time[i].seconds;
     info.flops = f->time[i].flops;

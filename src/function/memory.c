@@ -1,7 +1,7 @@
 /* memory.c: one arena for all intermediates of a plan.  A value lives from the step that makes it to the
  * last that reads it, through views too; first fit into the gaps.  Work that only maps may write over a
  * source that dies with it. */
-#include "function/function.h"
+#include "function/far.h"
 
 enum { ALIGN = 64 };
 
@@ -58,7 +58,7 @@ static int dying_source(const struct mc_function *f, const struct mc_shape_plan 
 {
     const struct mc_program *pr = &f->code->program;
     const struct mc_step *st = &pr->step.at[step];
-    if (!st->kernel || st->kernel->mode != KERNEL_MAP || f->code->mode == MODE_DEBUG || !f->code->fn[step]) {
+    if (!st->kernel || st->kernel->mode != KERNEL_MAP || f->code->mode == MODE_DEBUG || !mc_step_compiled(f, step)) {
         return -1;
     }
     for (size_t i = 0; i < st->kernel->operand.n; i++) {
@@ -114,7 +114,7 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
 {
     const struct mc_program *pr = &f->code->program;
     struct mc_spot *place = &p->place[v];
-    int out = pr->value.at[v].is_output ? direct_output(f, pr, v) : -1;
+    int out = pr->value.at[v].is_output && !f->code->cuda ? direct_output(f, pr, v) : -1;
     if (out >= 0) {
         place->base = BASE_OUTPUT;
         place->index = out;

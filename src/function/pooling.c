@@ -1,5 +1,5 @@
 /* pooling.c: pooling, and normalisation across channels, at one shape: the problem, the planner's choice. */
-#include "function/function.h"
+#include "function/far.h"
 #include "norm/norm.h"
 #include "pool/pool.h"
 
@@ -42,7 +42,7 @@ mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int st
         strides[r] = v[r] < 0 ? NULL : p->place[v[r]].strides;
     }
     TRY(mc_pool_problem_of(st->heavy, in, value, strides, &q));
-    sp->plan = mc_pool_plan(&q);
+    sp->plan = f->code->cuda ? mc_pool_cuda_plan(&q) : mc_pool_plan(&q);
     sp->workspace = sp->plan ? sp->plan->workspace + 64 : 0;
     return sp->plan ? MC_OK : mc_last_status();
 }
@@ -80,7 +80,7 @@ mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
         strides[r] = v[r] < 0 ? NULL : p->place[v[r]].strides;
     }
     TRY(mc_norm_problem_of(st->heavy, &p->place[v[NORM_X]].type, strides, &q));
-    sp->plan = mc_norm_plan(&q);
+    sp->plan = f->code->cuda ? mc_norm_cuda_plan(&q) : mc_norm_plan(&q);
     sp->workspace = sp->plan ? sp->plan->workspace + 64 : 0;
     return sp->plan ? MC_OK : mc_last_status();
 }

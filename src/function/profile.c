@@ -15,11 +15,11 @@ static const char *const kernel_kind[] = {
 static void classify(const struct mc_function *f, int step, struct mc_step_row *r)
 {
     const struct mc_step *s = &f->code->program.step.at[step];
-    bool compiled = s->kernel && f->code->fn[step];
+    bool compiled = mc_step_compiled(f, step);
     switch (s->kind) {
     case STEP_KERNEL:
         snprintf(r->class, sizeof r->class, "%s", kernel_kind[s->kernel->mode]);
-        r->type = compiled ? "C" : "ref";
+        r->type = !compiled ? "ref" : f->code->cuda ? "CUDA" : "C";
         break;
     case STEP_HEAVY: {
         const struct mc_plan *plan = f->plans ? f->plans->step[step].plan : NULL;

@@ -1,6 +1,6 @@
 /* reference.c: a step by the reference, node by node: where there is no compiler, no kernel, or where
  * DEBUG wants to compare. */
-#include "function/function.h"
+#include "function/far.h"
 #include <math.h>
 
 struct known { const mc_node *node; mc_array *array; };
@@ -13,9 +13,23 @@ mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, i
         return mc_array_ref(at->fixed);
     }
     if (at->base == BASE_INPUT && f->code->program.value.at[value].kind == VALUE_INPUT) { /* also while planning */
-        return mc_array_ref(f->arg[at->index]);
+        return mc_array_near(f->arg[at->index]);
+    }
+    if (f->code->cuda) {
+        return mc_far_fetch(f, p, value);
     }
     return mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, at->strides, f->ptr[value], NULL, NULL);
+}
+
+mc_status mc_value_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a)
+{
+    if (f->code->cuda) {
+        return mc_far_store(f, p, value, a);
+    }
+    mc_array *to = mc_value_array(f, p, value);
+    mc_status s = to ? mc_array_assign(to, a) : mc_last_status();
+    mc_array_unref(&to);
+    return s;
 }
 
 static mc_array *lookup(const struct table *t, const mc_node *n)
@@ -119,9 +133,7 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
             if (ours && compare) {
                 s = compare_value(&t, step, v, made[k]);
             } else if (ours) {
-                mc_array *to = mc_value_array(f, p, v);
-                s = to ? mc_array_assign(to, made[k]) : mc_last_status();
-                mc_array_unref(&to);
+                s = mc_value_store(f, p, v, made[k]);
             }
         }
         struct known k = { n, made[0] };

@@ -206,9 +206,9 @@ static void step(const struct page *g, int i, const struct mc_step_row *r)
     mc_step_info info = mc_function_step(g->f, i);
     mc_str_addf(g->out, "<details class=\"step\"><summary><span class=\"dim num\">%d</span><span>", i);
     mc_str_html(g->out, r ? r->class : info.kind);
-    mc_str_add(g->out, st->kernel && g->f->code->fn[i] ? " <code class=\"dim\">" : "");
-    mc_str_add(g->out, st->kernel && g->f->code->fn[i] ? st->kernel->name : "");
-    mc_str_add(g->out, st->kernel && g->f->code->fn[i] ? "</code></span>" : "</span>");
+    mc_str_add(g->out, mc_step_compiled(g->f, i) ? " <code class=\"dim\">" : "");
+    mc_str_add(g->out, mc_step_compiled(g->f, i) ? st->kernel->name : "");
+    mc_str_add(g->out, mc_step_compiled(g->f, i) ? "</code></span>" : "</span>");
     numbers(g->out, r, g->p->seconds);
     struct mc_str text = { 0 };
     mc_str_line(&text, info.text, TEXT_COLUMNS);

@@ -3,7 +3,7 @@
  * what decided them: the inputs' sizes and strides, and the contents of inputs that sizes depend on.
  *
  * Nothing is compiled here, and nothing is timed unless the flag plan asks for it. */
-#include "function/function.h"
+#include "function/far.h"
 
 enum { MOST_PLANS = 64 };
 
@@ -436,7 +436,10 @@ mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     mc_status s = MC_OK;
-    if (st->kind == STEP_KERNEL && f->code->fn[step]) {
+    if (f->code->cuda) {
+        s = st->kind == STEP_HEAVY ? mc_heavy_plan(f, p, step) : MC_OK;
+        s = s == MC_OK && st->kernel ? mc_grid_plan(f, p, step) : s;
+    } else if (st->kind == STEP_KERNEL && f->code->fn[step]) {
         s = mc_launch_plan(f, p, step);
     } else if (st->kind == STEP_HEAVY) {
         s = mc_heavy_plan(f, p, step);
@@ -449,6 +452,9 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
 {
     if (!p) {
         return;
+    }
+    if (f->code->cuda) {
+        mc_far_free(f, p);
     }
     for (size_t i = 0; p->place && i < f->code->program.value.n; i++) {
         mc_array_unref(&p->place[i].fixed);
@@ -492,6 +498,7 @@ static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey)
             s = mc_shape_plan_step(f, p, (int)i);
         }
         s = s < 0 || pr->dynamic ? s : mc_plan_memory(f, p);
+        s = s < 0 || !f->code->cuda ? s : mc_far_constants(f, p);
         for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {
             s = mc_shape_plan_work(f, p, (int)i);
         }

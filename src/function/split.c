@@ -16,7 +16,7 @@ void mc_launch_split(const struct mc_function *f, const struct mc_step *st, stru
 {
     enum mc_kernel_mode mode = st->kernel->mode;
     l->threads = threads_for(f, elements, st->kernel->flops, l->bytes);
-    l->split = SPLIT_NONE;
+    l->split = SPLIT_NOT;
     l->units = l->grain = 1;
     if (mode == KERNEL_FOLD) {
         int64_t chunks = l->outer_total;

@@ -6,7 +6,6 @@
 
 const struct mc_solver *const mc_gemm_cuda_solvers[] = {
     &mc_gemm_cublaslt,   /* a library, where there is one */
-    &mc_gemm_tf32x3,     /* float32 by three products of halves of its digits, on tensor cores */
     &mc_gemm_cuda_plain, /* any dtype, any strides */
     NULL,
 };

@@ -1,6 +1,8 @@
 /* expand.c: the last changes of the graph before kernels are made of it.
  *
  *   formulas       softmax(x) becomes what it stands for
+ *   draws          become words of Philox at positions (draw.c), where that is wanted: the reference makes a block of
+ *                  numbers at once, which one thread does faster
  *   no-ops         consider_constant, grad_clip, ...: only gradients saw them
  *   reductions     keep their axes as size 1, so that all values of a kernel have one rank; a dimshuffle
  *                  behind drops them, and wanders behind what follows: log(sum(x, 1)) stays row work
@@ -199,8 +201,16 @@ static mc_node *open_formula(mc_node *n, mc_node **in)
                                      : mc_apply(n->graph, n->op, n->nin, in, n->attr);
 }
 
-mc_status mc_lower_expand(mc_graph *g, int n, mc_node **out)
+static mc_node *open_draw(mc_node *n, mc_node **in)
 {
+    return is_op(n, "random_uniform") ? mc_lower_draw(n, in) : mc_apply(n->graph, n->op, n->nin, in, n->attr);
+}
+
+mc_status mc_lower_expand(mc_graph *g, int n, mc_node **out, bool draws)
+{
+    if (draws) {
+        TRY(sweep(g, n, out, open_draw));
+    }
     for (bool more = true; more;) { /* formulas may stand for formulas */
         TRY(sweep(g, n, out, open_formula));
         size_t count = 0;

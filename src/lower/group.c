@@ -319,7 +319,7 @@ static mc_status absorb(struct fuse *f, mc_node *const *list, size_t count, int 
     return s;
 }
 
-mc_status mc_group(mc_graph *g, int n, mc_node *const *out, bool fuse, struct mc_groups *groups)
+mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse, struct mc_groups *groups)
 {
     struct fuse f = { 0 };
     size_t count = 0;
@@ -332,12 +332,12 @@ mc_status mc_group(mc_graph *g, int n, mc_node *const *out, bool fuse, struct mc
     }
     for (size_t i = 0; s == MC_OK && i < count; i++) {
         if (!(list[i]->op->flags & OP_LEAF)) {
-            s = place(&f, list[i], fuse);
+            s = place(&f, list[i], fuse != FUSE_NOTHING);
         }
     }
     if (s == MC_OK && fuse) {
         s = absorb(&f, list, count, n, out);
-        s = s < 0 ? s : mc_group_add_tallies(&f, list, count, g->nodes.n);
+        s = s < 0 || fuse < FUSE_TALLIES ? s : mc_group_add_tallies(&f, list, count, g->nodes.n);
     }
     *groups = (struct mc_groups){ .of = f.of, .n = (int)f.group.n, .list = list, .count = count };
     groups->reduced = mc_calloc(f.group.n + 1, sizeof *groups->reduced, "lower");

@@ -60,7 +60,9 @@ struct mc_program {
 };
 
 /* expand.c: formulas become their ops, reductions keep their axes, dropped axes wander to the end */
-mc_status mc_lower_expand(mc_graph *g, int n, mc_node **out);
+mc_status mc_lower_expand(mc_graph *g, int n, mc_node **out, bool draws);
+/* draw.c: of random_uniform, over in[] */
+mc_node *mc_lower_draw(mc_node *n, mc_node **in);
 /* sizes.c: axes that have the same size whatever it is */
 struct mc_sizes { size_t *parent; int64_t *known; };
 mc_status mc_sizes_find(struct mc_sizes *s, const mc_graph *g, mc_node *const *list, size_t count);
@@ -69,11 +71,12 @@ void mc_sizes_free(struct mc_sizes *s);
 /* group.c: which nodes go into one kernel: group[id], -1 for leaves; singletons for what is no kernel */
 struct mc_groups { int *of; int n; unsigned *reduced; mc_node **list; size_t count; };
 bool mc_is_fusible(const mc_node *n);
-mc_status mc_group(mc_graph *g, int n, mc_node *const *out, bool fuse, struct mc_groups *groups);
+enum mc_fusing { FUSE_NOTHING, FUSE_PLAIN, FUSE_TALLIES }; /* tallies: sums over rows ride along with what one thread walks */
+mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse, struct mc_groups *groups);
 void mc_groups_free(struct mc_groups *groups);
 /* program.c */
 mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout, mc_node *const *out,
-                          int nup, struct mc_shared *const *shared, mc_node *const *update, bool fuse);
+                          int nup, struct mc_shared *const *shared, mc_node *const *update, enum mc_fusing fuse);
 void mc_program_free(struct mc_program *p);
 /* The axis along which n is a position 0, 1, 2...: arange, or arange with axes of size 1 around it; -1: it is none. */
 int mc_position_axis(const mc_node *n);

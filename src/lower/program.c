@@ -209,7 +209,7 @@ static mc_status build(struct make *m, mc_node *const *out, int nout)
 }
 
 mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout, mc_node *const *out,
-                          int nup, struct mc_shared *const *shared, mc_node *const *update, bool fuse)
+                          int nup, struct mc_shared *const *shared, mc_node *const *update, enum mc_fusing fuse)
 {
     *p = (struct mc_program){ .graph = g, .ninput = nin, .noutput = nout, .nupdate = nup };
     mc_node **all = mc_alloc((size_t)(nout + nup + 1) * sizeof *all, "lower");
@@ -218,7 +218,7 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
     for (int i = 0; i < nout + nup && st == MC_OK; i++) {
         all[i] = i < nout ? out[i] : update[i - nout];
     }
-    st = st < 0 ? st : mc_lower_expand(g, nout + nup, all);
+    st = st < 0 ? st : mc_lower_expand(g, nout + nup, all, fuse == FUSE_PLAIN);
     st = st < 0 ? st : mc_group(g, nout + nup, all, fuse, &m.groups);
     size_t n = g->nodes.n + 1;
     for (size_t i = 0; i < m.groups.count; i++) { /* items of tuples may still be made */

@@ -70,6 +70,6 @@ mc_dtype mc_sum_acc(mc_dtype d);   /* floats in the next wider one */
 
 /* random.c: the bits of a draw; its head says how they become numbers */
 void mc_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]); /* Philox4x32-10 */
-uint64_t mc_random_key(uint64_t seed, int64_t stream);
+uint64_t mc_random_mix(uint64_t seed, uint64_t stream);        /* the key of a stream */
 
 #endif

@@ -331,6 +331,16 @@ mc_node *mc_xlogy0(mc_node *a, mc_node *b)
     return mc_call_plain("xlogy0", NULL, 2, (mc_node *[]){ a, b }, 0, NULL);
 }
 
+mc_node *mc_gpu_from_host(mc_node *a)
+{
+    return mc_call_plain("gpu_from_host", NULL, 1, (mc_node *[]){ a }, 0, NULL);
+}
+
+mc_node *mc_host_from_gpu(mc_node *a)
+{
+    return mc_call_plain("host_from_gpu", NULL, 1, (mc_node *[]){ a }, 0, NULL);
+}
+
 mc_node *mc_inv(mc_node *x)
 {
     return mc_call_plain("inv", NULL, 1, (mc_node *[]){ x }, 0, NULL);

@@ -16,6 +16,7 @@
  * All of these are exact, so uniforms and integers agree to the bit; normals are formulas over them and
  * agree to rounding. */
 #include "op/op.h"
+#include "op/special.h"
 
 /* ---- Philox: "Parallel random numbers: as easy as 1, 2, 3", 2011 ---- */
 
@@ -35,12 +36,22 @@ void mc_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]
     memcpy(out, c, sizeof c);
 }
 
-uint64_t mc_random_key(uint64_t seed, int64_t stream)
+uint64_t mc_random_mix(uint64_t seed, uint64_t stream)
 {
-    uint64_t z = seed + ((uint64_t)stream + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = seed + (stream + 1) * UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
     return z ^ z >> 31;
+}
+
+/* What kernels do for one element; pair: of the elements that take two words. */
+uint64_t mc_random_word(uint64_t i, uint64_t key, uint64_t step, int pair)
+{
+    uint64_t k = pair ? i / 2 : i / 4;
+    uint32_t word[4];
+    mc_philox((uint32_t[]){ (uint32_t)key, (uint32_t)(key >> 32) },
+              (uint32_t[]){ (uint32_t)k, (uint32_t)(k >> 32), (uint32_t)step, (uint32_t)(step >> 32) }, word);
+    return pair ? (uint64_t)word[2 * (i % 2) + 1] << 32 | word[2 * (i % 2)] : word[i % 4];
 }
 
 /* ---- random_uniform: the one draw all others are formulas over ---- */
@@ -88,7 +99,7 @@ static mc_status uniform_eval(const mc_node *n, mc_array *const *in, mc_array *c
     size_t size = mc_dtypes[y->dtype].size;
     uint64_t seed = (uint64_t)mc_load_i64(MC_UINT64, in[0]->data);
     uint64_t step = (uint64_t)mc_load_i64(MC_UINT64, in[0]->data + in[0]->strides[0]);
-    uint64_t key = mc_random_key(seed, mc_attr_int(&n->attr[0]));
+    uint64_t key = mc_random_mix(seed, (uint64_t)mc_attr_int(&n->attr[0]));
     int64_t count = mc_array_size(y), at = 0;
     for (uint64_t k = 0; at < count; k++) {
         uint32_t word[4];

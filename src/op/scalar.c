@@ -58,6 +58,7 @@ typedef void loop(const void *pa, const void *pb, const void *pc, void *py, int 
 #pragma GCC diagnostic ignored "-Wtype-limits"
 #pragma GCC diagnostic ignored "-Wsign-compare"
 
+typedef uint64_t u64;
 #define T double
 #define M(x) x
 #define OP(name, n, typing, flags, code, ...) LOOP(name, f64, RESULT_##typing(double), code)

@@ -9,5 +9,8 @@ double mc_ref_psi(double x);
 double mc_ref_tri_gamma(double x);
 int64_t mc_ref_ipow(int64_t a, int64_t b);
 uint64_t mc_ref_upow(uint64_t a, uint64_t b);
+/* random.c */
+uint64_t mc_random_mix(uint64_t seed, uint64_t stream);
+uint64_t mc_random_word(uint64_t i, uint64_t key, uint64_t step, int pair);
 
 #endif

@@ -30,7 +30,7 @@ struct mc_cuda_text {
     const char *name;           /* "gemm/plain.cu" */
     const char *text;
 };
-extern const struct mc_cuda_text mc_cuda_copy_text, mc_cuda_split_text, mc_cuda_fill_text;
+extern const struct mc_cuda_text mc_cuda_copy_text, mc_cuda_fill_text;
 void mc_cuda_source(const struct mc_cuda_text *t, const char *defines, struct mc_str *out);
 /* A kernel of the current device, loaded once a process and text; NULL: failed, the error has the compiler's message. */
 void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const char *name);
@@ -42,21 +42,17 @@ struct mc_grid mc_cuda_line(int64_t count, unsigned threads);
 
 /* ---- cuda_copy.c: an array into another layout or dtype, broadcast and mirrored axes included ---- */
 struct mc_cuda_copy;
-enum mc_cuda_split { SPLIT_NONE, SPLIT_LEFT, SPLIT_RIGHT }; /* float32 as three parts for TF32: split.cu */
 struct mc_cuda_layout {
     mc_dtype to, from;
     int rank;                   /* at most 8 */
     int64_t size[8], to_stride[8], from_stride[8]; /* in elements */
     bool flip[8];               /* the axis of `from` is read from its end */
-    enum mc_cuda_split split;
-    int64_t part;               /* how far apart the three are in `to` */
 };
 struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *l);
 mc_status mc_cuda_copy_run(const struct mc_cuda_copy *c, void *to, const void *from);
 void mc_cuda_copy_free(struct mc_cuda_copy *c);
 
 /* ---- estimates: seconds, good enough to order solvers ---- */
-bool mc_cuda_narrow(void);      /* are there tensor cores that take TF32? */
 double mc_cuda_seconds(mc_dtype t, bool reduced, double flops, double bytes, double part); /* part: of the peak that is reached */
 
 #endif

@@ -12,10 +12,6 @@ static const char text[] = {
 #include "plan/copy_text.h"
     , 0 };
 const struct mc_cuda_text mc_cuda_copy_text = { "plan/copy.cu", text };
-static const char split_text[] = {
-#include "plan/split_text.h"
-    , 0 };
-const struct mc_cuda_text mc_cuda_split_text = { "plan/split.cu", split_text };
 
 struct args {
     void *to;
@@ -124,24 +120,18 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
     const int64_t all = count;
     simplify(&l);
     const int inner = closest(&l);
-    const bool turn = !l.split && inner != l.rank - 1 && l.size[inner] >= 4 && l.size[l.rank - 1] >= 4;
+    const bool turn = inner != l.rank - 1 && l.size[inner] >= 4 && l.size[l.rank - 1] >= 4;
     if (turn) {
         before_last(&l, inner);
         count /= l.size[l.rank - 1] * l.size[l.rank - 2];
     }
     c->args.count = count;
-    c->args.part = l.part;
     memcpy(c->args.size, l.size, sizeof l.size);
     memcpy(c->args.ts, l.to_stride, sizeof l.to_stride);
     memcpy(c->args.fs, l.from_stride, sizeof l.from_stride);
-    if (l.split) {
-        mc_str_addf(&defines, "#define RANK %d\n#define RIGHT %d\n", l.rank, l.split == SPLIT_RIGHT);
-    } else {
-        mc_str_addf(&defines, "#define TO %s\n#define FROM %s\n#define RANK %d\n", mc_dtypes[l.to].c, mc_dtypes[l.from].c, l.rank);
-    }
+    mc_str_addf(&defines, "#define TO %s\n#define FROM %s\n#define RANK %d\n", mc_dtypes[l.to].c, mc_dtypes[l.from].c, l.rank);
     mc_cuda_index(&defines, all);
-    const char *const name = l.split ? "split" : turn ? "tile" : "line";
-    c->kernel = defines.bad ? NULL : mc_cuda_kernel(l.split ? &mc_cuda_split_text : &mc_cuda_copy_text, defines.s, name);
+    c->kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_cuda_copy_text, defines.s, turn ? "tile" : "line");
     c->grid = mc_cuda_line(turn ? count * ((l.size[l.rank - 1] + 31) / 32) * ((l.size[l.rank - 2] + 31) / 32) * 256 : count, 256);
     mc_str_free(&defines);
     if (!c->kernel) {

@@ -99,12 +99,6 @@ void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const ch
 /* Of one multiprocessor: multiply-adds a cycle by size of the element; reduced: on tensor cores. */
 static const double clock_hz = 1.7e9, memory_bytes = 3e12, launch = 3e-6;
 
-bool mc_cuda_narrow(void)
-{
-    const struct mc_cuda *d = mc_cuda_current();
-    return d && d->sm >= 80;
-}
-
 double mc_cuda_seconds(mc_dtype t, bool reduced, double flops, double bytes, double part)
 {
     const struct mc_cuda *d = mc_cuda_current();

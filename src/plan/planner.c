@@ -138,7 +138,7 @@ static bool likely_one(const struct choice *c, size_t i, size_t counted[2])
 {
     const struct candidate *k = &c->list.at[i];
     const size_t most = k->solver->wraps ? WRAPPING : LIKELY;
-    if (c->mode == PLAN_MEASURE && (counted[k->solver->wraps] >= most || k->estimate > likely * c->list.at[0].estimate)) {
+    if (c->mode == PLAN_MEASURE && !c->problem->family->site && (counted[k->solver->wraps] >= most || k->estimate > likely * c->list.at[0].estimate)) {
         return false;
     }
     counted[k->solver->wraps]++;
@@ -157,7 +157,7 @@ static size_t to_time(const struct choice *c)
 /* Times one candidate; it takes the place of *best if it wins.  False: planning ends, the error says why. */
 static bool challenge(struct choice *c, struct mc_trials *t, const struct candidate *k, struct mc_plan **best)
 {
-    if (!mc_trials_worth(t, k->estimate) && c->mode == PLAN_MEASURE) {
+    if (c->mode == PLAN_MEASURE && !c->problem->family->site && !mc_trials_worth(t, k->estimate)) {
         LOG(LOG_PLAN, "%s: %s is not tried: %.3g us expected", c->word.s, k->solver->name, k->estimate * 1e6);
         return true;
     }

@@ -1,13 +1,13 @@
 /* dialect_c.c: kernels as C for the system's compiler.  No headers: they would cost more than all the rest. */
 #include "render/kernel.h"
+#include "render/prelude.h"
 
 #define EACH(b, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)                         \
     { [MC_BOOL] = b, [MC_INT8] = i8, [MC_INT16] = i16, [MC_INT32] = i32, [MC_INT64] = i64, [MC_UINT8] = u8, [MC_UINT16] = u16, \
       [MC_UINT32] = u32, [MC_UINT64] = u64, [MC_FLOAT16] = f16, [MC_BFLOAT16] = bf16, [MC_FLOAT32] = f32, [MC_FLOAT64] = f64 }
 
 static const char prelude[] =
-    "typedef unsigned char u8; typedef signed char i8; typedef short i16; typedef unsigned short u16;\n"
-    "typedef unsigned int u32; typedef long long i64; typedef unsigned long long u64; typedef int i32;\n"
+    PRELUDE_TYPES
     "#define inline __inline__ __attribute__((always_inline))\n#define INLINE static inline\n"
     "INLINE float bf2f(u16 h) { union { u32 u; float f; } v; v.u = (u32)h << 16; return v.f; }\n"
     "INLINE u16 f2bf(float x) { union { u32 u; float f; } v; v.f = x;\n"
@@ -18,13 +18,8 @@ static const char prelude[] =
     "INLINE u16 f2h(float x) { union { u32 u; float f; } v, d; v.f = x; u32 s = v.u >> 16 & 0x8000u; v.u &= 0x7fffffffu;\n"
     "  u32 big = v.u > 0x7f800000u ? 0x7e00u : 0x7c00u; d.u = v.u; d.f += 0.5f; u32 sub = d.u - 0x3f000000u;\n"
     "  u32 n = (v.u + 0xc8000fffu + (v.u >> 13 & 1)) >> 13;\n"
-    "  return (u16)(s | (v.u >= 0x47800000u ? big : v.u < 0x38800000u ? sub : n)); }\n"
-    "INLINE i64 ipow_(i64 a, i64 b) { u64 r = 1, x = (u64)a; if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;\n"
-    "  for (; b; b >>= 1, x *= x) if (b & 1) r *= x; return (i64)r; }\n"
-    "#define ipow(a, b) ((T)ipow_((i64)(a), (i64)(b)))\n"
-    "#define SEL(c, a, b) ((c) ? (a) : (b))\n#define NOT(c) (IS_BOOL ? !(c) : ~(c))\n#define C(x) ((T)(x))\n"
-    "#define LT(a, b) ((a) < (b))\n#define LE(a, b) ((a) <= (b))\n#define GT(a, b) ((a) > (b))\n"
-    "#define GE(a, b) ((a) >= (b))\n#define EQ(a, b) ((a) == (b))\n#define NE(a, b) ((a) != (b))\n";
+    "  return (u16)(s | (v.u >= 0x47800000u ? big : v.u < 0x38800000u ? sub : n)); }\n";
+const char mc_prelude_code[] = PRELUDE_CODE;
 
 const struct mc_dialect mc_dialect_c = {
     .name = "c",

@@ -88,11 +88,33 @@ struct mc_dialect {
     bool vectors;                      /* wide.c may print for it */
     const char *loop;                  /* in front of a loop without dependences */
     const char *reduce_loop;           /* with a reduction: "%s" takes "+:a1) reduction(max:a2" */
+    const char *native;                /* functions that its compiler has, " exp log "; NULL: math.c's, of all there are */
 };
-extern const struct mc_dialect mc_dialect_c;
+extern const struct mc_dialect mc_dialect_c, mc_dialect_cuda;
 
 /* wide.c: can k be printed over vectors?  Who renders kernels sets their `wide` from it. */
 bool mc_kernel_wide(const struct mc_dialect *d, const struct mc_kernel *k);
+/* grid.c: kernels for a grid of threads, and the one struct that each takes */
+struct mc_grid_head {
+    uint64_t err, scratch;      /* addresses: of four int64 that a failed check is told in; of splits' parts */
+    uint32_t count[2];          /* elements of a map (in vectors, for NAME_v) or points kept; points reduced */
+    uint32_t axes[2];           /* kept; reduced: their sizes and steps come behind */
+    uint32_t size[MC_MAX_RANK]; /* innermost first */
+    uint32_t splits, chunk;     /* blocks along y that share a reduction; its points for each */
+    uint32_t column;            /* lanes above each other */
+    uint32_t number;            /* of the step, for err[3] */
+};
+struct mc_grid_args {           /* where the parts lie */
+    uint64_t *p;                /* by operand: address, or first position */
+    struct mc_grid_head *head;
+    int64_t (*step)[MC_MAX_RANK]; /* by operand and axis: bytes, or positions */
+};
+size_t mc_grid_args_size(size_t operands);
+struct mc_grid_args mc_grid_args(void *memory, size_t operands);
+bool mc_grid_splits(const struct mc_kernel *k);  /* can its reductions be shared by blocks?  Then there is NAME_join: lanes along x, points along y */
+enum { GRID_SHARED = 16 };                       /* bytes of shared memory a thread needs where lanes are above each other or more than 32 */
+int  mc_grid_vector(const struct mc_kernel *k);  /* elements NAME_v takes at once; 1: there is only NAME. */
+void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
 /* render.c: kernels as one unit */
 void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
 

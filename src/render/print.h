@@ -11,6 +11,8 @@ struct print {
     const struct mc_kernel *k;
     int stage;
     bool second;               /* wide.c: of two accumulators that take turns */
+    bool grid;                 /* printed by grid.c: a failed check tells which step it is of */
+    bool joining;              /* grid.c: the kernel that adds the parts of a split reduction */
     unsigned char *need;       /* elements of this stage */
     unsigned char *done;       /* row values printed so far */
 };
@@ -38,6 +40,17 @@ const char *mc_print_acc_type(const struct print *p, const struct mc_kval *v, bo
 const char *mc_print_first(const struct print *p, const struct mc_kval *v);
 void mc_print_fill(struct print *p, const char *text, int v, const char *position);
 void mc_print_finish(struct print *p, int v);
+/* print_stage.c */
+bool mc_print_mark(struct print *p);                                        /* which elements walk p->stage computes; false: nothing */
+void mc_print_body(struct print *p, bool lanes, const char *position);      /* what happens for one element */
+void mc_print_store(struct print *p, int o, bool inner);                    /* of what an operand is made from */
+void mc_print_row_values(struct print *p);                                  /* those there from this stage on, as scalars */
+void mc_print_row_stores(struct print *p);
+bool mc_print_stage_reduces(const struct print *p, bool *positions);
+void mc_print_each(struct print *p, void (*f)(struct print *p, int v));     /* reduction of this stage */
+void mc_print_acc(struct print *p, int v);                                  /* declared: the accumulator, a block's lane; the lane added to it */
+void mc_print_lane(struct print *p, int v);
+void mc_print_merge(struct print *p, int v);
 /* wide.c: values over vectors; wide_loop.c: the innermost loops */
 extern const char mc_wide_text[], mc_wide_names[];                          /* vector.h; what ops' expressions call its parts */
 extern const char *const mc_wide_functions_known[];                         /* "exp": there is v_exp */

@@ -12,7 +12,7 @@ static const struct mc_monoid_text texts[] = {
       "c@ = l@ < c@ ? l@ : c@; z@ |= q@;", "C = # < C ? # : C; Z |= # != #;", true, "v_least", "v_min_lane" },
     { "any",    "0",  "reduction(|:l@)", "l@ |= # != 0;", "c@ |= l@;", "C |= # != 0;", false },
     { "all",    "1",  "reduction(&:l@)", "l@ &= # != 0;", "c@ &= l@;", "C &= # != 0;", false },
-    { "argmax", "<",  NULL, NULL, "if (q@ >= 0 && (z@ < 0 || l@ > c@ || (l@ != l@ && c@ == c@))) { c@ = l@; z@ = q@; }",
+    { "argmax", "<",  NULL, NULL, "if (q@ >= 0 && (z@ < 0 || l@ > c@ || (l@ == c@ && q@ < z@) || (l@ != l@ && (c@ == c@ || q@ < z@)))) { c@ = l@; z@ = q@; }",
       "if (Z < 0 || # > C || (# != # && C == C)) { C = #; Z = $; }", true },
 };
 

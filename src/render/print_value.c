@@ -20,6 +20,18 @@ mc_dtype mc_print_op_dtype(const struct mc_kernel *k, const struct mc_kval *v)
     return k->val.at[v->arg[v->op->typing == TYPE_WHERE ? 1 : 0]].dtype;
 }
 
+/* mcf_exp and its like: the compiler's own where the dialect says so. */
+static void function(struct mc_str *out, const struct mc_dialect *d, uint64_t *have, const char *word, mc_dtype t)
+{
+    char name[40];
+    snprintf(name, sizeof name, " %s ", word);
+    if (d->native && strstr(d->native, name)) {
+        mc_str_addf(out, t == MC_FLOAT64 ? "#define mcd_%s %s\n" : "#define mcf_%s %sf\n", word, word);
+    } else {
+        mc_math_add(out, have, word, t);
+    }
+}
+
 /* "INLINE float op_tanh_f(float a) { ... }", once for each op and type it is used with. */
 void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels)
 {
@@ -45,7 +57,7 @@ void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n, s
                 size_t len = strcspn(m + 2, ")");
                 memcpy(word, m + 2, MC_MIN(len, sizeof word - 1));
                 if (mc_is_float(t)) {
-                    mc_math_add(out, have, word, t);
+                    function(out, d, have, word, t);
                 }
             }
             mc_str_addf(&body, "#undef T\n#undef M\n#undef IS_BOOL\n#define T %s\n#define M(x) mc%c_##x\n#define IS_BOOL %d\n", d->calc[t],
@@ -189,6 +201,6 @@ void mc_print_define(struct print *p, int v, bool inner)
         mc_print_ref(p, x->arg[1]);
         mc_str_addf(p->out, ") { err[0] = %d; err[1] = v%d; err[2] = (i64)", v + 1, v);
         mc_print_ref(p, x->arg[1]);
-        mc_str_add(p->out, "; } ");
+        mc_str_add(p->out, p->grid ? "; err[3] = A.number; } " : "; } ");
     }
 }

@@ -4,97 +4,9 @@
  * Invariant: along the innermost loop an operand has stride 1 if it varies along the kernel's innermost
  * axis, else 0; whoever launches the kernel copies what is laid out otherwise. */
 #include "render/print.h"
+#include "render/prelude.h"
 
 /* ---- loops ---- */
-
-static void mark_need(struct print *p, int v)
-{
-    const struct mc_kval *x = &p->k->val.at[v];
-    if (!x->element || p->need[v]) {
-        return;
-    }
-    p->need[v] = 1;
-    if (x->saved && x->stage < p->stage) {
-        return;
-    }
-    for (int i = 0; i < x->narg; i++) {
-        mark_need(p, x->arg[i]);
-    }
-}
-
-/* Which elements walk `stage` computes; false: nothing. */
-static bool mark_stage(struct print *p)
-{
-    bool any = false;
-    memset(p->need, 0, p->k->val.n);
-    for (size_t i = 0; i < p->k->val.n; i++) {
-        const struct mc_kval *v = &p->k->val.at[i];
-        if (v->kind == K_REDUCE && v->stage == p->stage) {
-            mark_need(p, v->arg[0]);
-            any = true;
-        }
-        if (v->saved && v->stage == p->stage) {
-            mark_need(p, (int)i);
-        }
-    }
-    for (size_t i = 0; i < p->k->operand.n; i++) {
-        const struct mc_koperand *o = &p->k->operand.at[i];
-        if (o->dst && p->k->val.at[o->val].element && p->k->val.at[o->val].stage == p->stage) {
-            mark_need(p, o->val);
-            any = true;
-        }
-    }
-    return any;
-}
-
-static void store(struct print *p, int o, bool inner)
-{
-    const struct mc_koperand *x = &p->k->operand.at[o];
-    mc_str_addf(p->out, "a%d", o);
-    mc_print_place(p, o, inner);
-    if (x->tally) {
-        mc_str_add(p->out, " += ");
-        mc_print_ref(p, x->val);
-        mc_str_add(p->out, "; ");
-        return;
-    }
-    mc_str_addf(p->out, *p->d->store_as[x->dtype] ? " = %s(" : " = (%s)(",
-                *p->d->store_as[x->dtype] ? p->d->store_as[x->dtype] : p->d->store[x->dtype]);
-    mc_print_ref(p, x->val);
-    mc_str_add(p->out, "); ");
-}
-
-/* What happens for one element. */
-static void body(struct print *p, bool lanes, const char *position)
-{
-    const struct mc_kernel *k = p->k;
-    for (size_t i = 0; i < k->val.n; i++) {
-        const struct mc_kval *v = &k->val.at[i];
-        if (!p->need[i] || v->kind == K_CONST) {
-            continue;
-        }
-        if (v->saved && v->stage < p->stage) {
-            mc_str_addf(p->out, "const %s v%d = b%d[j]; ", mc_print_calc(p, v->dtype), (int)i, v->saved);
-            continue;
-        }
-        mc_print_define(p, (int)i, true);
-        if (v->saved) {
-            mc_str_addf(p->out, "b%d[j] = v%d; ", v->saved, (int)i);
-        }
-    }
-    for (size_t i = 0; i < k->val.n; i++) {
-        const struct mc_kval *v = &k->val.at[i];
-        if (v->kind == K_REDUCE && v->stage == p->stage) {
-            mc_print_fill(p, lanes ? mc_print_monoid(v)->lane : mc_print_monoid(v)->direct, (int)i, position);
-        }
-    }
-    for (size_t i = 0; i < k->operand.n; i++) {
-        const struct mc_koperand *o = &k->operand.at[i];
-        if (o->dst && k->val.at[o->val].element && k->val.at[o->val].stage == p->stage) {
-            store(p, (int)i, true);
-        }
-    }
-}
 
 /* The addresses of operand o at the current outer indices: "+ i1 * s[4]". */
 static void pointers(struct print *p, bool elements, const char *offset)
@@ -122,84 +34,11 @@ static void pointers(struct print *p, bool elements, const char *offset)
     }
 }
 
-/* Row values that are there from this stage on (and are not reductions), as scalars. */
-static void row_values(struct print *p)
-{
-    const struct mc_kernel *k = p->k;
-    for (size_t i = 0; i < k->val.n; i++) {
-        const struct mc_kval *v = &k->val.at[i];
-        if (!v->element && v->kind != K_CONST && v->kind != K_REDUCE && v->stage == p->stage && !p->done[i] &&
-            !(k->mode == KERNEL_COLUMN && v->varies)) {
-            p->done[i] = 1;
-            mc_print_define(p, (int)i, false);
-            mc_wide_spread(p, (int)i);
-            mc_str_add(p->out, "\n");
-        }
-    }
-}
-
-static void row_stores(struct print *p)
-{
-    for (size_t i = 0; i < p->k->operand.n; i++) {
-        const struct mc_koperand *o = &p->k->operand.at[i];
-        if (o->dst && !p->k->val.at[o->val].element) {
-            store(p, (int)i, false);
-            mc_str_add(p->out, "\n");
-        }
-    }
-}
-
-static bool stage_reduces(const struct print *p, bool *positions)
-{
-    bool any = false;
-    *positions = false;
-    for (size_t i = 0; i < p->k->val.n; i++) {
-        const struct mc_kval *v = &p->k->val.at[i];
-        if (v->kind == K_REDUCE && v->stage == p->stage) {
-            any = true;
-            *positions |= mc_print_by_position(v);
-        }
-    }
-    return any;
-}
-
-static void each_reduction(struct print *p, void (*f)(struct print *p, int v))
-{
-    for (size_t i = 0; i < p->k->val.n; i++) {
-        if (p->k->val.at[i].kind == K_REDUCE && p->k->val.at[i].stage == p->stage) {
-            f(p, (int)i);
-        }
-    }
-}
-
-static void declare_acc(struct print *p, int v)
-{
-    const struct mc_kval *x = &p->k->val.at[v];
-    mc_str_addf(p->out, "%s c%d = %s; ", mc_print_acc_type(p, x, false), v, mc_print_first(p, x));
-    if (mc_print_monoid(x)->flags) {
-        mc_str_addf(p->out, "i64 z%d = %d; ", v, mc_print_by_position(x) ? -1 : 0);
-    }
-}
-
-static void declare_lane(struct print *p, int v)
-{
-    const struct mc_kval *x = &p->k->val.at[v];
-    mc_str_addf(p->out, "%s l%d = %s; ", mc_print_acc_type(p, x, true), v, mc_print_first(p, x));
-    if (mc_print_monoid(x)->flags) {
-        mc_str_addf(p->out, "i32 q%d = 0; ", v);
-    }
-}
-
-static void merge_lane(struct print *p, int v)
-{
-    mc_print_fill(p, mc_print_monoid(&p->k->val.at[v])->merge, v, "");
-}
-
 /* The innermost loop of row and fold kernels: lanes of a block go into the accumulators, so long
  * rows lose no digits. */
 static void row_loop(struct print *p)
 {
-    bool positions, reduces = stage_reduces(p, &positions);
+    bool positions, reduces = mc_print_stage_reduces(p, &positions);
     if (p->k->wide) {
         mc_wide_loop(p, reduces);
         return;
@@ -209,12 +48,12 @@ static void row_loop(struct print *p)
             mc_str_add(p->out, p->d->loop);
         }
         mc_str_add(p->out, "for (i64 j = 0; j < n0; j++) { ");
-        body(p, false, "(base + i2 * n0 + j)");
+        mc_print_body(p, false, "(base + i2 * n0 + j)");
         mc_str_add(p->out, "}\n");
         return;
     }
     mc_str_add(p->out, "for (i64 b = 0; b < n0; b += 2048) {\nconst i64 e = n0 - b < 2048 ? n0 : b + 2048;\n");
-    each_reduction(p, declare_lane);
+    mc_print_each(p, mc_print_lane);
     struct mc_str clauses = { 0 }, *out = p->out;
     p->out = &clauses;
     for (size_t i = 0; i < p->k->val.n; i++) {
@@ -227,9 +66,9 @@ static void row_loop(struct print *p)
     mc_str_addf(p->out, p->d->reduce_loop, clauses.s ? clauses.s : "");
     mc_str_free(&clauses);
     mc_str_add(p->out, "for (i64 j = b; j < e; j++) { ");
-    body(p, true, "");
+    mc_print_body(p, true, "");
     mc_str_add(p->out, "}\n");
-    each_reduction(p, merge_lane);
+    mc_print_each(p, mc_print_merge);
     mc_str_add(p->out, "}\n");
 }
 
@@ -257,16 +96,16 @@ static void map_loop(struct print *p)
     }
     mc_str_add(p->out, p->d->loop);
     mc_str_add(p->out, "for (i64 j = 0; j < n0; j++) { ");
-    body(p, false, "");
+    mc_print_body(p, false, "");
     mc_str_add(p->out, "}\n");
 }
 
 static void print_map(struct print *p)
 {
     pointers(p, false, "");
-    row_values(p);
-    row_stores(p);
-    if (!mark_stage(p)) {
+    mc_print_row_values(p);
+    mc_print_row_stores(p);
+    if (!mc_print_mark(p)) {
         return;
     }
     mc_str_add(p->out, p->k->wide ? "int stream = (int)n[3];\nfor (i64 i1 = 0; i1 < n1; i1++)\n" : "for (i64 i1 = 0; i1 < n1; i1++)\n");
@@ -280,16 +119,16 @@ static void print_row(struct print *p)
     mc_str_add(p->out, "const i64 base = 0; (void)base;\nfor (i64 i1 = 0; i1 < n1; i1++) {\n");
     pointers(p, false, "1");
     for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
-        row_values(p);
-        if (mark_stage(p)) {
-            each_reduction(p, declare_acc);
+        mc_print_row_values(p);
+        if (mc_print_mark(p)) {
+            mc_print_each(p, mc_print_acc);
             mc_str_add(p->out, "\n");
             walk(p, "12", row_loop);
-            each_reduction(p, mc_print_finish);
+            mc_print_each(p, mc_print_finish);
             mc_str_add(p->out, "\n");
         }
     }
-    row_stores(p);
+    mc_print_row_stores(p);
     mc_str_add(p->out, p->k->wide ? "}\nif (n[3]) __builtin_ia32_sfence();\n" : "}\n");
 }
 
@@ -323,31 +162,31 @@ static void fetch_acc(struct print *p, int v)
 static void print_fold(struct print *p)
 {
     pointers(p, false, "");
-    row_values(p);
+    mc_print_row_values(p);
     mc_str_add(p->out, "const i64 base = n[3]; (void)base;\n");
-    mark_stage(p);
-    each_reduction(p, declare_acc);
+    mc_print_mark(p);
+    mc_print_each(p, mc_print_acc);
     mc_str_add(p->out, "\nfor (i64 i1 = 0; i1 < n1; i1++)\n");
     walk(p, "12", row_loop);
-    each_reduction(p, keep_acc);
+    mc_print_each(p, keep_acc);
     mc_str_add(p->out, "\n}\n");
 
     memset(p->done, 0, p->k->val.n);
     mc_str_addf(p->out, p->d->join, p->k->name);
     mc_str_add(p->out, "const i64 chunks = n[0]; (void)s; (void)err;\n");
     pointers(p, false, "");
-    each_reduction(p, declare_acc);
+    mc_print_each(p, mc_print_acc);
     mc_str_addf(p->out, "\nfor (i64 i = 0; i < chunks; i++) { const char *acc = p[%zu] + i * %d;\n", p->k->operand.n, 16 * p->k->nreduce);
-    each_reduction(p, fetch_acc);
-    each_reduction(p, merge_lane);
+    mc_print_each(p, fetch_acc);
+    mc_print_each(p, mc_print_merge);
     mc_str_add(p->out, "}\n");
-    row_values(p);
-    each_reduction(p, mc_print_finish);
+    mc_print_row_values(p);
+    mc_print_each(p, mc_print_finish);
     mc_str_add(p->out, "\n");
     for (p->stage = 1; p->stage <= p->k->nstage; p->stage++) {
-        row_values(p);
+        mc_print_row_values(p);
     }
-    row_stores(p);
+    mc_print_row_stores(p);
 }
 
 /* ---- column kernels: row values are arrays over the columns at hand ---- */
@@ -356,7 +195,7 @@ static void column_loop(struct print *p)
 {
     mc_str_add(p->out, p->d->loop);
     mc_str_add(p->out, "for (i64 j = 0; j < nb; j++) { ");
-    body(p, false, "(i2 * n1 + i1)");
+    mc_print_body(p, false, "(i2 * n1 + i1)");
     mc_str_add(p->out, "}\n");
 }
 
@@ -407,10 +246,10 @@ static void print_column(struct print *p)
     }
     pointers(p, false, "j");
     for (p->stage = 0; p->stage <= k->nstage; p->stage++) {
-        row_values(p);
+        mc_print_row_values(p);
         column_values(p);
-        if (mark_stage(p)) {
-            each_reduction(p, declare_columns);
+        if (mc_print_mark(p)) {
+            mc_print_each(p, declare_columns);
             if (k->wide) {
                 mc_wide_columns(p, pointers);
             } else {
@@ -420,7 +259,7 @@ static void print_column(struct print *p)
                 mc_str_add(p->out, "}\n");
             }
             mc_str_add(p->out, "for (i64 j = 0; j < nb; j++) { ");
-            each_reduction(p, mc_print_finish);
+            mc_print_each(p, mc_print_finish);
             mc_str_add(p->out, "}\n");
         }
     }
@@ -428,7 +267,7 @@ static void print_column(struct print *p)
         const struct mc_koperand *o = &k->operand.at[i];
         if (o->dst && !k->val.at[o->val].element) {
             mc_str_add(p->out, "for (i64 j = 0; j < nb; j++) { ");
-            store(p, (int)i, true);
+            mc_print_store(p, (int)i, true);
             mc_str_add(p->out, "}\n");
         }
     }
@@ -462,6 +301,7 @@ void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_
         wide |= kernels[i]->wide;
     }
     mc_str_add(out, d->prelude);
+    mc_str_add(out, mc_prelude_code);
     mc_print_functions(out, d, n, kernels);
     if (wide) {
         mc_str_add(out, mc_wide_text);

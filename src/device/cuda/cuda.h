@@ -58,6 +58,8 @@ mc_status mc_cuda_facts(int ordinal, struct mc_cuda_facts *out);
 /* "cpu" gives -1, "cuda" 0, "cuda3" 3; anything else is an error.  Opens nothing. */
 mc_status mc_cuda_parse(const char *device, int *ordinal);
 struct mc_cuda *mc_cuda_start(int ordinal);                   /* NULL: the error says what is missing */
+enum { MC_CUDA_MOST = 64 };                                   /* GPUs of one process */
+struct mc_cuda *mc_cuda_running(int ordinal);                 /* the same if it has been started, else NULL */
 mc_status mc_cuda_enter(struct mc_cuda *d);                   /* locks it for this thread and makes its context current; nests */
 void mc_cuda_leave(struct mc_cuda *d);
 struct mc_cuda *mc_cuda_current(void);                        /* the one this thread entered last; NULL: none */
@@ -77,9 +79,14 @@ void mc_cuda_free(struct mc_cuda *d, void *p);                /* NULL does nothi
 size_t mc_cuda_held(const struct mc_cuda *d);                 /* bytes handed out */
 mc_array *mc_cuda_array(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *dims); /* contiguous, in the device's memory, not cleared */
 
+/* An array in the host's memory that transfers reach at full speed; its memory is used again once it is let go.  NULL with no error:
+ * there is enough of that out already, or n is too small to matter. */
+mc_array *mc_cuda_home(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *dims);
+
 /* ---- staging.c: between the host and the device ---- */
 mc_status mc_cuda_put(struct mc_cuda *d, void *there, const void *here, size_t n); /* here may change afterwards */
 mc_status mc_cuda_get(struct mc_cuda *d, void *here, const void *there, size_t n); /* waits for all work before it */
+mc_status mc_cuda_get_home(struct mc_cuda *d, void *here, const void *there, size_t n); /* the same into an array of mc_cuda_home */
 mc_status mc_cuda_copy(struct mc_cuda *d, void *to, const void *from, size_t n);
 mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n);
 

@@ -157,3 +157,13 @@ mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n)
     mc_cuda_leave(d);
     return s;
 }
+
+mc_status mc_cuda_get_home(struct mc_cuda *d, void *here, const void *there, size_t n)
+{
+    TRY(mc_cuda_enter(d));
+    mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: what the host fetches cannot be recorded", d->id) : MC_OK;
+    s = s < 0 ? s : mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(here, there_of(there), n, d->stream), "fetching", NULL);
+    s = s < 0 ? s : mc_cuda_wait(d);
+    mc_cuda_leave(d);
+    return s;
+}

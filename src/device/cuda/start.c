@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { GPUS = 64, NESTED = 16 };
+enum { GPUS = MC_CUDA_MOST, NESTED = 16 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static struct mc_cuda *started[GPUS];
@@ -242,6 +242,14 @@ static struct mc_cuda *find_or_start(int ordinal) /* under the lock */
         return NULL;
     }
     return started[ordinal] = make(ordinal, device, &f);
+}
+
+struct mc_cuda *mc_cuda_running(int ordinal)
+{
+    pthread_mutex_lock(&lock);
+    struct mc_cuda *d = ordinal >= 0 && ordinal < GPUS ? started[ordinal] : NULL;
+    pthread_mutex_unlock(&lock);
+    return d;
 }
 
 struct mc_cuda *mc_cuda_start(int ordinal)

@@ -1,0 +1,266 @@
+/* far.c: a function on a GPU: its kernels compiled, its steps put on the stream one by one, or replayed as they were
+ * captured.
+ *
+ * Invariant: what is captured depends on addresses alone; when one has changed it is captured again. */
+#include "function/far.h"
+#include "function/compiling.h"
+#include <stdlib.h>
+
+enum { EAGER_RUNS = 1, FEWEST_REPLAYED = 2 }; /* one launch alone is done sooner than a recording of it */
+
+/* ---- which device ---- */
+
+mc_status mc_far_start(struct compiling *c)
+{
+    int ordinal;
+    TRY(mc_cuda_parse(mc_flag_text(FLAG_device), &ordinal));
+    if (ordinal < 0) {
+        return MC_OK;
+    }
+    c->code->cuda = mc_cuda_start(ordinal);
+    return c->code->cuda ? MC_OK : mc_last_status();
+}
+
+mc_status mc_synchronize(void)
+{
+    mc_status s = MC_OK;
+    for (int i = 0; i < MC_CUDA_MOST; i++) {
+        struct mc_cuda *d = mc_cuda_running(i);
+        mc_status t = d ? mc_cuda_enter(d) : MC_OK;
+        if (d && t == MC_OK) {
+            t = mc_cuda_wait(d);
+            mc_cuda_leave(d);
+        }
+        s = s < 0 ? s : t;
+    }
+    return s;
+}
+
+/* ---- kernels ---- */
+
+static void *find(struct mc_cuda_code *code, const struct mc_kernel *k, const char *suffix)
+{
+    char name[48];
+    snprintf(name, sizeof name, "%s%s", k->name, suffix);
+    return mc_cuda_code_kernel(code, name);
+}
+
+mc_status mc_far_kernels(struct mc_code_unit *u)
+{
+    struct mc_program *p = &u->program;
+    struct mc_kernel **k = mc_alloc((p->step.n + 1) * sizeof *k, "compile");
+    struct mc_str text = { 0 };
+    int n = 0;
+    u->grid = mc_calloc(p->step.n + 1, sizeof *u->grid, "compile");
+    mc_status s = k && u->grid ? MC_OK : MC_EMEMORY;
+    for (size_t i = 0; i < p->step.n && s == MC_OK; i++) {
+        if (p->step.at[i].kernel) {
+            k[n++] = p->step.at[i].kernel;
+        }
+    }
+    if (n && s == MC_OK) {
+        mc_render_grid(&text, &mc_dialect_cuda, n, k);
+        s = text.bad ? MC_EMEMORY : MC_OK;
+    }
+    if (n && s == MC_OK) {
+        LOG(LOG_KERNEL, "%s", text.s);
+        u->far = mc_cuda_code_load(u->cuda, text.s, "--disable-warnings");
+        s = u->far ? MC_OK : mc_last_status();
+    }
+    for (size_t i = 0; i < p->step.n && s == MC_OK; i++) {
+        const struct mc_kernel *q = p->step.at[i].kernel;
+        if (q) {
+            u->grid[i] = (struct mc_grid_kernel){ find(u->far, q, ""), find(u->far, q, "_v"), find(u->far, q, "_join") };
+        }
+        for (size_t v = 0; q && v < q->val.n; v++) {
+            u->checks |= q->val.at[v].kind == K_CHECK;
+        }
+        if (p->step.at[i].kind == STEP_HOST) {
+            p->step.at[i].reason = "no kernel on the GPU: by the reference, here";
+        }
+    }
+    u->source = text.s ? mc_str_take(&text) : mc_strdup("");
+    mc_str_free(&text);
+    mc_free(k);
+    return s < 0 ? s : u->source ? MC_OK : MC_EMEMORY;
+}
+
+/* ---- running ---- */
+
+static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    switch (st->kind) {
+    case STEP_EARLY:
+    case STEP_TYPE:
+        return MC_OK;
+    case STEP_VIEW:
+        return p->place[st->dst[0]].own ? mc_far_copy(f, &p->place[st->src[0]], f->ptr[st->src[0]], f->ptr[st->dst[0]]) : MC_OK;
+    case STEP_KERNEL:
+        return mc_grid_run(f, p, step, scratch);
+    case STEP_HEAVY:
+        if (!p->step[step].plan) {
+            return mc_reference_step(f, p, step, false);
+        }
+        TRY(mc_heavy_run(f, p, step, scratch));
+        return st->kernel ? mc_grid_run(f, p, step, scratch) : MC_OK;
+    case STEP_HOST:
+        return mc_reference_step(f, p, step, false);
+    }
+    return MC_OK;
+}
+
+mc_status mc_far_step(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch, double *seconds)
+{
+    struct mc_cuda *d = f->code->cuda;
+    void *from = seconds ? mc_cuda_mark(d) : NULL;
+    mc_status s = run_step(f, p, step, scratch);
+    if (seconds) {
+        void *to = mc_cuda_mark(d);
+        double t = from && to ? mc_cuda_between(d, from, to) : 0;
+        *seconds = MC_MAX(t, 0);
+    }
+    return s;
+}
+
+/* Steps that look at values here cannot be captured. */
+static bool capturable(const struct mc_function *f, const struct mc_shape_plan *p, int *launches)
+{
+    *launches = 0;
+    for (size_t i = 0; i < f->code->program.step.n; i++) {
+        const struct mc_step *st = &f->code->program.step.at[i];
+        if (st->kind == STEP_HOST || (st->kind == STEP_HEAVY && !p->step[i].plan) || (st->kind == STEP_VIEW && p->place[st->dst[0]].own)) {
+            return false;
+        }
+        *launches += st->kind == STEP_KERNEL || st->kind == STEP_HEAVY;
+    }
+    return true;
+}
+
+/* Updates may go with the steps if all are plain copies between shapes that stay. */
+static bool updates_with_steps(const struct mc_function *f, const struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    bool so = !f->code->checks && !f->skip_updates;
+    for (int i = 0; i < pr->noutput && so; i++) {
+        so = p->place[pr->output[i]].base != BASE_SHARED;
+    }
+    for (int i = 0; i < pr->nupdate && so; i++) {
+        const struct mc_spot *at = &p->place[pr->update[i]];
+        so = mc_update_is_plain(f, p, i) && mc_spot_contiguous(at) && at->type.dtype == f->target[i]->value->dtype;
+        for (int a = 0; a < at->type.rank && so; a++) {
+            so = f->target[i]->type.dims[a] < 0 || f->target[i]->type.dims[a] == at->type.dims[a];
+        }
+    }
+    return so;
+}
+
+bool mc_far_updates(const struct mc_shape_plan *p)
+{
+    return p->far->updates;
+}
+
+static mc_status steps(struct mc_function *f, const struct mc_shape_plan *p, char *scratch)
+{
+    const struct mc_program *pr = &f->code->program;
+    for (int i = 0; i < (int)pr->step.n; i++) {
+        mc_status s = run_step(f, p, i, scratch);
+        if (s < 0) {
+            return mc_step_blame(f, i, s);
+        }
+    }
+    for (int i = 0; i < pr->nupdate && p->far->updates; i++) {
+        const struct mc_spot *at = &p->place[pr->update[i]];
+        TRY(mc_cuda_copy(f->code->cuda, f->target[i]->value->data, f->ptr[pr->update[i]], mc_spot_bytes(at)));
+    }
+    return MC_OK;
+}
+
+/* All addresses of a call, into or against those that were captured. */
+static bool same_addresses(const struct mc_function *f, char **seen, char *scratch, bool note)
+{
+    size_t n = f->code->program.value.n;
+    bool same = memcmp(seen, f->ptr, n * sizeof *f->ptr) == 0 && seen[n] == scratch;
+    for (int i = 0; i < f->code->program.nupdate; i++) {
+        same = same && seen[n + 1 + (size_t)i] == f->target[i]->value->data;
+        if (note) {
+            seen[n + 1 + (size_t)i] = f->target[i]->value->data;
+        }
+    }
+    if (note) {
+        memcpy(seen, f->ptr, n * sizeof *f->ptr);
+        seen[n] = scratch;
+    }
+    return same;
+}
+
+static mc_status replay(struct mc_function *f, struct mc_shape_plan *p, char *scratch)
+{
+    struct mc_far_plan *q = p->far;
+    if (q->replay && q->with_updates == q->updates && same_addresses(f, q->seen, scratch, false)) {
+        return mc_cuda_replay(f->code->cuda, q->replay);
+    }
+    mc_cuda_graph_free(f->code->cuda, q->replay);
+    q->replay = NULL;
+    TRY(mc_cuda_capture(f->code->cuda));
+    mc_status s = steps(f, p, scratch), end = mc_cuda_captured(f->code->cuda, &q->replay);
+    TRY(s < 0 ? s : end);
+    same_addresses(f, q->seen, scratch, true);
+    q->with_updates = q->updates;
+    return mc_cuda_replay(f->code->cuda, q->replay);
+}
+
+mc_status mc_far_checks(struct mc_function *f)
+{
+    int64_t err[4] = { 0 };
+    if (!f->code->checks) {
+        return MC_OK;
+    }
+    TRY(mc_cuda_get(f->code->cuda, err, f->failed, sizeof err));
+    if (!err[0]) {
+        return MC_OK;
+    }
+    TRY(mc_cuda_clear(f->code->cuda, f->failed, sizeof err));
+    return mc_step_blame(f, (int)err[3], mc_fail(MC_EINDEX, "index %lld is out of range for size %lld", (long long)err[1], (long long)err[2]));
+}
+
+mc_status mc_far_begin(struct mc_function *f, struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    struct mc_cuda *d = f->code->cuda;
+    if (f->code->checks && !f->failed) {
+        f->failed = mc_cuda_alloc(d, 4 * sizeof(int64_t), "checks");
+        if (!f->failed) {
+            return mc_last_status();
+        }
+        TRY(mc_cuda_clear(d, f->failed, 4 * sizeof(int64_t)));
+    }
+    p->far->updates = false;
+    size_t need = p->arena + p->scratch;
+    if (need > f->arena_size) {
+        mc_memory_free(f);
+        f->arena = mc_cuda_alloc(d, need, f->name);
+        if (!f->arena) {
+            return mc_last_status();
+        }
+        f->arena_size = need;
+    }
+    for (size_t v = 0; v < pr->value.n; v++) {
+        f->ptr[v] = mc_far_address(f, p, v);
+    }
+    return mc_far_send(f, p);
+}
+
+mc_status mc_far_run(struct mc_function *f, struct mc_shape_plan *p)
+{
+    struct mc_far_plan *q = p->far;
+    char *scratch = f->arena + p->arena;
+    int launches;
+    q->updates = updates_with_steps(f, p);
+    if (!q->runs++) {
+        q->never = !capturable(f, p, &launches) || launches < FEWEST_REPLAYED;
+    }
+    bool eager = q->never || q->runs <= EAGER_RUNS || mc_cuda_blocking(); /* the first run loads what is loaded lazily */
+    TRY(eager ? steps(f, p, scratch) : replay(f, p, scratch));
+    return mc_far_checks(f);
+}

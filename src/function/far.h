@@ -1,0 +1,66 @@
+/* far.h: functions that run on another device than the processor: kernels as grids, values in its memory.
+ *
+ * The program, the places and the arena's plan are the same; addresses are the device's.  What no kernel or solver
+ * there does is done by the reference here, its sources fetched and its results sent.
+ *
+ * Invariant: f->ptr then holds addresses of the device, and only this header's functions look behind them. */
+#ifndef MC_FAR_H
+#define MC_FAR_H
+
+#include "device/cuda/cuda.h"
+#include "function/function.h"
+#include "plan/cuda.h"
+
+struct mc_grid_kernel {         /* of a step, once compiled; NULL: there is none of that kind */
+    void *plain, *vector, *join;
+};
+struct mc_grid_launch {         /* at one shape */
+    void *fn, *join;
+    struct mc_grid grid, join_grid;
+    int *value;                 /* by operand: value id; -1: an index */
+    void *args;
+    size_t nargs, scratch;
+    int vector;                 /* elements taken at once */
+    int64_t pieces, piece;      /* launches, along axis `outer` */
+    int outer;
+    double flops, bytes;
+};
+struct mc_far_plan {            /* a shape plan's part of the device */
+    char *fixed;                /* constants and early values, one block */
+    int64_t *at;                /* by value: its place in that block; -1 */
+    int64_t *slot;              /* by input: its place in the arena */
+    void *replay;               /* what was captured; NULL: not yet, or never */
+    char **seen;                /* the addresses it was captured with */
+    int64_t runs;
+    bool never;                 /* not captured */
+    bool with_updates;          /* so it was captured */
+    bool updates;               /* made with the steps: no result is a shared variable's memory, and nothing can fail any more */
+};
+
+/* grid.c */
+mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+mc_status mc_grid_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+void mc_grid_free(struct mc_grid_launch *l);
+/* far.c: the device is entered by who calls these */
+mc_status mc_far_kernels(struct mc_code_unit *u);
+/* far_move.c */
+mc_status mc_far_constants(struct mc_function *f, struct mc_shape_plan *p);     /* once places are known: sent; and places for inputs */
+void mc_far_free(struct mc_function *f, struct mc_shape_plan *p);
+char *mc_far_address(const struct mc_function *f, const struct mc_shape_plan *p, size_t value);
+mc_status mc_far_send(struct mc_function *f, const struct mc_shape_plan *p);    /* the inputs */
+bool mc_far_is(const struct mc_function *f, const mc_array *a);                 /* in the device's memory? */
+mc_status mc_far_settle(struct mc_function *f);                                 /* shared variables come to where f runs */
+mc_status mc_far_begin(struct mc_function *f, struct mc_shape_plan *p);         /* addresses; inputs sent */
+mc_status mc_far_run(struct mc_function *f, struct mc_shape_plan *p);           /* all steps */
+bool mc_far_updates(const struct mc_shape_plan *p);                             /* has mc_far_run made the updates? */
+mc_status mc_far_checks(struct mc_function *f);                                 /* did a kernel find an index out of range? */
+mc_status mc_far_step(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch, double *seconds); /* one, maybe timed */
+mc_status mc_far_copy(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst); /* dense, there */
+mc_status mc_far_fill(struct mc_function *f, const struct mc_shape_plan *p, int value, mc_array *to, bool home); /* dense, here or there */
+mc_array *mc_far_fetch(struct mc_function *f, const struct mc_shape_plan *p, int value);   /* a copy here */
+mc_status mc_far_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
+mc_array *mc_far_keep(struct mc_function *f, const struct mc_shape_plan *p, int value);    /* a copy there */
+bool mc_far_lends(const struct mc_function *f, const struct mc_shape_plan *p, int output);  /* is the arena's memory handed out? */
+mc_array *mc_far_lend(struct mc_function *f, const struct mc_shape_plan *p, int output);    /* that, until the next call */
+
+#endif

@@ -1,0 +1,258 @@
+/* far_move.c: what a function on a GPU sends and fetches: constants once a shape, shared variables when they come from
+ * elsewhere, inputs at every call, results as they are asked for.
+ *
+ * Invariant: what lies over there lies dense, but for views of it. */
+#include "function/far.h"
+
+enum { LINE = 256 };
+
+/* ---- a plan's part ---- */
+
+static size_t rounded(size_t n)
+{
+    return (n + LINE - 1) / LINE * LINE;
+}
+
+/* Constants and what was computed early, dense, in one block. */
+static mc_status send_fixed(struct mc_function *f, struct mc_shape_plan *p, struct mc_far_plan *q)
+{
+    const struct mc_program *pr = &f->code->program;
+    size_t total = 0;
+    for (size_t v = 0; v < pr->value.n; v++) {
+        struct mc_spot *at = &p->place[v];
+        q->at[v] = -1;
+        if (at->base == BASE_FIXED && at->fixed) {
+            q->at[v] = (int64_t)total;
+            total += rounded(mc_spot_bytes(at));
+        }
+    }
+    char *here = total ? mc_calloc(1, total, "constants") : NULL;
+    q->fixed = here ? mc_cuda_alloc(f->code->cuda, total, "constants") : NULL;
+    mc_status s = !total || q->fixed ? MC_OK : mc_last_status();
+    for (size_t v = 0; v < pr->value.n && s == MC_OK && total; v++) {
+        struct mc_spot *at = &p->place[v];
+        if (q->at[v] < 0) {
+            continue;
+        }
+        mc_array *dense = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, NULL, here + q->at[v], NULL, NULL);
+        s = dense ? mc_array_assign(dense, at->fixed) : mc_last_status();
+        mc_array_unref(&dense);
+        mc_contiguous_strides(at->type.dtype, at->type.rank, at->type.dims, at->strides);
+        at->offset = 0;
+    }
+    s = s == MC_OK && total ? mc_cuda_put(f->code->cuda, q->fixed, here, total) : s;
+    mc_free(here);
+    return s;
+}
+
+mc_status mc_far_constants(struct mc_function *f, struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    struct mc_far_plan *q = p->far = mc_calloc(1, sizeof *q, "plan");
+    if (!q) {
+        return MC_EMEMORY;
+    }
+    q->at = mc_calloc(pr->value.n + 1, sizeof *q->at, "plan");
+    q->slot = mc_calloc((size_t)pr->ninput + 1, sizeof *q->slot, "plan");
+    q->seen = mc_calloc(pr->value.n + (size_t)pr->nupdate + 1, sizeof *q->seen, "plan");
+    if (!q->at || !q->slot || !q->seen) {
+        return MC_EMEMORY;
+    }
+    p->arena = rounded(p->arena);
+    for (int i = 0; i < pr->ninput; i++) {
+        q->slot[i] = (int64_t)p->arena;
+        p->arena += rounded((size_t)mc_array_size(f->arg[i]) * mc_dtypes[f->arg[i]->dtype].size);
+    }
+    return send_fixed(f, p, q);
+}
+
+void mc_far_free(struct mc_function *f, struct mc_shape_plan *p)
+{
+    struct mc_far_plan *q = p->far;
+    if (q) {
+        mc_cuda_free(f->code->cuda, q->fixed);
+        mc_cuda_graph_free(f->code->cuda, q->replay);
+        mc_free(q->at);
+        mc_free(q->slot);
+        mc_free(q->seen);
+        mc_free(q);
+    }
+    for (size_t i = 0; p->step && i < f->code->program.step.n; i++) {
+        mc_grid_free(p->step[i].grid);
+    }
+}
+
+/* ---- moving ---- */
+
+bool mc_far_is(const struct mc_function *f, const mc_array *a)
+{
+    return mc_array_space(a) == &f->code->cuda->space;
+}
+
+/* The values of shared variables come to where the function runs, and stay. */
+mc_status mc_far_settle(struct mc_function *f)
+{
+    for (int i = 0; i < f->nshared; i++) {
+        mc_array *old = f->shared[i]->value, *now = NULL;
+        const struct mc_space *want = f->code->cuda ? &f->code->cuda->space : NULL;
+        if (mc_array_space(old) == want) {
+            continue;
+        }
+        now = want ? mc_cuda_array(f->code->cuda, old->dtype, old->rank, old->dims) : mc_array_copy(old);
+        mc_status s = now ? want ? mc_array_assign(now, old) : MC_OK : mc_last_status();
+        if (s < 0) {
+            mc_array_unref(&now);
+            return s;
+        }
+        mc_array_unref(&f->shared[i]->value);
+        f->shared[i]->value = now;
+    }
+    return MC_OK;
+}
+
+mc_status mc_far_send(struct mc_function *f, const struct mc_shape_plan *p)
+{
+    for (int i = 0; i < f->code->program.ninput; i++) {
+        const mc_array *a = f->arg[i];
+        size_t n = (size_t)mc_array_size(a) * mc_dtypes[a->dtype].size;
+        if (!mc_far_is(f, a) && n) {
+            TRY(mc_cuda_put(f->code->cuda, f->arena + p->far->slot[i], a->data, n));
+        }
+    }
+    return MC_OK;
+}
+
+char *mc_far_address(const struct mc_function *f, const struct mc_shape_plan *p, size_t v)
+{
+    const struct mc_spot *at = &p->place[v];
+    switch (at->base) {
+    case BASE_ARENA: return f->arena + at->offset;
+    case BASE_INPUT: return (mc_far_is(f, f->arg[at->index]) ? f->arg[at->index]->data : f->arena + p->far->slot[at->index]) + at->offset;
+    case BASE_SHARED: return f->shared[at->index]->value->data + at->offset;
+    case BASE_FIXED: return p->far->fixed + p->far->at[v];
+    case BASE_OUTPUT:
+    case BASE_NONE:
+    case BASE_TYPE: break;
+    }
+    return NULL;
+}
+
+/* Bytes from the first element's address down to the lowest, and from there up. */
+static void extent(const struct mc_spot *at, int64_t *below, int64_t *bytes)
+{
+    *below = 0;
+    *bytes = (int64_t)mc_dtypes[at->type.dtype].size;
+    for (int a = 0; a < at->type.rank; a++) {
+        int64_t reach = (at->type.dims[a] - 1) * at->strides[a];
+        *below += reach < 0 ? -reach : 0;
+        *bytes += reach < 0 ? -reach : reach;
+    }
+}
+
+/* The value into a dense array, here or there; home: that is one of mc_cuda_home. */
+mc_status mc_far_fill(struct mc_function *f, const struct mc_shape_plan *p, int value, mc_array *to, bool home)
+{
+    const struct mc_spot *at = &p->place[value];
+    const struct mc_type *t = &at->type;
+    if (mc_array_size(to) == 0) {
+        return MC_OK;
+    }
+    if (mc_far_is(f, to)) {
+        return mc_far_copy(f, at, f->ptr[value], to->data);
+    }
+    if (mc_spot_contiguous(at)) {
+        return (home ? mc_cuda_get_home : mc_cuda_get)(f->code->cuda, to->data, f->ptr[value], mc_spot_bytes(at));
+    }
+    int64_t below, bytes;
+    extent(at, &below, &bytes);
+    char *all = mc_alloc((size_t)bytes, "transfer");
+    mc_status s = all ? mc_cuda_get(f->code->cuda, all, f->ptr[value] - below, (size_t)bytes) : MC_EMEMORY;
+    mc_array *view = s == MC_OK ? mc_array_wrap(t->dtype, t->rank, t->dims, at->strides, all + below, NULL, NULL) : NULL;
+    s = s < 0 ? s : view ? mc_array_assign(to, view) : mc_last_status();
+    mc_array_unref(&view);
+    mc_free(all);
+    return s;
+}
+
+mc_array *mc_far_fetch(struct mc_function *f, const struct mc_shape_plan *p, int value)
+{
+    const struct mc_type *t = &p->place[value].type;
+    mc_array *a = mc_array_empty(t->dtype, t->rank, t->dims);
+    if (a && mc_far_fill(f, p, value, a, false) < 0) {
+        mc_array_unref(&a);
+    }
+    return a;
+}
+
+mc_status mc_far_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a)
+{
+    const struct mc_spot *at = &p->place[value];
+    mc_array *dense = a->dtype != at->type.dtype        ? mc_array_cast(a, at->type.dtype)
+                      : mc_array_is_contiguous(a) ? mc_array_ref(a)
+                                                  : mc_array_copy(a);
+    mc_status s = dense ? MC_OK : mc_last_status();
+    size_t n = dense ? (size_t)mc_array_size(dense) * mc_dtypes[dense->dtype].size : 0;
+    if (n) { /* results lie dense */
+        s = mc_cuda_put(f->code->cuda, f->ptr[value], dense->data, n);
+    }
+    mc_array_unref(&dense);
+    return s;
+}
+
+/* An array over there, on its own. */
+mc_array *mc_far_keep(struct mc_function *f, const struct mc_shape_plan *p, int value)
+{
+    const struct mc_spot *at = &p->place[value];
+    mc_array *a = mc_cuda_array(f->code->cuda, at->type.dtype, at->type.rank, at->type.dims);
+    mc_status s = !a ? mc_last_status() : mc_array_size(a) ? mc_far_copy(f, at, f->ptr[value], a->data) : MC_OK;
+    if (s < 0) {
+        mc_array_unref(&a);
+    }
+    return a;
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+bool mc_far_lends(const struct mc_function *f, const struct mc_shape_plan *p, int output)
+{
+    const struct mc_spot *at = &p->place[f->code->program.output[output]];
+    return f->output[output].borrow && at->base == BASE_ARENA && mc_spot_contiguous(at) && !mc_flag_int(FLAG_allow_gc);
+}
+
+/* The arena itself, until the next call; the last call's array if it still says the same. */
+mc_array *mc_far_lend(struct mc_function *f, const struct mc_shape_plan *p, int output)
+{
+    int value = f->code->program.output[output];
+    const struct mc_spot *at = &p->place[value];
+    mc_array *old = f->lent[output];
+    if (!old || old->data != f->ptr[value] || old->dtype != at->type.dtype || !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims)) {
+        mc_array_unref(&f->lent[output]);
+        f->lent[output] = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, NULL, f->ptr[value], nothing, NULL);
+        if (f->lent[output]) {
+            f->lent[output]->storage->space = &f->code->cuda->space;
+        }
+    }
+    return f->lent[output] ? mc_array_ref(f->lent[output]) : NULL;
+}
+
+mc_status mc_far_copy(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst)
+{
+    if (mc_spot_contiguous(from)) {
+        return mc_cuda_copy(f->code->cuda, dst, src, mc_spot_bytes(from));
+    }
+    struct mc_cuda_layout l = { .to = from->type.dtype, .from = from->type.dtype, .rank = from->type.rank };
+    int64_t size = (int64_t)mc_dtypes[from->type.dtype].size, step = 1;
+    for (int a = l.rank; a-- > 0;) {
+        l.size[a] = from->type.dims[a];
+        l.to_stride[a] = step;
+        l.from_stride[a] = from->strides[a] / size;
+        step *= l.size[a];
+    }
+    struct mc_cuda_copy *c = mc_cuda_copy_new(&l);
+    mc_status s = c ? mc_cuda_copy_run(c, dst, src) : mc_last_status();
+    mc_cuda_copy_free(c);
+    return s;
+}

@@ -1,0 +1,248 @@
+/* grid.c: a kernel at one shape on a GPU: axes without work dropped, neighbours joined, threads and blocks chosen,
+ * the kernel's one struct of arguments filled but for addresses.
+ *
+ * Invariant: how a reduction is split follows from its sizes alone, not from the GPU, so every GPU adds in one order. */
+#include "function/far.h"
+
+enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264 };
+
+struct axis { int64_t size; int at; };
+struct space {
+    struct axis axis[MC_MAX_RANK]; /* innermost first: kept, then reduced */
+    int n[2];
+    int64_t count[2];
+    int64_t stride[MOST_OPERANDS][MC_MAX_RANK]; /* by the kernel's axes: bytes, or positions */
+};
+
+static bool joins(const struct space *s, int nop, const struct axis *inner, int outer)
+{
+    for (int i = 0; i < nop; i++) {
+        if (s->stride[i][outer] != s->stride[i][inner->at] * inner->size) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Axes of one kind, innermost first, as few as will do; one of size 1 if there are none. */
+static void gather(struct space *s, const struct mc_kernel *k, const int64_t *size, bool reduced)
+{
+    int first = reduced ? s->n[0] : 0, n = 0, nop = (int)k->operand.n;
+    s->count[reduced] = 1;
+    for (int a = k->rank; a-- > 0;) {
+        if (!(k->varies & 1u << a) || ((k->reduced & 1u << a) != 0) != reduced) {
+            continue;
+        }
+        s->count[reduced] *= size[a];
+        struct axis *last = &s->axis[first + MC_MAX(n, 1) - 1];
+        if (size[a] == 1) {
+            continue;
+        }
+        if (n && joins(s, nop, last, a)) {
+            last->size *= size[a];
+        } else {
+            s->axis[first + n++] = (struct axis){ size[a], a };
+        }
+    }
+    s->n[reduced] = n;
+}
+
+/* May the map take v elements at once?  They lie side by side at aligned addresses, or are one. */
+static bool takes(const struct mc_kernel *k, const struct space *s, const struct mc_grid_launch *l, const struct mc_spot *place, int v)
+{
+    int inner = s->n[0] ? s->axis[0].at : -1;
+    if (v == 1 || inner < 0 || s->axis[0].size % v) {
+        return false;
+    }
+    for (size_t i = 0; i < k->operand.n; i++) {
+        const struct mc_koperand *o = &k->operand.at[i];
+        int64_t size = o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size;
+        bool moves = k->inner >= 0 && o->varies & 1u << k->inner;
+        if (s->stride[i][inner] != (moves ? size : 0)) {
+            return false;
+        }
+        if (moves && !o->index && place[l->value[i]].offset % (v * size)) {
+            return false;
+        }
+        for (int a = 1; a < s->n[0] && moves && !o->index; a++) {
+            if (s->stride[i][s->axis[a].at] % (v * size)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static unsigned power(int64_t n)
+{
+    unsigned p = 1;
+    while (p < n && p < 1u << 30) {
+        p *= 2;
+    }
+    return p;
+}
+
+static unsigned blocks(int64_t n, int64_t each)
+{
+    return (unsigned)((n + each - 1) / each);
+}
+
+/* Threads of a reducing kernel, and how many blocks share a reduction. */
+static void spread(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
+{
+    int64_t points = h->count[0], length = h->count[1];
+    unsigned lanes, apart;
+    h->column = k->mode == KERNEL_COLUMN && points >= 8;
+    if (h->column) {
+        apart = MC_MIN(power(points), (unsigned)WARP);
+        lanes = MC_MIN(power(length), 512 / apart);
+        lanes = MC_MIN(lanes, 16);
+    } else {
+        lanes = length <= WARP ? power(length) : length <= 512 ? WARP : length <= 2048 ? 128 : points < 64 ? 512 : BLOCK;
+        apart = MC_MAX(BLOCK / lanes, 1);
+    }
+    int64_t across = blocks(points, apart), most = MC_MAX(length / (lanes * 8), 1);
+    h->splits = 1;
+    if (mc_grid_splits(k) && across < ENOUGH_BLOCKS / 2 && most > 1) {
+        h->splits = (uint32_t)MC_MIN(MC_MIN(ENOUGH_BLOCKS / MC_MAX(across, 1), most), MOST_SPLITS);
+    }
+    h->chunk = (uint32_t)((length + h->splits - 1) / h->splits);
+    h->chunk = h->splits > 1 ? (h->chunk + lanes - 1) / lanes * lanes : MC_MAX(h->chunk, 1);
+    h->splits = length ? blocks(length, h->chunk) : 1;
+    l->grid = (struct mc_grid){ { (unsigned)across, h->splits, 1 }, { h->column ? apart : lanes, h->column ? lanes : apart, 1 }, 0 };
+    l->grid.shared = h->column || lanes > WARP ? (size_t)(lanes * apart) * GRID_SHARED : 0;
+    l->join_grid = (struct mc_grid){ { blocks(points, BLOCK / WARP), 1, 1 }, { WARP, BLOCK / WARP, 1 }, 0 };
+    l->scratch = h->splits > 1 ? (size_t)k->nreduce * h->splits * (size_t)points * 16 : 0;
+}
+
+/* A map's elements, or as many groups of v; the outermost axis in pieces where 32 bits do not count them. */
+static void line(struct mc_grid_launch *l, struct mc_grid_head *h, const struct space *s, int64_t count)
+{
+    l->pieces = 1;
+    if (count > INT32_MAX) {
+        int outer = s->n[0] - 1;
+        int64_t rest = count / h->size[outer], most = MC_MAX(INT32_MAX / MC_MAX(rest, 1), 1);
+        l->piece = most;
+        l->pieces = (h->size[outer] + most - 1) / most;
+        l->outer = outer;
+        count = rest * most;
+    }
+    h->count[0] = (uint32_t)count;
+    l->grid = (struct mc_grid){ { MC_MIN(blocks(count, BLOCK), MOST_BLOCKS), 1, 1 }, { BLOCK, 1, 1 }, 0 };
+}
+
+static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p, struct mc_grid_launch *l, const struct mc_step *st, const struct space *s,
+                      const struct mc_grid_kernel *g)
+{
+    const struct mc_kernel *k = st->kernel;
+    struct mc_grid_args a = mc_grid_args(l->args, k->operand.n);
+    bool map = k->mode == KERNEL_MAP;
+    int v = map ? mc_grid_vector(k) : 1;
+    v = map && g->vector && takes(k, s, l, p->place, v) ? v : 1;
+    memset(a.head, 0, sizeof *a.head);
+    for (int x = 0; x < s->n[0] + s->n[1]; x++) {
+        a.head->size[x] = (uint32_t)(s->axis[x].size / (x == 0 && map ? v : 1));
+        for (size_t i = 0; i < k->operand.n; i++) {
+            a.step[i][x] = s->stride[i][s->axis[x].at] * (x == 0 && map ? v : 1);
+        }
+    }
+    a.head->number = (uint32_t)(st - f->code->program.step.at);
+    a.head->axes[0] = (uint32_t)s->n[0];
+    a.head->axes[1] = (uint32_t)MC_MAX(s->n[1], 1); /* without one its only step is 0, as are those behind the last axis */
+    if (!map && (s->count[0] > INT32_MAX || s->count[1] > INT32_MAX)) {
+        return mc_fail(MC_EUNSUPPORTED, "%s: a reduction over more than 2^31 elements", f->name);
+    }
+    l->vector = v;
+    l->fn = v > 1 ? g->vector : g->plain;
+    l->join = g->join;
+    if (map) {
+        line(l, a.head, s, s->count[0] / v);
+    } else {
+        l->pieces = 1;
+        a.head->count[0] = (uint32_t)s->count[0];
+        a.head->count[1] = (uint32_t)s->count[1];
+        spread(k, l, a.head);
+    }
+    return MC_OK;
+}
+
+mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_kernel *k = st->kernel;
+    size_t nop = k->operand.n;
+    struct mc_grid_launch *l = mc_calloc(1, sizeof *l, "plan");
+    struct space *s = mc_calloc(1, sizeof *s, "plan");
+    p->step[step].grid = l;
+    mc_status status = l && s ? MC_OK : MC_EMEMORY;
+    if (l) {
+        l->nargs = mc_grid_args_size(nop);
+        l->args = mc_calloc(1, l->nargs, "plan");
+        l->value = mc_calloc(nop + 1, sizeof *l->value, "plan");
+        status = l->args && l->value ? status : MC_EMEMORY;
+    }
+    double elements = 1;
+    for (int a = 0; a < k->rank && status == MC_OK; a++) {
+        elements *= k->varies & 1u << a ? (double)p->step[step].space[a] : 1;
+        for (size_t i = 0; i < nop; i++) {
+            const struct mc_koperand *o = &k->operand.at[i];
+            l->value[i] = o->index ? -1 : st->operand[i];
+            s->stride[i][a] = mc_launch_stride(p->place, o, l->value[i], false, a) * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size);
+        }
+    }
+    if (status == MC_OK) {
+        for (size_t i = 0; i < nop; i++) {
+            l->value[i] = k->operand.at[i].index ? -1 : st->operand[i];
+            l->bytes += l->value[i] < 0 ? 0 : (double)mc_spot_bytes(&p->place[l->value[i]]);
+        }
+        gather(s, k, p->step[step].space, false);
+        gather(s, k, p->step[step].space, true);
+        l->flops = elements * k->flops;
+        status = fill(f, p, l, st, s, &f->code->grid[step]);
+        p->step[step].workspace = MC_MAX(p->step[step].workspace, l->scratch);
+    }
+    mc_free(s);
+    return status;
+}
+
+void mc_grid_free(struct mc_grid_launch *l)
+{
+    if (l) {
+        mc_free(l->args);
+        mc_free(l->value);
+        mc_free(l);
+    }
+}
+
+mc_status mc_grid_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_grid_launch *l = p->step[step].grid;
+    struct mc_grid_args a = mc_grid_args(l->args, st->kernel->operand.n);
+    struct mc_cuda *d = f->code->cuda;
+    for (size_t i = 0; i < st->kernel->operand.n; i++) {
+        a.p[i] = l->value[i] < 0 ? 0 : (uint64_t)(uintptr_t)f->ptr[l->value[i]];
+    }
+    a.head->err = (uint64_t)(uintptr_t)f->failed;
+    a.head->scratch = (uint64_t)(uintptr_t)scratch;
+    if (!a.head->count[0]) {
+        return MC_OK; /* nothing to make */
+    }
+    uint32_t whole = l->pieces > 1 ? a.head->size[l->outer] : 0, count = a.head->count[0];
+    mc_status s = MC_OK;
+    for (int64_t i = 0; i < l->pieces && s == MC_OK; i++) {
+        if (l->pieces > 1) {
+            int64_t n = MC_MIN(l->piece, (int64_t)whole - i * l->piece);
+            a.head->count[0] = (uint32_t)((int64_t)count / l->piece * n);
+            for (size_t k = 0; k < st->kernel->operand.n && i; k++) {
+                a.p[k] += (uint64_t)(a.step[k][l->outer] * l->piece);
+            }
+        }
+        s = mc_cuda_launch(d, l->fn, st->kernel->name, &l->grid, l->args, l->nargs);
+    }
+    a.head->count[0] = count;
+    if (s == MC_OK && a.head->splits > 1) {
+        s = mc_cuda_launch(d, l->join, st->kernel->name, &l->join_grid, l->args, l->nargs);
+    }
+    return s;
+}

@@ -1,0 +1,224 @@
+/* results.c: what a call hands over, and then changes: outputs where the caller wants them, updates all from old values.
+ *
+ * Invariant: no shared variable changes before every output is safe. */
+#include "function/far.h"
+
+/* The array a result is made in: the caller's if it fits as it is, else a fresh one. */
+static mc_status near_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+{
+    const struct mc_spot *at = &p->place[f->code->program.output[i]];
+    mc_array *given = out && out->kind == 3 && out->u.slot ? *out->u.slot : NULL;
+    bool fits = given && !mc_array_space(given) && given->dtype == at->type.dtype && mc_array_is_contiguous(given) &&
+                mc_dims_equal(given->rank, given->dims, at->type.rank, at->type.dims);
+    for (int k = 0; fits && k < f->code->program.ninput; k++) { /* an input read later must not be written now */
+        fits = !mc_array_overlaps(given, f->arg[k]);
+    }
+    for (int k = 0; fits && k < f->nshared; k++) {
+        fits = !mc_array_overlaps(given, f->shared[k]->value);
+    }
+    for (int k = 0; fits && k < i; k++) {
+        fits = !f->result[k] || !mc_array_overlaps(given, f->result[k]);
+    }
+    f->result[i] = fits ? mc_array_ref(given) : mc_array_empty(at->type.dtype, at->type.rank, at->type.dims);
+    return f->result[i] ? MC_OK : mc_last_status();
+}
+
+/* A view of the arena; the last call's if nobody holds it any more and it still fits. */
+static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int i)
+{
+    int v = f->code->program.output[i];
+    const struct mc_spot *at = &p->place[v];
+    mc_array *old = f->lent[i];
+    if (!old || atomic_load(&old->refs) != 1 || old->data != f->ptr[v] || !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims) ||
+        memcmp(old->strides, at->strides, (size_t)old->rank * sizeof *old->strides) != 0) {
+        mc_array_unref(&f->lent[i]);
+        f->lent[i] = mc_value_array(f, p, v);
+    }
+    return mc_array_ref(f->lent[i]);
+}
+
+static mc_array *own_copy(struct mc_function *f, const struct mc_shape_plan *p, int v)
+{
+    if (f->code->cuda) {
+        return mc_far_keep(f, p, v);
+    }
+    mc_array *view = mc_value_array(f, p, v), *copy = view ? mc_array_copy(view) : NULL;
+    mc_array_unref(&view);
+    return copy;
+}
+
+static bool wanted(const mc_arg *out)
+{
+    return out && !(out->kind == 3 && !out->u.slot) && out->kind != 5;
+}
+
+/* Does what the caller gave for output i hold such a result? */
+static mc_status check_given(const struct mc_function *f, int i, const mc_arg *out, mc_dtype d, int rank, const int64_t *dims)
+{
+    const mc_array *given = out->kind == 3 ? *out->u.slot : NULL;
+    int64_t count = mc_dims_count(rank, dims);
+    if (out->kind == 4 && count != 1) {
+        return mc_fail(MC_ESHAPE, "%s: output %d has %lld elements; a number holds one", f->name, i, (long long)count);
+    }
+    if (given && !mc_dims_equal(given->rank, given->dims, rank, dims)) {
+        struct mc_str have = { 0 }, want = { 0 };
+        mc_dims_text(&have, given->rank, given->dims);
+        mc_dims_text(&want, rank, dims);
+        mc_status s = mc_fail(MC_ESHAPE, "%s: output %d has shape %s; the array given has %s", f->name, i, want.s ? want.s : "", have.s ? have.s : "");
+        mc_str_free(&have);
+        mc_str_free(&want);
+        return s;
+    }
+    if (given && given->dtype != d && mc_dtype_promote(d, given->dtype) != given->dtype) {
+        return mc_fail(MC_ETYPE, "%s: output %d is %s, which the given array's %s cannot hold", f->name, i, mc_dtype_name(d), mc_dtype_name(given->dtype));
+    }
+    return MC_OK;
+}
+
+/* On a GPU the arrays that results go to are there, and good, before anything runs. */
+static mc_status far_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+{
+    const struct mc_type *t = &p->place[f->code->program.output[i]].type;
+    if (!wanted(out)) {
+        return MC_OK;
+    }
+    TRY(check_given(f, i, out, t->dtype, t->rank, t->dims));
+    bool fresh = out->kind == 3 && !*out->u.slot;
+    f->result[i] = fresh && !f->output[i].stays ? mc_cuda_home(f->code->cuda, t->dtype, t->rank, t->dims) : NULL;
+    f->home[i] = f->result[i] != NULL;
+    if (f->home[i]) {
+        return MC_OK;
+    }
+    if (!f->output[i].stays) {
+        return near_make(f, p, i, out);
+    }
+    if (!mc_far_lends(f, p, i)) {
+        f->result[i] = mc_cuda_array(f->code->cuda, t->dtype, t->rank, t->dims);
+        return f->result[i] ? MC_OK : mc_last_status();
+    }
+    return MC_OK;
+}
+
+mc_status mc_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+{
+    if (f->code->cuda) {
+        return far_make(f, p, i, out);
+    }
+    return p->place[f->code->program.output[i]].base == BASE_OUTPUT ? near_make(f, p, i, out) : MC_OK;
+}
+
+/* out[i] as an array of its own, before any update changes what it may be a view of. */
+mc_status mc_result_prepare(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+{
+    const struct mc_program *pr = &f->code->program;
+    if (!wanted(out)) {
+        return MC_OK;
+    }
+    bool kept = p->place[pr->output[i]].base == BASE_ARENA && !mc_flag_int(FLAG_allow_gc);
+    if (f->code->cuda && f->result[i]) {
+        TRY(mc_far_fill(f, p, pr->output[i], f->result[i], f->home[i]));
+    } else if (f->code->cuda) {
+        f->result[i] = mc_far_lend(f, p, i);
+    } else if (!f->result[i] && f->output[i].borrow && kept) {
+        f->result[i] = lend(f, p, i);
+    } else if (!f->result[i]) {
+        f->result[i] = own_copy(f, p, pr->output[i]);
+    }
+    const mc_array *r = f->result[i];
+    return r ? check_given(f, i, out, r->dtype, r->rank, r->dims) : mc_last_status();
+}
+
+mc_status mc_result_deliver(struct mc_function *f, int i, const mc_arg *out)
+{
+    if (!wanted(out)) {
+        return MC_OK;
+    }
+    if (out->kind == 4 && mc_array_space(f->result[i])) {
+        mc_array *near = mc_array_near(f->result[i]);
+        mc_array_unref(&f->result[i]);
+        f->result[i] = near;
+        TRY(near ? MC_OK : mc_last_status());
+    }
+    if (out->kind == 4) {
+        mc_convert(out->dtype, out->u.number, 0, f->result[i]->dtype, f->result[i]->data, 0, 1);
+        return MC_OK;
+    }
+    mc_array *given = *out->u.slot;
+    if (!given) {
+        *out->u.slot = f->result[i];
+        f->result[i] = NULL;
+        return MC_OK;
+    }
+    return given == f->result[i] ? MC_OK : mc_array_assign(given, f->result[i]);
+}
+
+static mc_status copy_over(struct mc_function *f, const struct mc_shape_plan *p, int v, mc_array *to)
+{
+    if (f->code->cuda && to->dtype == p->place[v].type.dtype) {
+        return mc_far_copy(f, &p->place[v], f->ptr[v], to->data);
+    }
+    mc_array *view = mc_value_array(f, p, v);
+    mc_status s = view ? mc_array_assign(to, view) : mc_last_status();
+    mc_array_unref(&view);
+    return s;
+}
+
+/* Can the new value be copied over the old one at any time after the steps?  Not from a shared variable or an input,
+ * which may change before, and not where sizes change. */
+bool mc_update_is_plain(const struct mc_function *f, const struct mc_shape_plan *p, int i)
+{
+    const struct mc_program *pr = &f->code->program;
+    const struct mc_spot *at = &p->place[pr->update[i]];
+    const mc_array *old = f->target[i]->value;
+    bool plain = at->base == BASE_ARENA && mc_dims_equal(at->type.rank, at->type.dims, old->rank, old->dims);
+    for (int k = 0; plain && k < i; k++) {
+        plain = pr->update[k] != pr->update[i];
+    }
+    return plain;
+}
+
+/* New values are copied over the old; where sizes changed a new array takes the old one's place. */
+mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    if (f->code->cuda && mc_far_updates(p)) { /* among the steps, or behind them */
+        for (int i = 0; i < pr->nupdate; i++) {
+            f->target[i]->version++;
+        }
+        return MC_OK;
+    }
+    mc_array *few[8] = { 0 }, **next = pr->nupdate <= 8 ? few : mc_calloc((size_t)pr->nupdate, sizeof *next, "call");
+    mc_status s = next ? MC_OK : MC_EMEMORY;
+    for (int i = 0; i < pr->nupdate && s == MC_OK; i++) {
+        const struct mc_spot *at = &p->place[pr->update[i]];
+        if (!mc_update_is_plain(f, p, i)) {
+            next[i] = own_copy(f, p, pr->update[i]);
+            s = next[i] ? MC_OK : mc_last_status();
+        }
+        for (int k = 0; s == MC_OK && k < at->type.rank; k++) {
+            if (f->target[i]->type.dims[k] >= 0 && f->target[i]->type.dims[k] != at->type.dims[k]) {
+                s = mc_fail(MC_ESHAPE, "%s: the update of %s has size %lld on axis %d, not %lld", f->name, f->target[i]->name,
+                            (long long)at->type.dims[k], k, (long long)f->target[i]->type.dims[k]);
+            }
+        }
+    }
+    for (int i = 0; i < pr->nupdate && s == MC_OK; i++) {
+        struct mc_shared *t = f->target[i];
+        if (next[i]) {
+            mc_array_unref(&t->value);
+            t->value = next[i];
+            next[i] = NULL;
+        } else {
+            s = copy_over(f, p, pr->update[i], t->value);
+        }
+        t->version++;
+    }
+    for (int i = 0; i < pr->nupdate && next; i++) {
+        mc_array_unref(&next[i]);
+    }
+    if (next != few) {
+        mc_free(next);
+    }
+    return s;
+}
+

@@ -1,0 +1,192 @@
+/* steps.c: the steps of a call, in order: on the processor, or handed to far.c.
+ *
+ * Invariant: a step that fails is named in the error, and nothing of the function has changed. */
+#include "function/far.h"
+#include <math.h>
+
+/* ---- addresses ---- */
+
+static void set_pointer(struct mc_function *f, const struct mc_shape_plan *p, size_t v)
+{
+    const struct mc_spot *at = &p->place[v];
+    char *base = NULL;
+    switch (at->base) {
+    case BASE_ARENA: base = f->arena; break;
+    case BASE_INPUT: base = f->arg[at->index]->data; break;
+    case BASE_SHARED: base = f->shared[at->index]->value->data; break;
+    case BASE_OUTPUT: base = f->result[at->index]->data; break;
+    case BASE_FIXED: base = at->fixed->data; break;
+    case BASE_NONE:
+    case BASE_TYPE: break;
+    }
+    f->ptr[v] = base ? base + at->offset : NULL;
+}
+
+void mc_memory_free(struct mc_function *f)
+{
+    if (f->code->cuda) {
+        mc_cuda_free(f->code->cuda, f->arena);
+    } else {
+        mc_free_pages(f->arena);
+    }
+    f->arena = NULL;
+    f->arena_size = 0;
+}
+
+static mc_status grow_arena(struct mc_function *f, size_t need)
+{
+    if (need <= f->arena_size) {
+        return MC_OK;
+    }
+    mc_memory_free(f);
+    f->arena = mc_alloc_pages(need, "arena");
+    if (!f->arena) {
+        return mc_last_status();
+    }
+    f->arena_size = need;
+    return MC_OK;
+}
+
+/* ---- steps ---- */
+
+static mc_status check_finite(struct mc_function *f, const struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    for (int i = 0; i < st->ndst; i++) {
+        const struct mc_spot *at = &p->place[st->dst[i]];
+        if (!mc_is_float(at->type.dtype) || st->kind == STEP_VIEW) {
+            continue;
+        }
+        mc_array *a = mc_value_array(f, p, st->dst[i]);
+        int64_t n = a ? mc_array_size(a) : 0, bad = 0;
+        double v = 0;
+        while (bad < n && isfinite(v = mc_load_f64(at->type.dtype, a->data + (size_t)bad * mc_dtypes[at->type.dtype].size))) {
+            bad++;
+        }
+        mc_array_unref(&a);
+        if (!a && n == 0 && mc_dims_count(at->type.rank, at->type.dims) > 0) {
+            return mc_last_status();
+        }
+        if (bad < n) {
+            return mc_fail(MC_ECHECK, "NANGUARD: step %d makes %s at element %lld: %s", step, isnan(v) ? "NaN" : "an infinity", (long long)bad,
+                           mc_step_name(f, step));
+        }
+    }
+    return MC_OK;
+}
+
+static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    if (f->code->cuda) {
+        return mc_far_step(f, p, step, scratch, f->profile ? &f->time[step].seconds : NULL);
+    }
+    switch (st->kind) {
+    case STEP_EARLY:
+    case STEP_TYPE:
+        return MC_OK;
+    case STEP_VIEW:
+        return p->place[st->dst[0]].own ? mc_reference_step(f, p, step, false) : MC_OK;
+    case STEP_KERNEL:
+        return p->step[step].launch.fn ? mc_launch_run(f, p, step, scratch) : mc_reference_step(f, p, step, false);
+    case STEP_HEAVY:
+        return st->kernel && !f->code->fn[step] ? mc_reference_step(f, p, step, false) : mc_heavy_run(f, p, step, scratch);
+    case STEP_HOST:
+        return mc_reference_step(f, p, step, false);
+    }
+    return MC_OK;
+}
+
+/* "train: index 9 is out of range for axis 0 with size 2" and behind it the step. */
+mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s)
+{
+    char said[600];
+    snprintf(said, sizeof said, "%s", mc_last_error());
+    return s == MC_EMEMORY ? s : mc_fail(s, "%s: %s\n    in %.400s", f->name, said, mc_step_name(f, step));
+}
+
+static mc_status run_checked(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+{
+    double start = f->profile ? mc_now() : 0;
+    mc_status s = run_step(f, p, step, scratch);
+    s = s < 0 ? mc_step_blame(f, step, s) : s;
+    if (f->profile) {
+        struct mc_step_time *t = &f->time[step];
+        t->seconds += f->code->cuda ? 0 : mc_now() - start; /* a GPU counts its own */
+        t->calls++;
+        t->flops += p->step[step].launch.flops + p->step[step].flops;
+        t->bytes += p->step[step].launch.bytes;
+        if (p->step[step].grid) {
+            t->flops += p->step[step].grid->flops;
+            t->bytes += p->step[step].grid->bytes;
+        }
+    }
+    enum mc_step_kind kind = f->code->program.step.at[step].kind;
+    if (s == MC_OK && f->code->mode == MODE_DEBUG && f->code->cuda) {
+        s = mc_far_checks(f); /* before the reference meets the same index */
+    }
+    if (s == MC_OK && f->code->mode == MODE_DEBUG && (kind == STEP_KERNEL || kind == STEP_HEAVY)) {
+        s = mc_reference_step(f, p, step, true);
+    }
+    if (s == MC_OK && f->code->mode == MODE_NANGUARD) {
+        s = check_finite(f, p, step);
+    }
+    return s;
+}
+
+/* Sizes that only running tells: plan a step, give its results memory, run it, and so on. */
+static mc_status run_dynamic(struct mc_function *f, struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    for (size_t v = 0; v < pr->value.n; v++) {
+        set_pointer(f, p, v);
+    }
+    for (int i = 0; i < (int)pr->step.n; i++) {
+        const struct mc_step *st = &pr->step.at[i];
+        TRY(mc_shape_plan_step(f, p, i));
+        int extra = st->heavy && st->kernel ? st->operand[st->product] : -1;
+        for (int k = 0; k < st->ndst + (extra >= 0); k++) {
+            int v = k < st->ndst ? st->dst[k] : extra;
+            struct mc_spot *at = &p->place[v];
+            if (!at->fixed && at->base != BASE_TYPE && (st->kind != STEP_VIEW || at->own)) {
+                at->fixed = mc_array_empty(at->type.dtype, at->type.rank, at->type.dims);
+                at->base = BASE_FIXED;
+                at->offset = 0;
+                if (!at->fixed) {
+                    return mc_last_status();
+                }
+            }
+            set_pointer(f, p, (size_t)v);
+        }
+        TRY(mc_shape_plan_work(f, p, i));
+        TRY(grow_arena(f, p->scratch));
+        TRY(run_checked(f, p, i, f->arena));
+    }
+    return MC_OK;
+}
+
+static mc_status run_static(struct mc_function *f, struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    if (f->code->cuda) {
+        TRY(mc_far_begin(f, p));
+        if (!f->profile && f->code->mode != MODE_DEBUG && f->code->mode != MODE_NANGUARD) {
+            return mc_far_run(f, p);
+        }
+    } else {
+        TRY(grow_arena(f, p->arena + p->scratch));
+        for (size_t v = 0; v < pr->value.n; v++) {
+            set_pointer(f, p, v);
+        }
+    }
+    char *scratch = f->arena + p->arena;
+    for (int i = 0; i < (int)pr->step.n; i++) {
+        TRY(run_checked(f, p, i, scratch));
+    }
+    return f->code->cuda ? mc_far_checks(f) : MC_OK;
+}
+
+mc_status mc_steps_run(struct mc_function *f, struct mc_shape_plan *p)
+{
+    return f->code->program.dynamic ? run_dynamic(f, p) : run_static(f, p);
+}

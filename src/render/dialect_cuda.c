@@ -1,0 +1,55 @@
+/* dialect_cuda.c: kernels as CUDA C for NVRTC. */
+#include "render/kernel.h"
+#include "render/prelude.h"
+
+#define EACH(b, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)                         \
+    { [MC_BOOL] = b, [MC_INT8] = i8, [MC_INT16] = i16, [MC_INT32] = i32, [MC_INT64] = i64, [MC_UINT8] = u8, [MC_UINT16] = u16, \
+      [MC_UINT32] = u32, [MC_UINT64] = u64, [MC_FLOAT16] = f16, [MC_BFLOAT16] = bf16, [MC_FLOAT32] = f32, [MC_FLOAT64] = f64 }
+
+static const char prelude[] =
+    PRELUDE_TYPES
+    "#define inline __device__ __forceinline__\n#define INLINE static inline\n#define ENTRY extern \"C\" __global__ void\n"
+    "#define __builtin_fmaf fmaf\n#define __builtin_fma fma\n#define __builtin_sqrtf sqrtf\n#define __builtin_sqrt sqrt\n"
+    "#define __builtin_fabsf fabsf\n#define __builtin_fabs fabs\n#define __builtin_rintf rintf\n#define __builtin_rint rint\n"
+    "#define __builtin_floorf floorf\n#define __builtin_floor floor\n#define __builtin_copysignf copysignf\n#define __builtin_copysign copysign\n"
+    "#define __builtin_inff() __int_as_float(0x7f800000)\n#define __builtin_inf() __longlong_as_double(0x7ff0000000000000ll)\n"
+    "#define __builtin_nanf(x) __int_as_float(0x7fc00000)\n#define __builtin_nan(x) __longlong_as_double(0x7ff8000000000000ll)\n"
+    "INLINE float bf2f(u16 h) { return __int_as_float((int)((u32)h << 16)); }\n"
+    "INLINE u16 f2bf(float x) { u32 u = (u32)__float_as_int(x), r = (u + 0x7fffu + (u >> 16 & 1)) >> 16; return (u16)(x != x ? (u >> 16 | 0x40) : r); }\n"
+    "INLINE float h2f(u16 h) { float f; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(h)); return f; }\n"
+    "INLINE u16 f2h(float x) { u16 h; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(x)); return h; }\n"
+    /* V elements as the fewest words; one stands anywhere */
+    "template <class W, class T, int V> INLINE void words_(T *to, const T *from) {\n"
+    "  _Pragma(\"unroll\") for (int i = 0; i < (int)(V * sizeof(T) / sizeof(W)); i++) ((W *)to)[i] = ((const W *)from)[i]; }\n"
+    "template <class T, int V> INLINE void copy_(T *to, const T *from) { const int n = V * (int)sizeof(T);\n"
+    "  if (V == 1) *to = *from; else if (n % 16 == 0) words_<uint4, T, V>(to, from); else if (n % 8 == 0) words_<uint2, T, V>(to, from);\n"
+    "  else if (n % 4 == 0) words_<u32, T, V>(to, from); else words_<u16, T, V>(to, from); }\n"
+    "template <class T, int V> INLINE void load_(T *to, const T *from) { copy_<T, V>(to, from); }\n"
+    "template <class T, int V> INLINE void store_(T *to, const T *from) { copy_<T, V>(to, from); }\n"
+    /* lanes side by side: within warps by shuffling, then warps in order; lanes above each other: in order */
+    "template <class T, class F> INLINE void across(u32 column, u32 lanes, T &c, i64 &z, F merge) {\n"
+    "  extern __shared__ i64 shared_[]; T *const cs = (T *)shared_; i64 *const zs = shared_ + blockDim.x * blockDim.y;\n"
+    "  if (!column) { const u32 w = lanes < 32 ? lanes : 32;\n"
+    "    for (u32 d = w / 2; d; d /= 2) { const T l = __shfl_down_sync(~0u, c, d, w); const i64 q = __shfl_down_sync(~0u, z, d, w); merge(c, z, l, q); }\n"
+    "    if (lanes <= 32) { c = __shfl_sync(~0u, c, 0, w); z = __shfl_sync(~0u, z, 0, w); return; } }\n"
+    "  const u32 n = column ? lanes : lanes / 32, me = column ? threadIdx.y : threadIdx.x / 32;\n"
+    "  const u32 apart = column ? blockDim.x : 1, first = column ? threadIdx.x : threadIdx.y * n;\n"
+    "  __syncthreads();\n"
+    "  if (column || threadIdx.x % 32 == 0) { cs[first + me * apart] = c; zs[first + me * apart] = z; }\n"
+    "  __syncthreads();\n"
+    "  c = cs[first]; z = zs[first];\n"
+    "  for (u32 i = 1; i < n; i++) merge(c, z, cs[first + i * apart], zs[first + i * apart]); }\n";
+
+const struct mc_dialect mc_dialect_cuda = {
+    .name = "cuda",
+    .prelude = prelude,
+    .store = EACH("u8", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "u16", "u16", "float", "double"),
+    .calc = EACH("i32", "i32", "i32", "i32", "i64", "i32", "i32", "u32", "u64", "float", "float", "float", "double"),
+    .suffix = EACH("b", "i", "i", "i", "l", "i", "i", "u", "ul", "f", "f", "f", "d"),
+    .load_as = EACH("", "", "", "", "", "", "", "", "", "h2f", "bf2f", "", ""),
+    .store_as = EACH("", "", "", "", "", "", "", "", "", "f2h", "f2bf", "", ""),
+    .loop = "",
+    .reduce_loop = "",
+    .native = " acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf erfc exp exp2 expm1 fabs floor lgamma log log10 log1p log2 "
+              "pow rint sin sinh sqrt tan tanh trunc ",
+};

@@ -1,0 +1,359 @@
+/* grid.c: kernels for a grid of threads.  The same values as render.c prints, under other loops:
+ *
+ *   map       each thread takes every so many elements, of four floats at once where they lie so
+ *   reducing  `lanes` threads share a point of the kept axes: along the reduced axes side by side, or, where
+ *             neighbours are kept, above each other; a long reduction is split over blocks, whose parts NAME_join adds
+ *
+ * All arguments are one struct, made by mc_grid_args; axes come innermost first, steps are in bytes (positions
+ * for an index).  Invariant: which numbers are added in which order depends on the launch alone. */
+#include "render/print.h"
+#include "render/prelude.h"
+
+static bool is_element(const struct mc_kernel *k, const struct mc_koperand *o)
+{
+    return o->dst ? k->val.at[o->val].element : (o->varies & (k->mode == KERNEL_MAP ? ~0u : k->reduced)) != 0;
+}
+
+static bool walks(const struct print *p, size_t i)
+{
+    return is_element(p->k, &p->k->operand.at[i]);
+}
+
+/* Can the reduction be split?  Elements are walked once, and nothing is made from what they add up to but row values. */
+bool mc_grid_splits(const struct mc_kernel *k)
+{
+    for (size_t i = 0; i < k->val.n; i++) {
+        const struct mc_kval *v = &k->val.at[i];
+        if ((v->element || v->kind == K_REDUCE) && v->stage > 0) {
+            return false;
+        }
+    }
+    return k->nreduce > 0;
+}
+
+/* Elements a thread takes at once: as many of the largest as sixteen bytes hold. */
+int mc_grid_vector(const struct mc_kernel *k)
+{
+    size_t most = 2;
+    for (size_t i = 0; i < k->operand.n; i++) {
+        const struct mc_koperand *o = &k->operand.at[i];
+        most = !o->index && mc_print_moves(k, o) ? MC_MAX(most, mc_dtypes[o->dtype].size) : most;
+    }
+    return k->mode == KERNEL_MAP && k->inner >= 0 ? (int)(16 / most) : 1;
+}
+
+/* "o3 += i * A.step[3][axis]" for the operands that a walk moves. */
+static void move(struct print *p, char name, bool elements, const char *axis, const char *by)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        if (!elements || walks(p, i)) {
+            mc_str_addf(p->out, " %c%zu += %s * A.step[%zu][%s];", name, i, by, i, axis);
+        }
+    }
+}
+
+/* Takes a linear index apart along `n` axes from axis `first` on; adds to the offsets. */
+static void take_apart(struct print *p, char name, bool elements, const char *index, const char *n, const char *first)
+{
+    mc_str_addf(p->out, "{ u32 left = %s;\n_Pragma(\"unroll 1\") for (u32 d = 0; d < %s; d++) { u32 i = left; if (d + 1 < %s) { left = i / A.size[%s + d]; i -= left * A.size[%s + d]; }",
+                index, n, n, first, first);
+    struct mc_str axis = { 0 };
+    mc_str_addf(&axis, "%s + d", first);
+    move(p, name, elements, axis.s ? axis.s : "d", "(i64)i");
+    p->out->bad |= axis.bad;
+    mc_str_free(&axis);
+    mc_str_add(p->out, " } }\n");
+}
+
+static void offsets(struct print *p, char name, bool elements, char from)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        if (!elements || walks(p, i)) {
+            mc_str_addf(p->out, "i64 %c%zu = ", name, i);
+            mc_str_addf(p->out, from ? "%c%zu; " : "0; ", from, i);
+        }
+    }
+    mc_str_add(p->out, "\n");
+}
+
+/* Row operands, or elements one at a time, at their offsets. */
+static void pointers(struct print *p, bool elements, char name)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const struct mc_koperand *o = &p->k->operand.at[i];
+        const char *t = p->d->store[o->dtype];
+        if (walks(p, i) != elements) {
+            continue;
+        }
+        if (o->index) {
+            mc_str_addf(p->out, "const i64 a%zu = (i64)A.p[%zu]", i, i);
+        } else {
+            mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)(A.p[%zu]", o->dst ? "" : "const ", t, i, o->dst ? "" : "const ", t, i);
+        }
+        if (name) {
+            mc_str_addf(p->out, " + %c%zu", name, i);
+        }
+        mc_str_add(p->out, o->index ? ";\n" : ");\n");
+    }
+}
+
+/* ---- maps ---- */
+
+/* Operands of V elements: loaded before, stored after. */
+static void vectors(struct print *p, bool dst)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const struct mc_koperand *o = &p->k->operand.at[i];
+        const char *t = p->d->store[o->dtype];
+        if (!walks(p, i) || o->index || !mc_print_moves(p->k, o)) {
+            continue;
+        }
+        if (o->dst && dst) {
+            mc_str_addf(p->out, "store_<%s, V>((%s *)(A.p[%zu] + o%zu), a%zu);\n", t, t, i, i, i);
+        } else if (!o->dst && !dst) {
+            mc_str_addf(p->out, "alignas(16) %s a%zu[V]; load_<%s, V>(a%zu, (const %s *)(A.p[%zu] + o%zu));\n", t, i, t, i, t, i, i);
+        }
+    }
+}
+
+static void still(struct print *p)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const struct mc_koperand *o = &p->k->operand.at[i];
+        const char *t = p->d->store[o->dtype];
+        if (!walks(p, i)) {
+            continue;
+        }
+        if (o->index) {
+            mc_str_addf(p->out, "const i64 a%zu = (i64)A.p[%zu] + o%zu;\n", i, i, i);
+        } else if (!mc_print_moves(p->k, o)) {
+            mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)(A.p[%zu] + o%zu);\n", o->dst ? "" : "const ", t, i, o->dst ? "" : "const ", t, i, i);
+        } else if (o->dst) {
+            mc_str_addf(p->out, "alignas(16) %s a%zu[V];\n", t, i);
+        }
+    }
+}
+
+static void print_map(struct print *p)
+{
+    mc_str_addf(p->out, "template <int V> INLINE void %s_of(const %s_args &A)\n{\ni64 *const err = A.err; (void)err;\n", p->k->name, p->k->name);
+    pointers(p, false, 0);
+    mc_print_row_values(p);
+    mc_str_add(p->out, "if (blockIdx.x == 0 && threadIdx.x == 0) {\n");
+    mc_print_row_stores(p);
+    mc_str_add(p->out, "}\n");
+    if (mc_print_mark(p)) {
+        mc_str_add(p->out, "for (u32 t = blockIdx.x * blockDim.x + threadIdx.x; t < A.count[0]; t += gridDim.x * blockDim.x) {\n");
+        offsets(p, 'o', true, 0);
+        take_apart(p, 'o', true, "t", "A.axes[0]", "0");
+        still(p);
+        vectors(p, false);
+        mc_str_add(p->out, "_Pragma(\"unroll\")\nfor (int j = 0; j < V; j++) { ");
+        mc_print_body(p, false, "");
+        mc_str_add(p->out, "}\n");
+        vectors(p, true);
+        mc_str_add(p->out, "}\n");
+    }
+    mc_str_add(p->out, "}\n");
+    int v = mc_grid_vector(p->k);
+    mc_str_addf(p->out, "ENTRY %s(const %s_args A) { %s_of<1>(A); }\n", p->k->name, p->k->name, p->k->name);
+    if (v > 1) {
+        mc_str_addf(p->out, "ENTRY %s_v(const %s_args A) { %s_of<%d>(A); }\n", p->k->name, p->k->name, p->k->name, v);
+    }
+}
+
+/* ---- reductions ---- */
+
+static int slot_of(const struct mc_kernel *k, int v)
+{
+    int slot = 0;
+    for (int i = 0; i < v; i++) {
+        slot += k->val.at[i].kind == K_REDUCE;
+    }
+    return slot;
+}
+
+static const char *flag_of(const struct print *p, int v)
+{
+    return mc_print_monoid(&p->k->val.at[v])->flags ? "z" : "none";
+}
+
+/* All lanes get the sum of the lanes' accumulators. */
+static void across(struct print *p, int v)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    const char *t = mc_print_acc_type(p, x, false);
+    bool flags = mc_print_monoid(x)->flags;
+    struct mc_str z = { 0 };
+    mc_str_addf(&z, flags ? "z%d" : "none", v);
+    mc_str_addf(p->out, "across(%s, lanes, c%d, %s, [](%s &c%d, i64 &z%d, const %s l%d, const i64 q%d) { (void)z%d; (void)q%d; ", p->joining ? "0" : "A.column", v, z.s ? z.s : "none", t,
+                v, v, t, v, v, v, v);
+    mc_print_merge(p, v);
+    mc_str_add(p->out, "});\n");
+    p->out->bad |= z.bad;
+    mc_str_free(&z);
+}
+
+static void keep(struct print *p, int v)
+{
+    const char *t = mc_print_acc_type(p, &p->k->val.at[v], false), *flag = flag_of(p, v);
+    mc_str_addf(p->out, "{ char *part = A.scratch + (((i64)%d * A.splits + blockIdx.y) * A.count[0] + at) * 16; *(%s *)part = c%d; ", slot_of(p->k, v), t, v);
+    if (*flag == 'z') {
+        mc_str_addf(p->out, "*(i64 *)(part + 8) = z%d; ", v);
+    }
+    mc_str_add(p->out, "}\n");
+}
+
+static void fetch(struct print *p, int v)
+{
+    const char *t = mc_print_acc_type(p, &p->k->val.at[v], false), *flag = flag_of(p, v);
+    mc_str_addf(p->out, "{ const char *part = A.scratch + (((i64)%d * A.splits + s) * A.count[0] + at) * 16; const %s l%d = *(const %s *)part; ", slot_of(p->k, v), t,
+                v, t);
+    if (*flag == 'z') {
+        mc_str_addf(p->out, "const i64 q%d = *(const i64 *)(part + 8); ", v);
+    }
+    mc_print_merge(p, v);
+    mc_str_add(p->out, "}\n");
+}
+
+/* One walk over the reduced axes. */
+static void walk(struct print *p)
+{
+    bool positions, reduces = mc_print_stage_reduces(p, &positions), lanes = reduces && !positions;
+    mc_str_add(p->out, "for (u32 b = from; b < to; b += 2048 * lanes) {\nconst u32 e = to - b < 2048 * lanes ? to : b + 2048 * lanes;\n");
+    if (lanes) {
+        mc_print_each(p, mc_print_lane);
+    }
+    mc_str_add(p->out, "\nfor (u32 r = b + lane; r < e; r += lanes) {\nconst int j = 0; (void)j;\n");
+    offsets(p, 'q', true, 'o');
+    mc_str_add(p->out, "if (A.axes[1] == 1) {");
+    move(p, 'q', true, "A.axes[0]", "(i64)r");
+    mc_str_add(p->out, " } else ");
+    take_apart(p, 'q', true, "r", "A.axes[1]", "A.axes[0]");
+    pointers(p, true, 'q');
+    mc_print_body(p, lanes, "(i64)r");
+    mc_str_add(p->out, "\n}\n");
+    if (lanes) {
+        mc_print_each(p, mc_print_merge);
+    }
+    mc_str_add(p->out, "}\n");
+}
+
+static void print_point(struct print *p)
+{
+    mc_str_add(p->out, "const bool live = at < A.count[0]; i64 none = 0, unheard[4]; (void)none;\ni64 *const err = live ? A.err : unheard; (void)err;\n");
+    offsets(p, 'o', false, 0);
+    take_apart(p, 'o', false, "(live ? at : 0)", "A.axes[0]", "0");
+    pointers(p, false, 'o');
+}
+
+static void print_reducing(struct print *p)
+{
+    const char *name = p->k->name;
+    bool splits = mc_grid_splits(p->k);
+    mc_str_addf(p->out, "ENTRY %s(const %s_args A)\n{\n", name, name);
+    mc_str_add(p->out, "const u32 lanes = A.column ? blockDim.y : blockDim.x, lane = A.column ? threadIdx.y : threadIdx.x;\n"
+                       "const u32 at = A.column ? blockIdx.x * blockDim.x + threadIdx.x : blockIdx.x * blockDim.y + threadIdx.y;\n");
+    print_point(p);
+    mc_str_add(p->out, "const u32 from = blockIdx.y * A.chunk, to = !live ? from : from + A.chunk < A.count[1] ? from + A.chunk : A.count[1];\n");
+    for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
+        mc_print_row_values(p);
+        if (mc_print_mark(p)) {
+            mc_print_each(p, mc_print_acc);
+            mc_str_add(p->out, "\n");
+            walk(p);
+            mc_print_each(p, across);
+            if (splits && p->stage == 0) {
+                mc_str_add(p->out, "if (A.splits > 1) {\nif (live && lane == 0) {\n");
+                mc_print_each(p, keep);
+                mc_str_add(p->out, "}\nreturn;\n}\n");
+            }
+            mc_print_each(p, mc_print_finish);
+            mc_str_add(p->out, "\n");
+        }
+    }
+    mc_str_add(p->out, "if (live && lane == 0) {\n");
+    mc_print_row_stores(p);
+    mc_str_add(p->out, "}\n}\n");
+}
+
+/* Lanes side by side share the parts of a point. */
+static void print_join(struct print *p)
+{
+    memset(p->done, 0, p->k->val.n);
+    p->joining = true;
+    mc_str_addf(p->out, "ENTRY %s_join(const %s_args A)\n{\nconst u32 at = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x, lanes = blockDim.x;\n",
+                p->k->name, p->k->name);
+    print_point(p);
+    p->stage = 0;
+    mc_print_each(p, mc_print_acc);
+    mc_str_add(p->out, "\nfor (u32 s = lane; live && s < A.splits; s += lanes) {\n");
+    mc_print_each(p, fetch);
+    mc_str_add(p->out, "}\n");
+    mc_print_row_values(p);
+    mc_print_each(p, across);
+    mc_print_each(p, mc_print_finish);
+    mc_str_add(p->out, "\n");
+    for (p->stage = 1; p->stage <= p->k->nstage; p->stage++) {
+        mc_print_row_values(p);
+    }
+    mc_str_add(p->out, "if (live && lane == 0) {\n");
+    mc_print_row_stores(p);
+    mc_str_add(p->out, "}\n}\n");
+}
+
+static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const struct mc_kernel *of)
+{
+    struct mc_kernel k = *of; /* nothing is kept in row buffers: a walk computes again what an earlier one has */
+    struct print p = { .out = out, .d = d, .k = &k, .grid = true };
+    p.need = mc_calloc(k.val.n + 1, 2, "kernel");
+    k.val.at = mc_alloc((k.val.n + 1) * sizeof *k.val.at, "kernel");
+    if (!p.need || !k.val.at) {
+        out->bad = true;
+    } else {
+        p.done = p.need + k.val.n;
+        memcpy(k.val.at, of->val.at, k.val.n * sizeof *k.val.at);
+        for (size_t i = 0; i < k.val.n; i++) {
+            k.val.at[i].saved = 0;
+        }
+        k.wide = false;
+        k.mode = k.mode == KERNEL_MAP ? KERNEL_MAP : KERNEL_ROW; /* row values are scalars of a thread */
+        mc_str_addf(out, "\nstruct %s_args { char *p[%zu]; i64 *err; char *scratch; u32 count[2], axes[2], size[8], splits, chunk, column, number; i64 step[%zu][8]; };\n",
+                    k.name, MC_MAX(k.operand.n, (size_t)1), MC_MAX(k.operand.n, (size_t)1));
+        if (k.mode == KERNEL_MAP) {
+            print_map(&p);
+        } else {
+            print_reducing(&p);
+            if (mc_grid_splits(&k)) {
+                print_join(&p);
+            }
+        }
+    }
+    mc_free(k.val.at);
+    mc_free(p.need);
+}
+
+void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels)
+{
+    mc_str_add(out, d->prelude);
+    mc_str_add(out, mc_prelude_code);
+    mc_print_functions(out, d, n, kernels);
+    for (int i = 0; i < n; i++) {
+        print_kernel(out, d, kernels[i]);
+    }
+}
+
+/* ---- arguments: laid out as NAME_args is ---- */
+
+size_t mc_grid_args_size(size_t operands)
+{
+    return sizeof(struct mc_grid_head) + MC_MAX(operands, 1) * (8 + 8 * MC_MAX_RANK);
+}
+
+struct mc_grid_args mc_grid_args(void *memory, size_t operands)
+{
+    char *at = memory;
+    operands = MC_MAX(operands, 1);
+    return (struct mc_grid_args){ .p = memory, .head = (void *)(at + 8 * operands),
+                                  .step = (void *)(at + 8 * operands + sizeof(struct mc_grid_head)) };
+}

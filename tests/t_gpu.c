@@ -1,0 +1,247 @@
+/* t_gpu.c: functions on a GPU: what comes home and what stays, updates, captured calls, shapes that change, what only
+ * the host can do in between.  Without a GPU these are skipped; what the kernels' text is, t_grid.c tests anywhere. */
+#include "agree.h"
+#include "cuda_test.h"
+#include "sample.h"
+
+#include <pthread.h>
+#include <string.h>
+
+static bool there(void)
+{
+    return nvrtc_here() && mc_cuda_count() > 0 && mc_flag_set("device", "cuda") == MC_OK;
+}
+
+#define ON_GPU() \
+    do { \
+        if (!there()) { \
+            SKIP("no GPU"); \
+        } \
+    } while (0)
+
+static mc_array *counting(int64_t n)
+{
+    mc_array *a = mc_array_new(MC_FLOAT32, 1, &n);
+    for (int64_t i = 0; a && i < n; i++) {
+        ((float *)a->data)[i] = (float)i;
+    }
+    return a;
+}
+
+static double at(const mc_array *a, int64_t i)
+{
+    return mc_array_get(a, &i);
+}
+
+TEST(far_results_stay_or_come_home)
+{
+    ON_GPU();
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 1);
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x + 1, gpu_from_host(x * 2), borrow(gpu_from_host(x * 3)), borrow(x * 4)" });
+    REQUIRE(f, "%s", mc_error(g));
+    mc_array *x = counting(1000), *y[4] = { 0 };
+    for (int round = 0; round < 4; round++) { /* the third is replayed */
+        mc_status s = mc_call(f, MC_IN(x), MC_OUT(&y[0], &y[1], &y[2], &y[3]));
+        REQUIRE(s == MC_OK, "round %d: %s", round, mc_last_error());
+        CHECK(strcmp(mc_array_device(y[0]), "cpu") == 0 && strcmp(mc_array_device(y[1]), "cuda0") == 0, "they lie on %s and %s",
+              mc_array_device(y[0]), mc_array_device(y[1]));
+        for (int i = 0; i < 4; i++) {
+            CHECK(at(y[i], 999) == (i == 0 ? 1000 : 999 * (i + 1)), "round %d: result %d ends with %g", round, i, at(y[i], 999));
+        }
+    }
+    CHECK(strcmp(mc_function_step(f, 0).device, "cuda0") == 0, "the first step ran on %s", mc_function_step(f, 0).device);
+    for (int i = 0; i < 4; i++) {
+        mc_array_unref(&y[i]);
+    }
+    mc_array_unref(&x);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+TEST(far_inputs_may_lie_there)
+{
+    ON_GPU();
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 1);
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "sum(x * x), x[::2]" });
+    REQUIRE(f, "%s", mc_error(g));
+    mc_array *x = counting(101), *far = mc_array_to(x, "cuda0"), *half = NULL;
+    REQUIRE(far, "%s", mc_last_error());
+    for (int round = 0; round < 4; round++) {
+        double sum = 0;
+        mc_status s = mc_call(f, MC_IN(round % 2 ? far : x), MC_OUT(&sum, &half));
+        CHECK(s == MC_OK && sum == 338350, "round %d: %g, %s", round, sum, mc_last_error());
+        CHECK(half && mc_array_size(half) == 51 && at(half, 50) == 100, "round %d: every second element", round);
+    }
+    mc_array_unref(&half);
+    mc_array_unref(&far);
+    mc_array_unref(&x);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+TEST(far_updates_use_old_values)
+{
+    ON_GPU();
+    mc_graph *g = mc_graph_new();
+    mc_array *zero = counting(3), *three = mc_array_scalar(MC_FLOAT32, 3);
+    mc_shared *a = mc_shared_new(g, "a", zero), *b = mc_shared_new(g, "b", zero), *c = mc_shared_new(g, "c", three);
+    mc_function *swap = mc_compile(g, &(mc_spec){ .outputs = "a", .updates = "a = b + 1; b = a; c = c * 2" });
+    mc_function *plain = mc_compile(g, &(mc_spec){ .updates = "a = a + 10; c = c + 1" });
+    REQUIRE(swap && plain, "%s", mc_error(g));
+    mc_array *before = NULL;
+    for (int i = 0; i < 4; i++) {
+        REQUIRE(mc_call(swap, MC_NONE, MC_OUT(&before)) == MC_OK, "%s", mc_last_error());
+        REQUIRE(mc_call(plain, MC_NONE, MC_NONE) == MC_OK, "%s", mc_last_error());
+    }
+    mc_array *got = mc_shared_get(a), *other = mc_shared_get(b), *scale = mc_shared_get(c);
+    /* (a, b) -> (b + 1, a), then a + 10: starting from (2, 2) at the last element */
+    double x = 2, y = 2, z = 3, last = 0;
+    for (int i = 0; i < 4; i++) {
+        double t = x;
+        last = x;
+        x = y + 1 + 10;
+        y = t;
+        z = z * 2 + 1;
+    }
+    CHECK(at(got, 2) == x && at(other, 2) == y && mc_array_get(scale, NULL) == z, "a %g, b %g, c %g instead of %g, %g, %g", at(got, 2), at(other, 2),
+          mc_array_get(scale, NULL), x, y, z);
+    CHECK(at(before, 2) == last, "the result is the old value %g, not %g", last, at(before, 2));
+    mc_array *five = mc_array_scalar(MC_FLOAT32, 5);
+    CHECK(mc_shared_set(c, five) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_call(plain, MC_NONE, MC_NONE) == MC_OK, "%s", mc_last_error());
+    mc_array_unref(&scale);
+    scale = mc_shared_get(c);
+    CHECK(mc_array_get(scale, NULL) == 6, "set to 5, one added: %g", mc_array_get(scale, NULL));
+    mc_array *all[] = { zero, three, before, got, other, scale, five };
+    for (size_t i = 0; i < NELEM(all); i++) {
+        mc_array_unref(&all[i]);
+    }
+    mc_function_free(swap);
+    mc_function_free(plain);
+    mc_graph_free(g);
+}
+
+/* Shared variables follow the function that uses them. */
+TEST(far_shared_values_go_where_they_are_used)
+{
+    ON_GPU();
+    mc_graph *g = mc_graph_new();
+    mc_array *start = counting(4);
+    mc_shared *w = mc_shared_new(g, "w", start);
+    mc_function *far = mc_compile(g, &(mc_spec){ .updates = "w = w * 2" });
+    REQUIRE(far && mc_flag_set("device", "cpu") == MC_OK, "%s", mc_error(g));
+    mc_function *near = mc_compile(g, &(mc_spec){ .updates = "w = w + 1" });
+    REQUIRE(near, "%s", mc_error(g));
+    for (int i = 0; i < 3; i++) {
+        CHECK(mc_call(far, MC_NONE, MC_NONE) == MC_OK && mc_call(near, MC_NONE, MC_NONE) == MC_OK, "%s", mc_last_error());
+    }
+    mc_array *got = mc_shared_get(w);
+    CHECK(at(got, 3) == 31, "((3 * 2 + 1) * 2 + 1) * 2 + 1 is not %g", at(got, 3));
+    mc_array *mine = mc_shared_borrow(w);
+    CHECK(mine && mc_array_data(mine), "what is borrowed has an address");
+    mc_array_unref(&mine);
+    mc_array_unref(&got);
+    mc_array_unref(&start);
+    mc_function_free(far);
+    mc_function_free(near);
+    mc_graph_free(g);
+}
+
+TEST(far_index_out_of_range_is_an_error)
+{
+    ON_GPU();
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "p", MC_FLOAT32, 2);
+    mc_input(g, "t", MC_INT32, 1);
+    mc_array *zero = mc_array_scalar(MC_FLOAT32, 0);
+    mc_shared *n = mc_shared_new(g, "n", zero);
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "p, t", .outputs = "mean(crossentropy_softmax_1hot(p, t))", .updates = "n = n + 1" });
+    REQUIRE(f, "%s", mc_error(g));
+    mc_array *p = mc_array_new(MC_FLOAT32, MC_SHAPE(2, 5)), *good = mc_array_new(MC_INT32, MC_SHAPE(2)), *bad = mc_array_new(MC_INT32, MC_SHAPE(2));
+    mc_array_set(bad, (int64_t[]){ 1 }, 9);
+    for (int i = 0; i < 4; i++) {
+        float y = 0;
+        CHECK(mc_call(f, MC_IN(p, bad), MC_OUT(&y)) == MC_EINDEX && strstr(mc_last_error(), "9"), "%s", mc_last_error());
+        CHECK(mc_call(f, MC_IN(p, good), MC_OUT(&y)) == MC_OK && fabsf(y - logf(5)) < 1e-6f, "%g, %s", (double)y, mc_last_error());
+    }
+    mc_array *count = mc_shared_get(n);
+    CHECK(mc_array_get(count, NULL) == 4, "only calls that succeed update: %g", mc_array_get(count, NULL));
+    mc_array *all[] = { zero, p, good, bad, count };
+    for (size_t i = 0; i < NELEM(all); i++) {
+        mc_array_unref(&all[i]);
+    }
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+/* Shapes at which grids differ: nothing, one, a ragged vector, long rows, long columns, split sums. */
+TEST(far_shapes)
+{
+    static const int64_t shapes[][2] = { { 0, 5 }, { 1, 1 }, { 3, 7 }, { 64, 64 }, { 2, 40000 }, { 40000, 3 }, { 700, 1025 }, { 1, 300000 } };
+    ON_GPU();
+    struct agree a = { .g = mc_graph_new(), .scale = 4096 };
+    mc_node *x = mc_input(a.g, "x", MC_FLOAT32, 2);
+    mc_function *f = mc_compile(a.g, &(mc_spec){ .inputs = "x", .outputs = "sum(x), sum(x, axis=0), sum(x, axis=1), tanh(x) + x[::-1, ::-1], "
+                                                            "softmax(x), exp(x.T) * 2, mean(x * x, axis=0), sum(abs(x), axis=1)" });
+    REQUIRE(f && x, "%s", mc_error(a.g));
+    REQUIRE(mc_flag_set("device", "cpu") == MC_OK, "%s", mc_last_error());
+    mc_function *h = mc_compile(a.g, &(mc_spec){ .inputs = "x", .outputs = "sum(x), sum(x, axis=0), sum(x, axis=1), tanh(x) + x[::-1, ::-1], "
+                                                            "softmax(x), exp(x.T) * 2, mean(x * x, axis=0), sum(abs(x), axis=1)" });
+    REQUIRE(h, "%s", mc_error(a.g));
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < NELEM(shapes); i++) {
+            mc_array *v = sample(MC_FLOAT32, 2, shapes[i], -1, 1), *y[8] = { 0 }, *z[8] = { 0 };
+            mc_status s = mc_call(f, MC_IN(v), MC_OUT(&y[0], &y[1], &y[2], &y[3], &y[4], &y[5], &y[6], &y[7]));
+            mc_status t = mc_call(h, MC_IN(v), MC_OUT(&z[0], &z[1], &z[2], &z[3], &z[4], &z[5], &z[6], &z[7]));
+            CHECK(s == MC_OK && t == MC_OK, "%lld x %lld: %s", (long long)shapes[i][0], (long long)shapes[i][1], mc_last_error());
+            for (int k = 0; k < 8 && s == MC_OK && t == MC_OK; k++) {
+                int64_t bad = mc_array_differs(y[k], z[k], 1e-5, 3e-4);
+                CHECK(bad < 0, "%lld x %lld, round %d: result %d differs at %lld: %g, %g", (long long)shapes[i][0], (long long)shapes[i][1], round, k,
+                      (long long)bad, mc_load_f64(MC_FLOAT32, y[k]->data + 4 * bad), mc_load_f64(MC_FLOAT32, z[k]->data + 4 * bad));
+            }
+            for (int k = 0; k < 8; k++) {
+                mc_array_unref(&y[k]);
+                mc_array_unref(&z[k]);
+            }
+            mc_array_unref(&v);
+        }
+    }
+    mc_function_free(f);
+    mc_function_free(h);
+    agree_free(&a);
+}
+
+struct caller { mc_function *f; double sum; mc_status s; };
+
+static void *call_often(void *arg)
+{
+    struct caller *c = arg;
+    mc_array *x = counting(5000);
+    for (int i = 0; i < 50 && c->s == MC_OK; i++) {
+        c->s = mc_call(c->f, MC_IN(x), MC_OUT(&c->sum));
+    }
+    mc_array_unref(&x);
+    return NULL;
+}
+
+TEST(far_functions_of_several_threads)
+{
+    ON_GPU();
+    enum { N = 4 };
+    struct caller c[N] = { 0 };
+    pthread_t thread[N];
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 1);
+    for (int i = 0; i < N; i++) {
+        c[i].f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "sum(sqrt(x * x))" });
+        REQUIRE(c[i].f && pthread_create(&thread[i], NULL, call_often, &c[i]) == 0, "%s", mc_error(g));
+    }
+    for (int i = 0; i < N; i++) {
+        pthread_join(thread[i], NULL);
+        CHECK(c[i].s == MC_OK && c[i].sum == 12497500, "thread %d: %g", i, c[i].sum);
+        mc_function_free(c[i].f);
+    }
+    mc_graph_free(g);
+}

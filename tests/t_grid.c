@@ -1,0 +1,168 @@
+/* t_grid.c: kernels printed for a grid of threads: every scalar op on every kind of dtype, every reduction in every
+ * direction, several stages.  NVRTC compiles the text for each architecture, which needs no GPU; what they compute,
+ * t_kernel.c and t_far.c ask where there is one. */
+#include "cuda_test.h"
+#include "function/function.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const int architectures[] = { 80, 90, 100 };
+
+/* All kernels of a function as one text for a grid. */
+static void grid_text(const mc_function *f, struct mc_str *out)
+{
+    struct mc_kernel *k[256];
+    int n = 0;
+    for (size_t i = 0; i < f->code->program.step.n && n < 256; i++) {
+        if (f->code->program.step.at[i].kernel) {
+            k[n] = f->code->program.step.at[i].kernel;
+            k[n++]->wide = false; /* a form for the processor alone */
+        }
+    }
+    mc_render_grid(out, &mc_dialect_cuda, n, k);
+}
+
+static void compiles(const mc_function *f, const char *what)
+{
+    struct mc_str text = { 0 };
+    grid_text(f, &text);
+    for (size_t i = 0; i < NELEM(architectures) && !text.bad; i++) {
+        size_t bytes = 0;
+        mc_status s = mc_cuda_try(text.s, "--disable-warnings", architectures[i], &bytes);
+        CHECK(s == MC_OK && bytes > 0, "%s for sm_%d: %.1500s", what, architectures[i], mc_last_error());
+    }
+    mc_str_free(&text);
+}
+
+/* Every scalar op that takes d in one function: one map. */
+static void scalar_ops(mc_dtype d)
+{
+    mc_graph *g = mc_graph_new();
+    mc_node *in[4], *out[256];
+    const struct mc_op *op;
+    int n = 0;
+    for (int i = 0; i < 4; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "x%d", i);
+        in[i] = mc_input(g, name, i == 3 ? MC_BOOL : d, 2);
+    }
+    for (int row = 0; (op = mc_op_at(row)) && op->arity; row++) {
+        bool no_bool = strcmp(op->name, "sub") == 0 || strcmp(op->name, "neg") == 0;
+        mc_node *arg[3] = { in[0], in[1], in[2] };
+        if (n == 256 || (op->typing == TYPE_BITS && mc_is_float(d)) || (no_bool && d == MC_BOOL)) {
+            continue;
+        }
+        if (op->typing == TYPE_WHERE) {
+            arg[0] = in[3];
+        }
+        out[n++] = mc_op(g, op->name, op->arity, arg, NULL);
+    }
+    mc_function *f = mc_compile(g, &(mc_spec){ .on_unused = "ignore", .input = in, .ninput = 4, .output = out, .noutput = n });
+    if (CHECK(f, "%s: %s", mc_dtype_name(d), mc_error(g))) {
+        compiles(f, mc_dtype_name(d));
+    }
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+TEST(grid_scalar_ops_on_floats)
+{
+    NEEDS_NVRTC;
+    scalar_ops(MC_FLOAT32);
+    scalar_ops(MC_FLOAT16);
+}
+
+TEST(grid_scalar_ops_on_integers)
+{
+    NEEDS_NVRTC;
+    scalar_ops(MC_INT32);
+    scalar_ops(MC_UINT64);
+    scalar_ops(MC_BOOL);
+}
+
+TEST_FULL(grid_scalar_ops_on_the_other_dtypes)
+{
+    NEEDS_NVRTC;
+    for (int d = 0; d < MC_NDTYPE; d++) {
+        if (d != MC_FLOAT32 && d != MC_FLOAT16 && d != MC_INT32 && d != MC_UINT64 && d != MC_BOOL) {
+            scalar_ops((mc_dtype)d);
+        }
+    }
+}
+
+TEST(grid_reductions)
+{
+    static const char *const axes[] = { "", ", axis=0", ", axis=1", ", axis=[0, 2]" };
+    static const char *const ops[] = { "sum", "prod", "max", "min", "argmax", "any", "all", "mean", "var" };
+    NEEDS_NVRTC;
+    for (size_t a = 0; a < NELEM(axes); a++) {
+        struct mc_str out = { 0 };
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_FLOAT32, 3);
+        mc_input(g, "i", MC_INT16, 3);
+        for (size_t k = 0; k < NELEM(ops); k++) {
+            bool alone = strncmp(ops[k], "a", 1) == 0 && strcmp(ops[k], "argmax") != 0;
+            mc_str_addf(&out, "%s%s(%s%s)", k ? ", " : "", ops[k], alone ? "x > 0" : k % 2 ? "i" : "x", axes[a]);
+        }
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, i", .outputs = out.s });
+        if (CHECK(f, "%s: %s", out.s, mc_error(g))) {
+            compiles(f, out.s);
+        }
+        mc_function_free(f);
+        mc_graph_free(g);
+        mc_str_free(&out);
+    }
+}
+
+TEST(grid_rows_of_several_stages)
+{
+    NEEDS_NVRTC;
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 2);
+    mc_input(g, "w", MC_FLOAT32, 1);
+    mc_input(g, "h", MC_FLOAT16, 2);
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w, h", .outputs = "softmax(x), layer_norm(x, w, w), grad(sum(softmax(x) * x), x), logsumexp(h, axis=1), "
+                                                                                "softmax(h), x[::-1] + w, cast(x, 'bfloat16')" });
+    REQUIRE(f, "%s", mc_error(g));
+    compiles(f, "rows");
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+/* What the host says of a kernel is what the text has: NAME_v where vectors are, NAME_join where sums are split. */
+TEST(grid_entries)
+{
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 2);
+    mc_input(g, "y", MC_FLOAT32, 2);
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, y", .outputs = "tanh(x), sum(y, axis=0), softmax(x), cast(x, 'float64')" });
+    REQUIRE(f, "%s", mc_error(g));
+    struct mc_str text = { 0 };
+    grid_text(f, &text);
+    int maps = 0, joins = 0, rows = 0;
+    for (size_t i = 0; i < f->code->program.step.n; i++) {
+        const struct mc_kernel *k = f->code->program.step.at[i].kernel;
+        char name[48];
+        if (!k) {
+            continue;
+        }
+        snprintf(name, sizeof name, "ENTRY %s_v(", k->name);
+        CHECK((mc_grid_vector(k) > 1) == (strstr(text.s, name) != NULL), "%s", name);
+        snprintf(name, sizeof name, "ENTRY %s_join(", k->name);
+        CHECK(mc_grid_splits(k) == (strstr(text.s, name) != NULL), "%s", name);
+        maps += mc_grid_vector(k) > 1;
+        joins += mc_grid_splits(k);
+        rows += k->mode == KERNEL_ROW;
+    }
+    CHECK(maps && joins && rows, "%d maps over vectors, %d split sums, %d rows", maps, joins, rows);
+    size_t size = mc_grid_args_size(3);
+    char *memory = mc_calloc(1, size, "test");
+    struct mc_grid_args a = mc_grid_args(memory, 3);
+    CHECK((char *)a.head == memory + 24 && (char *)a.step == memory + 24 + sizeof *a.head && (char *)(a.step + 3) == memory + size,
+          "three addresses, the head, three times eight steps");
+    mc_free(memory);
+    mc_str_free(&text);
+    mc_function_free(f);
+    mc_graph_free(g);
+}

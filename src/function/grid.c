@@ -4,7 +4,7 @@
  * Invariant: how a reduction is split follows from its sizes alone, not from the GPU, so every GPU adds in one order. */
 #include "function/far.h"
 
-enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264 };
+enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, MANY = 2048 };
 
 struct axis { int64_t size; int at; };
 struct space {
@@ -98,7 +98,8 @@ static void spread(const struct mc_kernel *k, struct mc_grid_launch *l, struct m
         lanes = MC_MIN(power(length), 512 / apart);
         lanes = MC_MIN(lanes, 16);
     } else {
-        lanes = length <= WARP ? power(length) : length <= 512 ? WARP : length <= 2048 ? 128 : points < 64 ? 512 : BLOCK;
+        bool many = points >= MANY; /* enough to fill the GPU with a warp for each */
+        lanes = length <= WARP ? power(length) : length <= 512 || (many && length <= 2048) ? WARP : length <= 2048 ? 128 : points < 64 ? 512 : BLOCK;
         apart = MC_MAX(BLOCK / lanes, 1);
     }
     int64_t across = blocks(points, apart), most = MC_MAX(length / (lanes * 8), 1);

@@ -71,7 +71,7 @@ static struct mc_plan *plan_within(struct choice *c, const struct mc_solver *s)
     struct mc_plan *plan = mc_plan_with(c->problem, s);
     inside = around;
     depth--;
-    const int64_t cap = mc_flag_int(FLAG_workspace);
+    const int64_t cap = mc_flag_int(c->problem->family->site ? FLAG_cuda_workspace : FLAG_workspace);
     if (!plan) {
         mc_str_addf(&c->why, "; %s failed: %s", s->name, mc_last_error());
     } else if ((uint64_t)cap < plan->workspace) {

@@ -245,3 +245,24 @@ TEST(far_functions_of_several_threads)
     }
     mc_graph_free(g);
 }
+
+TEST(far_times_add_up)
+{
+    ON_GPU();
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 1);
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "gpu_from_host(exp(x))", .profile = 1 });
+    REQUIRE(f, "%s", mc_error(g));
+    mc_array *x = counting(100000), *y = NULL;
+    double before = 0;
+    for (int i = 1; i <= 10; i++) {
+        REQUIRE(mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s", mc_last_error());
+        mc_step_info step = mc_function_step(f, 0);
+        CHECK(step.calls == i && step.seconds > before, "call %d: %g s after %g", i, step.seconds, before);
+        before = step.seconds;
+    }
+    mc_array_unref(&y);
+    mc_array_unref(&x);
+    mc_function_free(f);
+    mc_graph_free(g);
+}

@@ -153,17 +153,8 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
     struct direct d = { .kernel = kernel() };
-    if (mc_conv_hollow(p)) {
-        return mc_conv_hollow(p);
-    }
-    if (p->dtype != MC_FLOAT32 || p->wide) {
-        return "sums in float32 alone";
-    }
-    if (s->unshared) {
-        return "has one filter for all places";
-    }
-    if (s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0) {
-        return "takes one or two axes";
+    if (mc_conv_not_plain(p)) {
+        return mc_conv_not_plain(p);
     }
     axes(&d, s);
     return fit(&d, s) ? NULL : "needs more workspace than the flag workspace allows";

@@ -134,6 +134,16 @@ const char *mc_conv_hollow(const struct mc_conv_problem *p)
     return !mc_conv_count(&x) || !mc_conv_count(&w) || !mc_conv_count(&y) ? "leaves empty arrays to the reference" : NULL;
 }
 
+const char *mc_conv_not_plain(const struct mc_conv_problem *p)
+{
+    const struct mc_conv_shape *s = &p->s;
+    return mc_conv_hollow(p)                                                        ? mc_conv_hollow(p)
+           : p->dtype != MC_FLOAT32 || p->wide                                      ? "sums in float32 alone"
+           : s->unshared                                                            ? "has one filter for all places"
+           : s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0 ? "takes one or two axes"
+                                                                                    : NULL;
+}
+
 const char *mc_conv_halves(const struct mc_conv_problem *p)
 {
     return mc_dtypes[p->dtype].size == 2           ? "takes float32 and float64; relayout widens for it"

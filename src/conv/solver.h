@@ -128,6 +128,7 @@ void mc_conv_copy_array(const struct mc_conv_copy *c, int threads);
 
 /* ---- refusals and estimates that several share ---- */
 const char *mc_conv_hollow(const struct mc_conv_problem *p);  /* empty results and sums of nothing */
+const char *mc_conv_not_plain(const struct mc_conv_problem *p); /* those, other dtypes than float32, unshared filters, three axes */
 const char *mc_conv_halves(const struct mc_conv_problem *p);  /* dtypes that only relayout and the reference take */
 double mc_conv_best(const struct mc_conv_problem *p);         /* the least estimate of those that do not decline */
 double mc_conv_flops(const struct mc_conv_problem *p);        /* two a tap, borders counted in full */

@@ -362,17 +362,8 @@ static const char *refuse(const struct mc_problem *p_)
     if (s->pass != CONV_INPUTS) {
         return "serves inputs";
     }
-    if (mc_conv_hollow(p)) {
-        return mc_conv_hollow(p);
-    }
-    if (p->dtype != MC_FLOAT32 || p->wide) {
-        return "sums in float32 alone";
-    }
-    if (s->unshared) {
-        return "has one filter for all places";
-    }
-    if (s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0) {
-        return "takes one or two axes";
+    if (mc_conv_not_plain(p)) {
+        return mc_conv_not_plain(p);
     }
     if (!dense_places(p)) {
         return "takes y with dense places";

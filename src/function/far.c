@@ -99,9 +99,6 @@ static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, 
     case STEP_KERNEL:
         return mc_grid_run(f, p, step, scratch);
     case STEP_HEAVY:
-        if (!p->step[step].plan) {
-            return mc_reference_step(f, p, step, false);
-        }
         TRY(mc_heavy_run(f, p, step, scratch));
         return st->kernel ? mc_grid_run(f, p, step, scratch) : MC_OK;
     case STEP_HOST:
@@ -116,9 +113,8 @@ mc_status mc_far_step(struct mc_function *f, const struct mc_shape_plan *p, int 
     void *from = seconds ? mc_cuda_mark(d) : NULL;
     mc_status s = run_step(f, p, step, scratch);
     if (seconds) {
-        void *to = mc_cuda_mark(d);
-        double t = from && to ? mc_cuda_between(d, from, to) : 0;
-        *seconds = MC_MAX(t, 0);
+        double t = mc_cuda_between(d, from, mc_cuda_mark(d));
+        *seconds += MC_MAX(t, 0);
     }
     return s;
 }
@@ -129,7 +125,7 @@ static bool capturable(const struct mc_function *f, const struct mc_shape_plan *
     *launches = 0;
     for (size_t i = 0; i < f->code->program.step.n; i++) {
         const struct mc_step *st = &f->code->program.step.at[i];
-        if (st->kind == STEP_HOST || (st->kind == STEP_HEAVY && !p->step[i].plan) || (st->kind == STEP_VIEW && p->place[st->dst[0]].own)) {
+        if (st->kind == STEP_HOST || (st->kind == STEP_VIEW && p->place[st->dst[0]].own)) {
             return false;
         }
         *launches += st->kind == STEP_KERNEL || st->kind == STEP_HEAVY;

@@ -54,7 +54,7 @@ mc_status mc_far_begin(struct mc_function *f, struct mc_shape_plan *p);         
 mc_status mc_far_run(struct mc_function *f, struct mc_shape_plan *p);           /* all steps */
 bool mc_far_updates(const struct mc_shape_plan *p);                             /* has mc_far_run made the updates? */
 mc_status mc_far_checks(struct mc_function *f);                                 /* did a kernel find an index out of range? */
-mc_status mc_far_step(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch, double *seconds); /* one, maybe timed */
+mc_status mc_far_step(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch, double *seconds); /* one; its time is added, unless NULL */
 mc_status mc_far_copy(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst); /* dense, there */
 mc_status mc_far_fill(struct mc_function *f, const struct mc_shape_plan *p, int value, mc_array *to, bool home); /* dense, here or there */
 mc_array *mc_far_fetch(struct mc_function *f, const struct mc_shape_plan *p, int value);   /* a copy here */

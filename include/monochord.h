@@ -390,6 +390,23 @@ typedef struct mc_allocator {
 } mc_allocator;
 MC_API void mc_set_allocator(const mc_allocator *a);   /* before anything else; NULL: the C library's */
 
+/* -------------------------------------------------------- for libraries on top of this one ---- */
+
+/* Memory through the allocator above; NULL, and this thread's error, when there is none.  tag: what for, one word. */
+MC_API void *mc_alloc(size_t n, const char *tag);
+MC_API void *mc_calloc(size_t n, size_t size, const char *tag);
+MC_API void *mc_realloc(void *p, size_t n, const char *tag);
+MC_API void mc_free(void *p);                          /* NULL is fine */
+MC_API char *mc_strdup(const char *s);
+MC_API mc_status mc_fail(mc_status code, const char *fmt, ...) MC_FORMAT(2, 3); /* sets this thread's error; returns code */
+MC_API mc_status mc_fail_again(const char *prefix_fmt, ...) MC_FORMAT(1, 2);    /* the same error, words before its text */
+MC_API mc_status mc_last_status(void);                 /* the code of mc_last_error */
+MC_API const char *mc_near_miss(const char *word, const char *const *list, size_t n); /* closest spelling, or NULL */
+MC_API mc_status mc_file_read(const char *path, char **data, size_t *n); /* to mc_free; a zero byte follows the last */
+MC_API mc_status mc_file_write(const char *path, const void *data, size_t n); /* appears whole or not at all */
+MC_API mc_status mc_inflate(void *dst, size_t n, const void *src, size_t nsrc); /* raw deflate; exactly n bytes come out */
+MC_API uint32_t mc_crc32(uint32_t crc, const void *p, size_t n);         /* begin with 0 */
+
 #ifdef __cplusplus
 }
 #endif

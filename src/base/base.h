@@ -34,15 +34,10 @@
 #define MC_LIKELY(x) (x)
 #endif
 
-/* ---- alloc.c: the one way to memory; NULL when there is none (the error is already set) ---- */
-void *mc_alloc(size_t n, const char *tag);          /* tag: a word for statistics, "nodes", "arrays" */
-void *mc_calloc(size_t n, size_t size, const char *tag);
-void *mc_realloc(void *p, size_t n, const char *tag);
-void  mc_free(void *p);                             /* NULL is fine */
+/* ---- alloc.c: beside mc_alloc, mc_calloc, mc_realloc, mc_free and mc_strdup, which are public ---- */
 void *mc_alloc_pages(size_t n, const char *tag);    /* 64-byte aligned, 2 MiB aligned when large */
 void *mc_calloc_pages(size_t n, const char *tag);   /* the same, all zero */
 void  mc_free_pages(void *p);
-char *mc_strdup(const char *s);
 bool  mc_mul_size(size_t a, size_t b, size_t *out); /* false on overflow */
 bool  mc_mul_i64(int64_t a, int64_t b, int64_t *out);
 bool  mc_add_i64(int64_t a, int64_t b, int64_t *out);
@@ -117,14 +112,10 @@ void *mc_dict_get(const struct mc_dict *d, const char *key); /* NULL: missing */
 bool  mc_dict_put(struct mc_dict *d, const char *key, void *value);
 void  mc_dict_free(struct mc_dict *d);
 
-/* ---- error.c: one place through which every failure passes ---- */
-mc_status mc_fail(mc_status code, const char *fmt, ...) MC_PRINTF(2, 3); /* sets this thread's text */
+/* ---- error.c: one place through which every failure passes; mc_fail, mc_fail_again are public ---- */
 mc_status mc_failv(mc_status code, const char *fmt, va_list ap);
 mc_status mc_fail_memory(size_t bytes, const char *tag);
-mc_status mc_fail_again(const char *prefix_fmt, ...) MC_PRINTF(1, 2);    /* prefix + the text there was */
-mc_status mc_last_status(void);
 void mc_clear_error(void);
-const char *mc_near_miss(const char *word, const char *const *list, size_t n); /* closest spelling or NULL */
 
 /* ---- log.c: debug=rewrite:plan:kernel:mem:time ---- */
 enum mc_channel { LOG_REWRITE, LOG_PLAN, LOG_KERNEL, LOG_MEM, LOG_TIME, MC_NCHANNEL };
@@ -150,9 +141,7 @@ double      mc_flag_real(enum mc_flag f);
 const char *mc_flag_text(enum mc_flag f);  /* stays valid for the life of the process */
 mc_status   mc_flags_status(void);         /* the first mistake in the file or the environment, if any */
 
-/* ---- file.c ---- */
-mc_status mc_file_read(const char *path, char **data, size_t *n);         /* NUL added, not counted */
-mc_status mc_file_write(const char *path, const void *data, size_t n);    /* temporary file, then rename */
+/* ---- file.c: beside mc_file_read and mc_file_write (a temporary file, then rename), which are public ---- */
 struct mc_piece {
     const void *data;
     size_t n;

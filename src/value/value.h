@@ -99,10 +99,8 @@ mc_status mc_source_read(const struct mc_source *s, uint64_t at, void *dst, size
 mc_array *mc_npy_read(const struct mc_source *s);
 mc_status mc_npy_head(struct mc_str *out, const mc_array *a);  /* what goes before the elements in C order */
 
-/* ---- npz.c, inflate.c ---- */
+/* ---- npz.c ---- */
 mc_npz   *mc_npz_read(struct mc_source s);                     /* takes s over, also when it fails */
-mc_status mc_inflate(void *dst, size_t n, const void *src, size_t nsrc); /* exactly n bytes come out */
-uint32_t  mc_crc32(uint32_t crc, const void *p, size_t n);     /* begin with 0 */
 
 /* ---- walking, in elements.c ---- */
 /* An odometer over the outer axes of several arrays of one shape: the reference loops stand on it. */

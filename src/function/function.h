@@ -31,6 +31,7 @@ struct mc_code_unit {           /* shared by copies; counted */
     char *source, *text;        /* of the kernels; of the graph after rewriting */
     enum mc_mode mode;
     char **step_text;           /* by step */
+    const char **output_name;   /* what the user calls them; NULL: nothing */
     int nstep;
     double compile_seconds, rewrite_seconds, cc_seconds;
     size_t nodes_before, nodes_after;

@@ -400,6 +400,7 @@ MC_API void mc_free(void *p);                          /* NULL is fine */
 MC_API char *mc_strdup(const char *s);
 MC_API mc_status mc_fail(mc_status code, const char *fmt, ...) MC_FORMAT(2, 3); /* sets this thread's error; returns code */
 MC_API mc_status mc_fail_again(const char *prefix_fmt, ...) MC_FORMAT(1, 2);    /* the same error, words before its text */
+MC_API mc_node *mc_mistake(mc_graph *g, mc_status code, const char *fmt, ...) MC_FORMAT(3, 4); /* in g: its error node */
 MC_API mc_status mc_last_status(void);                 /* the code of mc_last_error */
 MC_API const char *mc_near_miss(const char *word, const char *const *list, size_t n); /* closest spelling, or NULL */
 MC_API mc_status mc_file_read(const char *path, char **data, size_t *n); /* to mc_free; a zero byte follows the last */

@@ -114,13 +114,13 @@ TEST(examples_run) { run_rows(examples, sizeof examples / sizeof *examples); }
 TEST(program_does_what_it_says) { run_rows(good, sizeof good / sizeof *good); }
 TEST(program_fails_with_a_message) { run_rows(bad, sizeof bad / sizeof *bad); }
 
-/* docs/ops.md and docs/flags.md say what the tables say; `make bless` or `make docs` writes them. */
+/* docs/ops.md, docs/flags.md and docs/layers.md say what the tables say; `make bless` or `make docs` writes them. */
 TEST(manuals_are_the_tables)
 {
     int status;
     bool bless = getenv("MC_BLESS") && *getenv("MC_BLESS") == '1';
     const char *text = output_of(bless ? "@/monochord docs " TEST_ROOT "/../docs"
-                                       : "d=$(mktemp -d) && @/monochord docs $d >$d/said && for f in ops flags; do "
+                                       : "d=$(mktemp -d) && @/monochord docs $d >$d/said && for f in ops flags layers; do "
                                          "diff " TEST_ROOT "/../docs/$f.md $d/$f.md || bad=1; done; rm -r $d; exit ${bad:-0}",
                                  &status);
     CHECK(status == 0, "older than the tables: make docs\n%.2000s", text);

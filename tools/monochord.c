@@ -2,6 +2,7 @@
  *
  * Invariant: it stands on the public header alone, as any user's program does. */
 #include "tool.h"
+#include <monochord_nn.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -246,7 +247,8 @@ static int command_docs(int argc, char **argv)
     if (mkdir(argv[1], 0777) != 0 && errno != EEXIST) {
         return complain("cannot make '%s': %s", argv[1], strerror(errno));
     }
-    return write_manual(argv[1], "ops.md", mc_ops_manual) | write_manual(argv[1], "flags.md", mc_flags_manual);
+    return write_manual(argv[1], "ops.md", mc_ops_manual) | write_manual(argv[1], "flags.md", mc_flags_manual) |
+           write_manual(argv[1], "layers.md", mc_nn_manual);
 }
 
 static int command_ops(int argc, char **argv)

@@ -99,6 +99,15 @@ mc_node *mc_node_fail(mc_graph *g, mc_status code, const char *fmt, ...)
     return g->error;
 }
 
+mc_node *mc_mistake(mc_graph *g, mc_status code, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    mc_failv(code, fmt, ap);
+    va_end(ap);
+    return mc_node_fail(g, code, "%s", mc_last_error());
+}
+
 const char *mc_error(const mc_graph *g)
 {
     if (!g) {

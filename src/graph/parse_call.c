@@ -71,6 +71,20 @@ static struct val call_grad(struct parser *p, struct args *a, size_t at)
     return list ? mc_val_list(p, one, n, at) : one[0];
 }
 
+/* Lop(f, x, eval), Rop(f, x, eval): the two products with the matrix of derivatives df/dx */
+static struct val call_product(struct parser *p, struct args *a, size_t at, bool left)
+{
+    mc_node *in[3] = { NULL };
+    if (a->n != 3) {
+        mc_parse_fail(p, at, "%s takes f, what to differentiate by, and %s", left ? "Lop" : "Rop", left ? "what stands for f's gradient" : "its direction");
+    }
+    for (int i = 0; i < 3 && !p->failed; i++) {
+        in[i] = mc_val_node(p, &a->value[i]);
+    }
+    p->place.at = at;
+    return p->failed ? mc_val_of(p->g->error, at) : mc_val_made(p, (left ? mc_Lop : mc_Rop)(in[0], in[1], in[2]), at);
+}
+
 /* tuple(a, b): how the printer writes a formula with several results */
 static struct val call_tuple(struct parser *p, struct args *a, size_t at)
 {
@@ -257,6 +271,8 @@ struct val mc_parse_call(struct parser *p, const char *name, const struct val *s
         v = mc_val_of(p->g->error, at);
     } else if (strcmp(name, "grad") == 0) {
         v = call_grad(p, a, at);
+    } else if (strcmp(name, "Lop") == 0 || strcmp(name, "Rop") == 0) {
+        v = call_product(p, a, at, name[0] == 'L');
     } else if (strcmp(name, "set_subtensor") == 0 || strcmp(name, "inc_subtensor") == 0) {
         v = call_update(p, a, at, name[0] == 's');
     } else if (strcmp(name, "array") == 0) {

@@ -1,0 +1,142 @@
+/* monochord_nn.h: networks of layers, written on monochord.h alone.
+ *
+ * A net is a graph's layers in order.  Each is made from one line of text, the same line that a model file has:
+ *
+ *     mc_graph *g = mc_graph_new();
+ *     mc_net *net = mc_net_new(g, NULL, 1);
+ *     mc_net_add(net, "input 1x28x28");
+ *     mc_net_add(net, "conv %d 5x5 tanh", 32);
+ *     mc_net_add(net, "pool 2x2");
+ *     mc_net_add(net, "dense 10 softmax");
+ *     mc_net_add(net, "rule momentum rate=0.01");
+ *     mc_function *train = mc_net_trainer(net), *test = mc_net_tester(net);
+ *     float cost, error;
+ *     if (!train || mc_call(train, MC_IN(images, labels), MC_OUT(&cost, &error)) < 0) puts(mc_last_error());
+ *
+ * A layer is a formula over variables of the graph: its input, named as the layer it comes from, and its parameters,
+ * named layer_W, layer_b; mc_layer_text shows it.  So a cost of your own is mc_formula(g, "mean(sqr(dense1 - t))").
+ *
+ * Builders always return something usable: after a mistake the first message stays with the graph (mc_error).
+ * docs/networks.md has the words of a line; mc_nn_manual prints the tables they are read from. */
+#ifndef MONOCHORD_NN_H
+#define MONOCHORD_NN_H
+
+#include <monochord.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------------------------- nets ---- */
+
+typedef struct mc_net mc_net;
+typedef struct mc_layer mc_layer;
+
+/* prefix goes in front of every name that the net gives in the graph, so that a graph may have several nets (NULL:
+ * none).  All random numbers, those of initial values too, follow from the seed. */
+MC_API mc_net *mc_net_new(mc_graph *g, const char *prefix, uint64_t seed);
+MC_API void mc_net_free(mc_net *net); /* before its graph */
+MC_API mc_graph *mc_net_graph(const mc_net *net);
+
+/* One line, printf-like: a layer, or a setting of the training.  The layer's input is the one before it, or those
+ * it names.  The layer; after a mistake, or where the line is a setting, one without a node. */
+MC_API mc_layer *mc_net_add(mc_net *net, const char *line, ...) MC_FORMAT(2, 3);
+/* A whole model: lines as above, # begins a comment.  A mistake shows `name`, the line and a caret. */
+MC_API mc_status mc_net_read(mc_net *net, const char *name, const char *text);
+MC_API mc_status mc_net_load(mc_net *net, const char *path); /* the same from a file */
+
+/* -------------------------------------------------------------------------------- layers ---- */
+
+enum mc_pass { MC_TRAINING, MC_DETERMINISTIC }; /* with dropout, noise and the batch's statistics, or without */
+
+MC_API int mc_net_nlayers(const mc_net *net);
+MC_API mc_layer *mc_net_layer(const mc_net *net, int i);                /* in order; -1: the last; NULL: no such layer */
+MC_API mc_layer *mc_net_find(const mc_net *net, const char *name);      /* NULL if there is none */
+MC_API const char *mc_layer_name(const mc_layer *l);
+MC_API const char *mc_layer_kind(const mc_layer *l);                    /* "conv" */
+MC_API int mc_layer_ninputs(const mc_layer *l);
+MC_API mc_layer *mc_layer_input(const mc_layer *l, int i);
+MC_API mc_node *mc_layer_node(const mc_layer *l, enum mc_pass pass);    /* what it computes */
+MC_API int mc_layer_rank(const mc_layer *l);
+MC_API const int64_t *mc_layer_dims(const mc_layer *l);                 /* -1: not known before the call */
+MC_API const char *mc_layer_text(const mc_layer *l, enum mc_pass pass); /* "conv1 = tanh(conv(x, conv1_W) + ...)" */
+MC_API mc_status mc_net_print(const mc_net *net, FILE *to);             /* a table: layers, shapes, parameters */
+
+/* ---------------------------------------------------------------------------- parameters ---- */
+
+/* Tags: a text of words, each of which a parameter must have, or with a minus in front must not; NULL or "": all of
+ * the model.  Layers tag theirs trainable, regularizable, or batch_norm_stat.  What is no part of the model is tagged
+ * state and only listed where that word stands: what an update rule remembers, the rate, the stream of random numbers. */
+typedef struct mc_param {
+    const char *name;  /* in the graph and in files: the same as long as the lines are */
+    mc_shared *shared;
+    mc_layer *layer;   /* NULL: of no layer */
+} mc_param;
+/* The i-th with these tags; its name is NULL where i is beyond the last. */
+MC_API mc_param mc_net_param(const mc_net *net, const char *tags, int i);
+MC_API int64_t mc_net_count(const mc_net *net, const char *tags);       /* numbers in all of them */
+
+/* .npz files that NumPy reads, one array a parameter; they appear whole or not at all.  Reading checks every name
+ * and shape before it changes anything. */
+MC_API mc_status mc_net_save_params(const mc_net *net, const char *path, const char *tags);
+MC_API mc_status mc_net_load_params(mc_net *net, const char *path, const char *tags);
+
+/* ------------------------------------------------------------------------------ training ---- */
+
+/* What the lines that are no layers said; presets where they did not. */
+typedef struct mc_training {
+    int64_t batch, epochs, patience;     /* patience: epochs without a better one; 0: never stop early */
+    double rate;                         /* the rule's, before any schedule */
+    const char *loss, *rule, *schedule;  /* the words of their lines: "momentum rate=0.01" */
+    const char *augment;                 /* "shift=2 flip=true"; "": not at all */
+} mc_training;
+MC_API const mc_training *mc_net_training(const mc_net *net);
+MC_API double mc_net_rate(const mc_net *net, double epoch);             /* the rate that the schedule gives there */
+MC_API mc_status mc_net_set_rate(mc_net *net, double rate);             /* of functions that are compiled, too */
+
+/* Made on first use from the last layer and an input `t`: what the loss says, its mean, with penalties; how much of
+ * the batch is wrong: NULL where the loss knows no such thing. */
+MC_API mc_node *mc_net_target(mc_net *net);
+MC_API mc_node *mc_net_cost(mc_net *net, enum mc_pass pass);
+MC_API mc_node *mc_net_wrong(mc_net *net, enum mc_pass pass);
+/* Functions of the net's inputs and t, in this order.  Trainer: cost, wrong; with all updates.  Tester: cost, wrong and
+ * the last layer's result, of the deterministic pass.  Without a measure of what is wrong, that result is left out.
+ * Predictor: of the inputs alone, the last layer's result. */
+MC_API mc_function *mc_net_trainer(mc_net *net);
+MC_API mc_function *mc_net_tester(mc_net *net);
+MC_API mc_function *mc_net_predictor(mc_net *net);
+
+/* Updates for a function of your own: .update_of = u.of, .update = u.to, .nupdate = u.n.  They belong to the net. */
+typedef struct mc_updates {
+    mc_node **of, **to;
+    int n;
+} mc_updates;
+/* The rule's line without its first word, for all trainable parameters, with running averages; NULL: the model's own. */
+MC_API mc_updates mc_net_updates(mc_net *net, mc_node *cost, const char *rule);
+/* The same for any shared variables and any gradients (NULL: the cost's). */
+MC_API mc_updates mc_updates_of(mc_net *net, mc_node *cost, int n, mc_shared *const *params, mc_node *const *grads, const char *rule);
+
+/* ------------------------------------------------------------------- parts, for formulas ---- */
+
+/* One number for each example, or each of its outputs: mc_loss(net, "huber delta=2", prediction, target). */
+MC_API mc_node *mc_loss(mc_net *net, const char *loss, mc_node *prediction, mc_node *target);
+/* 1 where right, else 0: "categorical", "top 5", "binary threshold=0.5". */
+MC_API mc_node *mc_accuracy(mc_net *net, const char *accuracy, mc_node *prediction, mc_node *target);
+/* Their mean, sum, or normalized_sum (over the sum of the weights); weights may be NULL. */
+MC_API mc_node *mc_aggregate(mc_net *net, const char *mode, mc_node *loss, mc_node *weights);
+/* The sum of a penalty, "l2 0.0005", over the parameters with these tags (NULL: regularizable) of one layer, or of all. */
+MC_API mc_node *mc_penalty(mc_net *net, const char *penalty, mc_layer *layer, const char *tags);
+/* x scaled so that no norm over axes ("axis=[1, 2]"; NULL: those of one unit, as the rank says) is above max. */
+MC_API mc_node *mc_norm_constraint(mc_net *net, mc_node *x, double max, const char *axis);
+/* All of them scaled by one factor so that the norm of all together is not above max; they may be out. */
+MC_API mc_status mc_total_norm_constraint(mc_net *net, int n, mc_node *const *x, double max, mc_node **out);
+/* Initial values: mc_init(net, "glorot_uniform(relu)", MC_SHAPE(784, 10)). */
+MC_API mc_array *mc_init(mc_net *net, const char *init, int rank, const int64_t *dims);
+
+MC_API mc_status mc_nn_manual(FILE *to); /* every kind of layer, rule, loss, initial value, with its settings */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

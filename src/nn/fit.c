@@ -1,0 +1,117 @@
+/* fit.c: what a net is trained with: its target, cost, errors, and the functions that compute them.
+ *
+ * Invariant: they belong to the layer that was last when they were made; a layer more, and they are made anew. */
+#include "nn/nn.h"
+
+/* ---- target, cost, what is wrong ---- */
+
+static mc_node *prediction(mc_net *net, int pass)
+{
+    return net->nlayer ? net->layer[net->nlayer - 1]->node[pass] : NULL;
+}
+
+static bool fresh(mc_net *net)
+{
+    mc_layer *last = mc_net_layer(net, -1);
+    if (!last) {
+        mc_mistake(net->g, MC_EARG, "the net has no layers");
+        return false;
+    }
+    if (net->last != last) {
+        net->last = last;
+        memset(net->cost, 0, sizeof net->cost);
+        memset(net->wrong, 0, sizeof net->wrong);
+    }
+    return mc_graph_status(net->g) == MC_OK;
+}
+
+mc_node *mc_net_target(mc_net *net)
+{
+    if (!net->target && fresh(net)) {
+        const char *name = mc_nn_name(net, "t");
+        mc_node *p = prediction(net, 0);
+        bool labels = mc_nn_loss_labels(net->train.loss);
+        net->target = name ? mc_input_sized(net->g, name, labels ? MC_INT32 : mc_nn_float(), mc_node_rank(p) - labels, mc_node_dims(p)) : NULL;
+    }
+    return net->target;
+}
+
+mc_node *mc_net_cost(mc_net *net, enum mc_pass pass)
+{
+    int i = pass == MC_DETERMINISTIC;
+    mc_node *t = mc_net_target(net);
+    if (t && fresh(net) && !net->cost[i]) {
+        mc_node *cost = mc_aggregate(net, "mean", mc_loss(net, net->train.loss, prediction(net, i), t), NULL);
+        for (int k = 0; k < net->npenalty && !i; k++) { /* weights cost while they learn */
+            cost = mc_add(cost, mc_penalty(net, net->penalty[k], NULL, NULL));
+        }
+        net->cost[i] = cost;
+    }
+    return net->cost[i] ? net->cost[i] : mc_mistake(net->g, mc_graph_status(net->g), "%s", mc_error(net->g));
+}
+
+mc_node *mc_net_wrong(mc_net *net, enum mc_pass pass)
+{
+    int i = pass == MC_DETERMINISTIC;
+    const char *accuracy = mc_nn_loss_accuracy(net->train.loss);
+    mc_node *t = mc_net_target(net);
+    if (accuracy && t && fresh(net) && !net->wrong[i]) {
+        mc_node *right = mc_accuracy(net, accuracy, prediction(net, i), t);
+        net->wrong[i] = mc_nn_both(net, "wrong", "1 - mean(cast($p, floatX))", right, NULL);
+    }
+    return net->wrong[i];
+}
+
+/* ---- functions ---- */
+
+/* The net's inputs, and the target. */
+static int inputs(mc_net *net, bool target, mc_node **in, int most)
+{
+    int n = 0;
+    for (int i = 0; i < net->nlayer && n < most - 1; i++) {
+        if (net->layer[i]->nin == 0) {
+            in[n++] = net->layer[i]->node[0];
+        }
+    }
+    if (target) {
+        in[n++] = mc_net_target(net);
+    }
+    return n;
+}
+
+static mc_function *compile(mc_net *net, const char *name, bool target, int nout, mc_node *const *out, const mc_updates *u)
+{
+    enum { MOST = 16 };
+    mc_node *in[MOST];
+    int n = mc_graph_status(net->g) == MC_OK ? inputs(net, target, in, MOST) : 0;
+    if (mc_graph_status(net->g) < 0) {
+        mc_fail(mc_graph_status(net->g), "%s", mc_error(net->g));
+        return NULL;
+    }
+    return mc_compile(net->g, &(mc_spec){ .name = name, .input = in, .ninput = n, .output = out, .noutput = nout,
+                                          .update_of = u ? u->of : NULL, .update = u ? u->to : NULL, .nupdate = u ? u->n : 0 });
+}
+
+mc_function *mc_net_trainer(mc_net *net)
+{
+    mc_node *cost = mc_net_cost(net, MC_TRAINING), *wrong = mc_net_wrong(net, MC_TRAINING), *out[] = { cost, wrong };
+    mc_updates u = mc_net_updates(net, cost, NULL);
+    return compile(net, "train", true, wrong ? 2 : 1, out, &u);
+}
+
+mc_function *mc_net_tester(mc_net *net)
+{
+    mc_node *cost = mc_net_cost(net, MC_DETERMINISTIC), *wrong = mc_net_wrong(net, MC_DETERMINISTIC), *y = prediction(net, 1);
+    mc_node *out[] = { cost, wrong ? wrong : y, y };
+    return compile(net, "test", true, wrong ? 3 : 2, out, NULL);
+}
+
+mc_function *mc_net_predictor(mc_net *net)
+{
+    mc_node *y = prediction(net, 1);
+    if (!fresh(net)) {
+        mc_fail(mc_graph_status(net->g), "%s", mc_error(net->g));
+        return NULL;
+    }
+    return compile(net, "predict", false, 1, &y, NULL);
+}

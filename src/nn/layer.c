@@ -1,0 +1,457 @@
+/* layer.c: a line becomes a layer: its kind's row, its settings, its inputs, its parameters, and for each pass a
+ * formula, which the graph reads.
+ *
+ * Invariant: a layer's shape is that of its node: no rule about shapes is stated twice. */
+#include "nn/nn.h"
+#include <stdio.h>
+
+const struct mc_nn_kind *const mc_nn_kinds[] = {
+    mc_nn_plain, mc_nn_convs, mc_nn_pools, mc_nn_merges, mc_nn_noises, mc_nn_norms, mc_nn_shapes, mc_nn_specials, mc_nn_convnets, NULL,
+};
+
+static const struct mc_nn_kind *kind_at(int i)
+{
+    for (int t = 0; mc_nn_kinds[t]; t++) {
+        for (const struct mc_nn_kind *k = mc_nn_kinds[t]; k->name; k++) {
+            if (i-- == 0) {
+                return k;
+            }
+        }
+    }
+    return NULL;
+}
+
+static const struct mc_nn_kind *find_kind(struct mc_nn_slice name)
+{
+    const struct mc_nn_kind *k = NULL;
+    for (int i = 0; (k = kind_at(i)) && !mc_nn_same(name, k->name);) {
+        i++;
+    }
+    return k;
+}
+
+static struct mc_nn_hint near_kind(struct mc_nn_slice word)
+{
+    const char *names[128];
+    int n = 0;
+    for (const struct mc_nn_kind *k; n < COUNT(names) && (k = kind_at(n)); n++) {
+        names[n] = k->name;
+    }
+    return mc_nn_near(word, names, n);
+}
+
+/* ---- mistakes ---- */
+
+void mc_nn_tell(mc_graph *g, const struct mc_nn_line *line, const char *where)
+{
+    struct mc_nn_text t = { 0 };
+    mc_status s = mc_graph_status(g);
+    mc_nn_add(&t, mc_error(g));
+    if (s != MC_EMEMORY && !t.bad) {
+        mc_graph_clear_error(g);
+        if (line) {
+            mc_nn_wrong(line, line->text, s, "%s: %s", where, t.s);
+        } else {
+            mc_mistake(g, s, "%s: %s", where, t.s);
+        }
+    }
+    mc_nn_free(&t);
+}
+
+mc_node *mc_nn_formula(mc_net *net, const struct mc_nn_line *line, const char *where, const char *text)
+{
+    bool fresh = mc_graph_status(net->g) == MC_OK;
+    mc_node *n = mc_formula(net->g, text);
+    if (fresh && mc_graph_status(net->g) < 0) {
+        mc_nn_tell(net->g, line, where);
+    }
+    return n;
+}
+
+bool mc_nn_refuse(struct mc_nn_build *b, const char *field, const char *fmt, ...)
+{
+    struct mc_nn_text t = { 0 };
+    va_list ap;
+    va_start(ap, fmt);
+    mc_nn_addv(&t, fmt, ap);
+    va_end(ap);
+    if (!b->failed) {
+        mc_nn_wrong(b->set.line, field ? mc_nn_get(&b->set, field).s : b->set.line->text, t.bad ? MC_EMEMORY : MC_ESHAPE, "%s: %s",
+                    b->layer->kind->name, t.s ? t.s : "out of memory");
+    }
+    mc_nn_free(&t);
+    b->failed = true;
+    return false;
+}
+
+/* ---- what make uses ---- */
+
+void mc_nn_let(struct mc_nn_build *b, const char *name, const char *fmt, ...)
+{
+    struct mc_nn_text t = { 0 };
+    va_list ap;
+    va_start(ap, fmt);
+    mc_nn_addn(&t, "", 0);
+    mc_nn_addv(&t, fmt, ap);
+    va_end(ap);
+    char *kept = t.bad ? NULL : mc_nn_keep_text(b->net, t.s, t.n);
+    mc_nn_free(&t);
+    b->failed |= !kept;
+    mc_nn_hole(&b->holes, name, kept ? kept : "");
+}
+
+void mc_nn_let_ints(struct mc_nn_build *b, const char *name, int n, const int64_t *v)
+{
+    struct mc_nn_text t = { 0 };
+    mc_nn_add(&t, "[");
+    for (int i = 0; i < n; i++) {
+        mc_nn_addf(&t, "%s%lld", i ? ", " : "", (long long)v[i]);
+    }
+    mc_nn_add(&t, "]");
+    mc_nn_let(b, name, "%s", t.bad ? "" : t.s);
+    b->failed |= t.bad;
+    mc_nn_free(&t);
+}
+
+const int64_t *mc_nn_dims(const struct mc_nn_build *b, int input)
+{
+    return mc_layer_dims(b->layer->in[input]);
+}
+
+int mc_nn_rank(const struct mc_nn_build *b, int input)
+{
+    return mc_layer_rank(b->layer->in[input]);
+}
+
+bool mc_nn_known(struct mc_nn_build *b, const char *why, int axis)
+{
+    return axis < mc_nn_rank(b, 0) && mc_nn_dims(b, 0)[axis] >= 0 ? true
+           : axis < mc_nn_rank(b, 0) ? mc_nn_refuse(b, NULL, "size %d of its input must be known, for %s", axis, why)
+                                     : mc_nn_refuse(b, NULL, "its input has rank %d, and no axis %d", mc_nn_rank(b, 0), axis);
+}
+
+void mc_nn_let_shape(struct mc_nn_build *b, const char *name, int rank, const int64_t *dims)
+{
+    struct mc_nn_text t = { 0 };
+    mc_nn_add(&t, "[");
+    for (int i = 0; i < rank; i++) {
+        mc_nn_addf(&t, dims[i] >= 0 ? "%s%lld" : "%ssize($x, %lld)", i ? ", " : "", dims[i] >= 0 ? (long long)dims[i] : (long long)i);
+    }
+    mc_nn_add(&t, "]");
+    mc_nn_let(b, name, "%s", t.bad ? "" : t.s);
+    mc_nn_free(&t);
+}
+
+bool mc_nn_sizes(struct mc_nn_build *b, const char *field, int n, int64_t least, int64_t *out)
+{
+    int have = mc_nn_list(mc_nn_get(&b->set, field), out, NN_MOST_AXES);
+    if (have != n && have != 1) {
+        return mc_nn_refuse(b, field, "%s has %d sizes, for %d axes", field, have, n);
+    }
+    for (int i = 0; i < n; i++) {
+        out[i] = out[have == 1 ? 0 : i];
+        if (out[i] < least) {
+            return mc_nn_refuse(b, field, "%s is %lld, less than %lld", field, (long long)out[i], (long long)least);
+        }
+    }
+    return true;
+}
+
+bool mc_nn_axes(struct mc_nn_build *b, const char *field, int rank, bool *in)
+{
+    int64_t list[NN_MOST_AXES];
+    int n = mc_nn_is(&b->set, field, "auto") || mc_nn_is(&b->set, field, "all") ? 0 : mc_nn_list(mc_nn_get(&b->set, field), list, NN_MOST_AXES);
+    for (int i = 0; i < rank; i++) {
+        in[i] = mc_nn_is(&b->set, field, "all") || (mc_nn_is(&b->set, field, "auto") && i != 1);
+    }
+    for (int i = 0; i < n; i++) {
+        int64_t axis = list[i] < 0 ? list[i] + rank : list[i];
+        if (axis < 0 || axis >= rank) {
+            return mc_nn_refuse(b, field, "there is no axis %lld in rank %d", (long long)list[i], rank);
+        }
+        in[axis] = true;
+    }
+    return true;
+}
+
+/* A variable that is there already, under that name: shared between layers. */
+static bool borrow(struct mc_nn_build *b, const char *field, mc_shared *s, const char *tags, int rank, const int64_t *dims)
+{
+    mc_node *n = mc_shared_node(b->net->g, s);
+    bool same = mc_node_rank(n) == rank, known = false;
+    for (int i = 0; same && i < rank; i++) {
+        same = mc_node_dims(n)[i] == dims[i];
+    }
+    if (!same) {
+        return mc_nn_refuse(b, field, "'%s' has another shape than %s", mc_shared_name(s), field);
+    }
+    for (int i = 0; i < b->net->nparam; i++) {
+        known |= b->net->param[i].shared == s;
+    }
+    mc_nn_let(b, field, "%s", mc_shared_name(s));
+    return known || mc_nn_push(b->net, &b->net->param, &b->net->nparam, &b->net->param_cap, sizeof *b->net->param,
+                               &(struct mc_nn_param){ mc_shared_name(s), tags, s, b->layer });
+}
+
+bool mc_nn_weights(struct mc_nn_build *b, const char *field, const char *tags, int rank, const int64_t *dims)
+{
+    struct mc_nn_slice init = mc_nn_get(&b->set, field);
+    struct mc_nn_text name = { 0 };
+    if (b->failed || mc_nn_same(init, "none")) {
+        mc_nn_hole(&b->holes, field, "");
+        return !b->failed;
+    }
+    mc_nn_addn(&name, init.s, init.n);
+    mc_shared *s = name.bad ? NULL : mc_shared_named(b->net->g, name.s);
+    if (s) {
+        b->failed |= !borrow(b, field, s, tags, rank, dims);
+    } else {
+        mc_array *value = name.bad ? NULL : mc_nn_draw(b->net, b->set.line, init, rank, dims);
+        name.n = 0;
+        mc_nn_addf(&name, "%s_%s", b->layer->var[0], field);
+        s = value && !name.bad ? mc_nn_param(b->net, b->layer, name.s, tags, value) : NULL;
+        b->failed |= !s;
+        mc_nn_let(b, field, "%s", s ? mc_shared_name(s) : "");
+    }
+    mc_nn_free(&name);
+    return !b->failed;
+}
+
+/* ---- inputs ---- */
+
+static bool add_input(struct mc_nn_build *b, struct mc_nn_slice name, mc_layer **in, int *n, int most)
+{
+    mc_layer *l = NULL;
+    for (int i = 0; i < b->net->nlayer && !l; i++) {
+        l = mc_nn_same(name, b->net->layer[i]->name) ? b->net->layer[i] : NULL;
+    }
+    if (!l) {
+        return mc_nn_wrong(b->set.line, name.s, MC_EARG, "there is no layer '%.*s'", (int)name.n, name.s);
+    }
+    if (*n == most) {
+        return mc_nn_wrong(b->set.line, name.s, MC_EARG, "%s takes no more than %d layers", b->layer->kind->name, most);
+    }
+    in[(*n)++] = l;
+    return true;
+}
+
+static bool find_inputs(struct mc_nn_build *b)
+{
+    enum { MOST = 32 };
+    mc_layer *in[MOST];
+    int n = 0, want = b->layer->kind->nin;
+    struct mc_nn_slice from = mc_nn_get(&b->set, "from");
+    for (const char *c = from.s, *end = c + from.n; c < end; c++) {
+        const char *comma = memchr(c, ',', (size_t)(end - c));
+        comma = comma ? comma : end;
+        if (!add_input(b, (struct mc_nn_slice){ c, (size_t)(comma - c) }, in, &n, want < 0 ? MOST : want)) {
+            return false;
+        }
+        c = comma;
+    }
+    for (int i = 0; i < b->set.nloose; i++) {
+        if (!add_input(b, b->set.loose[i], in, &n, want < 0 ? MOST : want)) {
+            return false;
+        }
+    }
+    if (n == 0 && want == 1 && b->net->nlayer) {
+        in[n++] = b->net->layer[b->net->nlayer - 1];
+    }
+    if (want < 0 ? n < 2 : n != want) {
+        return mc_nn_wrong(b->set.line, b->set.line->text, MC_EARG, want == 1 ? "%s needs a layer before it" : "%s needs the names of %s layers",
+                           b->layer->kind->name, want < 0 ? "two or more" : "two");
+    }
+    b->layer->nin = n;
+    b->layer->in = mc_nn_keep(b->net, (size_t)n * sizeof *in);
+    if (b->layer->in && n) {
+        memcpy(b->layer->in, in, (size_t)n * sizeof *in);
+    }
+    return b->layer->in != NULL;
+}
+
+/* $x, and of several $x1, $x2 and all of them, $xs. */
+static void let_inputs(struct mc_nn_build *b, int pass)
+{
+    static const char *const names[] = { "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8" };
+    struct mc_nn_text all = { 0 };
+    for (int i = 0; i < b->layer->nin; i++) {
+        const char *var = b->layer->in[i]->var[pass];
+        mc_nn_addf(&all, "%s%s", i ? ", " : "", var);
+        if (i < COUNT(names)) {
+            mc_nn_hole(&b->holes, names[i], var);
+        }
+    }
+    if (b->layer->nin) {
+        mc_nn_hole(&b->holes, "x", b->layer->in[0]->var[pass]);
+        mc_nn_let(b, "xs", "%s", all.bad ? "" : all.s);
+    }
+    b->failed |= all.bad;
+    mc_nn_free(&all);
+}
+
+/* ---- formulas ---- */
+
+/* "statements; value" becomes "statements; name = act(value)"; a declaration stays as it is. */
+static bool statement(struct mc_nn_build *b, int pass, struct mc_nn_text *out)
+{
+    struct mc_nn_text body = { 0 };
+    b->holes.own = b->layer->var[pass];
+    bool good = mc_nn_fill(&body, b->form[pass], &b->holes) && !body.bad;
+    const char *last = good ? strrchr(body.s, ';') : NULL, *value = last ? last + 1 : good ? body.s : "";
+    value += strspn(value, " ");
+    if (good && b->layer->kind->nin == 0) {
+        mc_nn_add(out, value);
+    } else if (good) {
+        mc_nn_addf(out, "%.*s%s%s = ", last ? (int)(last - body.s) : 0, body.s, last ? "; " : "", b->layer->var[pass]);
+        good = mc_nn_field(&b->set, "act") < 0 ? (mc_nn_add(out, value), true) : mc_nn_act(out, b->set.line, mc_nn_get(&b->set, "act"), value);
+    }
+    mc_nn_free(&body);
+    return good && !out->bad;
+}
+
+static bool run(struct mc_nn_build *b, int pass)
+{
+    mc_layer *l = b->layer;
+    struct mc_nn_text t = { 0 }, where = { 0 };
+    let_inputs(b, pass);
+    bool good = !b->failed && statement(b, pass, &t) && (l->text[pass] = mc_nn_keep_text(b->net, t.s, t.n));
+    if (good) {
+        mc_nn_addf(&where, "%s %s", l->kind->name, l->name);
+        l->node[pass] = mc_nn_formula(b->net, b->set.line, where.bad ? l->name : where.s, t.s);
+    } else if (mc_graph_status(b->net->g) == MC_OK) {
+        mc_nn_wrong(b->set.line, b->set.line->text, MC_EARG, "%s: its formula has a name in it that is no setting: %s", l->kind->name, b->form[pass]);
+    }
+    mc_nn_free(&t);
+    mc_nn_free(&where);
+    return good && mc_graph_status(b->net->g) == MC_OK;
+}
+
+/* The deterministic pass is the same node unless the form, or that of an input, differs. */
+static bool passes(struct mc_nn_build *b)
+{
+    mc_layer *l = b->layer;
+    bool differs = strcmp(b->form[0], b->form[1]) != 0;
+    for (int i = 0; i < l->nin; i++) {
+        differs |= l->in[i]->node[0] != l->in[i]->node[1];
+    }
+    if (!run(b, 0)) {
+        return false;
+    }
+    if (!differs) {
+        l->node[1] = l->node[0];
+        l->text[1] = l->text[0];
+        l->var[1] = l->var[0];
+    }
+    return !differs || run(b, 1);
+}
+
+/* ---- names ---- */
+
+static bool name_it(struct mc_nn_build *b, struct mc_nn_slice given)
+{
+    mc_layer *l = b->layer;
+    struct mc_nn_text t = { 0 };
+    int same = 1;
+    for (int i = 0; i < b->net->nlayer; i++) {
+        same += b->net->layer[i]->kind == l->kind;
+    }
+    if (given.n) {
+        mc_nn_addn(&t, given.s, given.n);
+    } else if (l->kind->nin == 0) {
+        mc_nn_addf(&t, same == 1 ? "x" : "x%d", same);
+    } else {
+        mc_nn_addf(&t, "%s%d", l->kind->name, same);
+    }
+    l->name = t.bad ? NULL : mc_nn_keep_text(b->net, t.s, t.n);
+    if (l->name && mc_net_find(b->net, l->name)) {
+        mc_nn_free(&t);
+        return mc_nn_wrong(b->set.line, given.n ? given.s : b->set.line->text, MC_EARG, "there is a layer '%s' already", l->name);
+    }
+    t.n = 0;
+    mc_nn_addf(&t, "%s_det", l->name);
+    l->var[0] = l->name ? mc_nn_name(b->net, l->name) : NULL;
+    l->var[1] = l->name && !t.bad ? mc_nn_name(b->net, t.s) : NULL;
+    mc_nn_free(&t);
+    return l->name && l->var[0] && l->var[1];
+}
+
+/* ---- the whole ---- */
+
+/* The row's fields as holes: what they were given, numbers with their commas. */
+static void let_fields(struct mc_nn_build *b)
+{
+    for (int i = 0; b->field[i].name; i++) {
+        struct mc_nn_slice v = b->set.value[i];
+        int64_t list[NN_MOST_AXES];
+        int n = b->field[i].type == NN_SIZES || b->field[i].type == NN_AXES ? mc_nn_list(v, list, NN_MOST_AXES) : -1;
+        if (n > 0) {
+            mc_nn_let_ints(b, b->field[i].name, n, list);
+        } else if (b->field[i].type == NN_BOOL) {
+            mc_nn_hole(&b->holes, b->field[i].name, mc_nn_bool(&b->set, b->field[i].name) ? "True" : "False");
+        } else {
+            mc_nn_let(b, b->field[i].name, "%.*s", (int)v.n, v.s);
+        }
+    }
+}
+
+static bool make(struct mc_nn_build *b, const struct mc_nn_line *line, const char *at, struct mc_nn_slice name)
+{
+    const struct mc_nn_kind *k = b->layer->kind;
+    int n = 0;
+    bool from = false;
+    for (; n < NN_MOST_FIELDS - 1 && k->field[n].name; n++) {
+        b->field[n] = k->field[n];
+        from |= strcmp(k->field[n].name, "from") == 0;
+    }
+    if (!from) {
+        b->field[n] = (struct mc_nn_field){ "from", NN_TEXT, "" };
+    }
+    if (!mc_nn_read(&b->set, line, at, line->end, ' ', b->field, k->name) || !find_inputs(b) || !name_it(b, name)) {
+        return false;
+    }
+    mc_nn_hole(&b->holes, "random", b->net->rng);
+    mc_nn_hole(&b->holes, "var", b->layer->var[0]);
+    let_fields(b);
+    b->form[0] = k->training;
+    b->form[1] = k->deterministic ? k->deterministic : k->training;
+    let_inputs(b, 0);
+    if (k->make) {
+        k->make(b);
+    }
+    return !b->failed && passes(b);
+}
+
+mc_layer *mc_nn_layer(mc_net *net, const struct mc_nn_line *line)
+{
+    struct mc_nn_slice name = { NULL, 0 }, setting, word, equals;
+    const char *at = line->text;
+    if (mc_graph_status(net->g) < 0 || !mc_nn_next_word(line, &at, ' ', &setting, &word) || !word.s) {
+        return &net->broken;
+    }
+    const char *behind = at;
+    if (setting.n) { /* name=kind */
+        name = setting;
+    } else if (mc_nn_next_word(line, &behind, ' ', &setting, &equals) && mc_nn_same(equals, "=")) { /* name = kind */
+        name = word;
+        at = behind;
+        if (!mc_nn_next_word(line, &at, ' ', &setting, &word)) {
+            mc_nn_wrong(line, line->end, MC_ESYNTAX, "a kind of layer is missing");
+            return &net->broken;
+        }
+    }
+    const struct mc_nn_kind *kind = find_kind(word);
+    if (!kind) {
+        mc_nn_wrong(line, word.s, MC_EARG, "there is no layer '%.*s'%s", (int)word.n, word.s, near_kind(word).text);
+        return &net->broken;
+    }
+    struct mc_nn_build *b = mc_nn_keep(net, sizeof *b);
+    mc_layer *l = mc_nn_keep(net, sizeof *l);
+    if (!b || !l) {
+        return &net->broken;
+    }
+    *l = (mc_layer){ .net = net, .kind = kind };
+    b->net = net;
+    b->layer = l;
+    bool made = make(b, line, at, name) && mc_nn_push(net, &net->layer, &net->nlayer, &net->layer_cap, sizeof l, &l);
+    return made ? l : &net->broken;
+}

@@ -1,0 +1,61 @@
+/* manual.c: docs/layers.md, printed from the tables that lines are read with. */
+#include "nn/nn.h"
+
+/* Signs that a table in Markdown would take for its own. */
+static void escaped(struct mc_nn_text *t, const char *s, bool code)
+{
+    for (; *s; s++) {
+        mc_nn_addf(t, *s == '|' || (!code && strchr("*<", *s)) ? "\\%c" : "%c", *s);
+    }
+}
+
+void mc_nn_manual_head(struct mc_nn_text *t, const char *title, const char *second)
+{
+    mc_nn_addf(t, "\n## %s\n\n| name and settings | %s |\n| --- | --- |\n", title, second);
+}
+
+void mc_nn_manual_row(struct mc_nn_text *t, const char *name, const struct mc_nn_field *fields, const char *doc, bool code)
+{
+    mc_nn_addf(t, "| `%s", name);
+    for (const struct mc_nn_field *f = fields; f && f->name; f++) {
+        if (f->type == NN_LAYERS) {
+            mc_nn_add(t, " A B ...");
+        } else if (f->preset) {
+            mc_nn_addf(t, " %s=%s", f->name, f->preset);
+        } else {
+            mc_nn_addf(t, " %s", f->name);
+        }
+    }
+    mc_nn_add(t, code ? "` | `" : "` | ");
+    escaped(t, doc, code);
+    mc_nn_add(t, code ? "` |\n" : " |\n");
+}
+
+static void kinds(struct mc_nn_text *t)
+{
+    static const char *const title[] = { "Data and products", "Convolutions", "Pooling", "Several layers as one", "Random while training",
+                                         "Normalisation, biases, slopes", "Shapes", "Others", "cuda-convnet and Nervana" };
+    for (int i = 0; mc_nn_kinds[i]; i++) {
+        mc_nn_manual_head(t, title[i], "what it is");
+        for (const struct mc_nn_kind *k = mc_nn_kinds[i]; k->name; k++) {
+            mc_nn_manual_row(t, k->name, k->field, k->doc, false);
+        }
+    }
+}
+
+mc_status mc_nn_manual(FILE *to)
+{
+    struct mc_nn_text t = { 0 };
+    mc_nn_add(&t, "# Layers, rules, losses\n\nWritten by `make docs` from the tables in `src/nn`. A line of a model is a name from here and its settings, by place "
+                  "or by name; those with `=` have the value that stands there unless another is given. How lines make a model: `docs/networks.md`.\n");
+    mc_nn_manual_settings(&t);
+    kinds(&t);
+    mc_nn_manual_acts(&t);
+    mc_nn_manual_inits(&t);
+    mc_nn_manual_rules(&t);
+    mc_nn_manual_losses(&t);
+    mc_nn_manual_schedules(&t);
+    mc_status s = t.bad ? MC_EMEMORY : fputs(t.s, to) < 0 ? mc_fail(MC_EFILE, "manual: cannot write") : MC_OK;
+    mc_nn_free(&t);
+    return s;
+}

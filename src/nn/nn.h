@@ -1,0 +1,237 @@
+/* nn.h: how a line of text becomes a layer, a rule or a setting.  Written on the public headers alone.
+ *
+ * Invariant: whatever a net makes lives in its memory (mc_nn_keep) until mc_net_free; names and texts are never
+ * freed one by one. */
+#ifndef MC_NN_H
+#define MC_NN_H
+
+#include <monochord_nn.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
+
+/* ---- text.c: text that grows, and formulas with holes ---- */
+
+struct mc_nn_text {
+    char *s; /* NUL-terminated once anything was added */
+    size_t n, cap;
+    bool bad; /* out of memory */
+};
+void mc_nn_addn(struct mc_nn_text *t, const char *s, size_t n);
+void mc_nn_add(struct mc_nn_text *t, const char *s);
+void mc_nn_addf(struct mc_nn_text *t, const char *fmt, ...) MC_FORMAT(2, 3);
+void mc_nn_addv(struct mc_nn_text *t, const char *fmt, va_list ap);
+void mc_nn_free(struct mc_nn_text *t);
+
+/* Fills holes: $name is the text of that name, itself filled; $_name is `own`_name, a name for an intermediate value;
+ * {...} is left out where a hole in it is empty.  False: a name that is not there. */
+struct mc_nn_hole {
+    const char *name, *text;
+};
+struct mc_nn_holes {
+    struct mc_nn_hole at[40];
+    int n;
+    const char *own;
+};
+void mc_nn_hole(struct mc_nn_holes *h, const char *name, const char *text); /* the latest of a name counts */
+bool mc_nn_fill(struct mc_nn_text *out, const char *form, const struct mc_nn_holes *holes);
+
+/* ---- settings.c: words of a line, and the fields they fill ---- */
+
+struct mc_nn_slice {
+    const char *s;
+    size_t n;
+};
+struct mc_nn_line { /* where a text comes from, for messages */
+    mc_graph *g;
+    const char *file; /* NULL: a call */
+    int number;
+    const char *text, *end;
+};
+enum mc_nn_type {
+    NN_INT,   /* 500 */
+    NN_REAL,  /* 0.5 */
+    NN_BOOL,  /* true, false */
+    NN_SIZES, /* 5x5; 5 for each axis the same */
+    NN_AXES,  /* 0,2,3 or auto */
+    NN_WORD,  /* one of `words` */
+    NN_CALL,  /* a name, with settings in brackets or none: leaky_rectify(0.2) */
+    NN_TEXT,  /* anything; in quotes where it has spaces */
+    NN_LAYERS /* names of layers, by commas */
+};
+struct mc_nn_field {
+    const char *name;
+    enum mc_nn_type type;
+    const char *preset; /* NULL: must be given */
+    const char *words;  /* of NN_WORD: "max|sum" */
+};
+enum { NN_MOST_FIELDS = 18, NN_MOST_AXES = 8 };
+struct mc_nn_settings {
+    const struct mc_nn_line *line;
+    const struct mc_nn_field *field;
+    struct mc_nn_slice value[NN_MOST_FIELDS]; /* a slice of the line, or the preset */
+    bool given[NN_MOST_FIELDS];
+    struct mc_nn_slice loose[32]; /* words without a name where the first field is NN_LAYERS */
+    int nloose;
+};
+
+/* One word at *at, which moves behind it; name is empty unless it is name=text.  False: no more. */
+bool mc_nn_next_word(const struct mc_nn_line *line, const char **at, char separator, struct mc_nn_slice *name, struct mc_nn_slice *text);
+/* Reads words from `at` to the end of the line into fields (ended by one without a name).  what: for messages. */
+bool mc_nn_read(struct mc_nn_settings *s, const struct mc_nn_line *line, const char *at, const char *end, char separator,
+                const struct mc_nn_field *fields, const char *what);
+int mc_nn_field(const struct mc_nn_settings *s, const char *name); /* its number; it is there */
+struct mc_nn_slice mc_nn_get(const struct mc_nn_settings *s, const char *name);
+bool mc_nn_is(const struct mc_nn_settings *s, const char *name, const char *word);
+int64_t mc_nn_int(const struct mc_nn_settings *s, const char *name);
+double mc_nn_real(const struct mc_nn_settings *s, const char *name);
+bool mc_nn_bool(const struct mc_nn_settings *s, const char *name);
+int mc_nn_list(struct mc_nn_slice text, int64_t *out, int most); /* 5x5, 0,2 or [5, 5]; how many, -1: no list of numbers */
+/* "normal(0.1)" taken apart: its name, and what stands in the brackets (empty: nothing). */
+struct mc_nn_slice mc_nn_call(struct mc_nn_slice call, struct mc_nn_slice *args);
+bool mc_nn_same(struct mc_nn_slice a, const char *b);
+/* "; did you mean 'conv'?" for the nearest of the names, or "". */
+struct mc_nn_hint {
+    char text[80];
+};
+struct mc_nn_hint mc_nn_near(struct mc_nn_slice word, const char *const *names, int n);
+/* The same for a table whose rows, `size` apart, begin with their name; the last has none. */
+struct mc_nn_hint mc_nn_near_row(struct mc_nn_slice word, const void *table, size_t size);
+/* A mistake at byte `at` of the line (NULL: at its begin); false, to return. */
+bool mc_nn_wrong(const struct mc_nn_line *line, const char *at, mc_status code, const char *fmt, ...) MC_FORMAT(4, 5);
+
+/* ---- net.c ---- */
+
+struct mc_nn_param {
+    const char *name, *tags; /* tags: words between spaces, " trainable " */
+    mc_shared *shared;
+    mc_layer *layer;
+};
+struct mc_nn_running { /* becomes `to` whenever the net is trained */
+    mc_shared *shared;
+    mc_node *to;
+};
+struct mc_layer {
+    mc_net *net;
+    const struct mc_nn_kind *kind;
+    const char *name;
+    mc_layer **in;
+    int nin;
+    const char *var[2];  /* what formulas call it, by pass */
+    const char *text[2];
+    mc_node *node[2];
+};
+struct mc_net {
+    mc_graph *g;
+    const char *prefix;
+    struct mc_nn_block *blocks;
+    mc_layer **layer;
+    int nlayer, layer_cap;
+    struct mc_nn_param *param;
+    int nparam, param_cap;
+    struct mc_nn_running *running;
+    int nrunning, running_cap;
+    mc_layer broken;
+    const char *rng;     /* the name of the stream of random numbers */
+    mc_shared *rate;     /* NULL until a rule was made */
+    mc_graph *draw_graph; /* where initial values are drawn */
+    mc_function *draw[4]; /* made when first asked for: init.c */
+    struct mc_training train;
+    const char *penalty[8]; /* the words of those lines */
+    int npenalty;
+    mc_layer *last;         /* the layer that target, cost and wrong were made for */
+    mc_node *target, *cost[2], *wrong[2];
+};
+
+void *mc_nn_keep(mc_net *net, size_t n);                    /* zeroed; NULL: no memory, the graph knows */
+char *mc_nn_keep_text(mc_net *net, const char *s, size_t n);
+bool mc_nn_push(mc_net *net, void *list, int *n, int *cap, size_t size, const void *item); /* list: the address of a pointer */
+const char *mc_nn_name(mc_net *net, const char *name);      /* with the net's prefix; NULL: no memory */
+/* Makes a shared variable, known to the net by its tags.  Takes value over. */
+mc_shared *mc_nn_param(mc_net *net, mc_layer *layer, const char *name, const char *tags, mc_array *value);
+mc_dtype mc_nn_float(void);                                 /* floatX */
+/* Runs a formula; a mistake in it is told under the line (NULL: alone), with `where` in front. */
+mc_node *mc_nn_formula(mc_net *net, const struct mc_nn_line *line, const char *where, const char *text);
+/* Makes "a graph's first mistake" this one with the line around it. */
+void mc_nn_tell(mc_graph *g, const struct mc_nn_line *line, const char *where);
+
+/* ---- layer.c: kinds are rows ---- */
+
+struct mc_nn_build { /* one layer being made */
+    mc_net *net;
+    mc_layer *layer;
+    struct mc_nn_field field[NN_MOST_FIELDS + 1]; /* the row's, and from */
+    struct mc_nn_settings set;
+    struct mc_nn_holes holes;
+    const char *form[2]; /* by pass: the row's unless make changed them */
+    bool failed;
+};
+struct mc_nn_kind {
+    const char *name, *doc;
+    int nin; /* 0, 1, 2; -1: two or more */
+    struct mc_nn_field field[NN_MOST_FIELDS];
+    void (*make)(struct mc_nn_build *b); /* checks, parameters, holes; NULL: fields are all the holes there are */
+    const char *training, *deterministic; /* forms; NULL: the same */
+};
+extern const struct mc_nn_kind *const mc_nn_kinds[]; /* tables, each ended by a row without a name; NULL */
+extern const struct mc_nn_kind mc_nn_plain[], mc_nn_convs[], mc_nn_pools[], mc_nn_merges[], mc_nn_noises[], mc_nn_norms[],
+    mc_nn_shapes[], mc_nn_specials[], mc_nn_convnets[];
+mc_layer *mc_nn_layer(mc_net *net, const struct mc_nn_line *line);
+
+/* For make: */
+void mc_nn_let(struct mc_nn_build *b, const char *name, const char *fmt, ...) MC_FORMAT(3, 4); /* a hole */
+void mc_nn_let_ints(struct mc_nn_build *b, const char *name, int n, const int64_t *v);           /* [5, 5] */
+bool mc_nn_refuse(struct mc_nn_build *b, const char *field, const char *fmt, ...) MC_FORMAT(3, 4); /* false */
+/* The parameter layer_name, drawn as the field of that name says ("none": no parameter, the hole is empty). */
+bool mc_nn_weights(struct mc_nn_build *b, const char *name, const char *tags, int rank, const int64_t *dims);
+/* A field's numbers, n of them (one stands for all), none below least. */
+bool mc_nn_sizes(struct mc_nn_build *b, const char *field, int n, int64_t least, int64_t *out);
+bool mc_nn_axes(struct mc_nn_build *b, const char *field, int rank, bool *in); /* auto: all but axis 1 */
+const int64_t *mc_nn_dims(const struct mc_nn_build *b, int input);
+int mc_nn_rank(const struct mc_nn_build *b, int input);
+bool mc_nn_known(struct mc_nn_build *b, const char *why, int axis); /* is that size of the input known?  refuses */
+/* The hole `name`: the sizes of the input as a list, unknown ones by formula. */
+void mc_nn_let_shape(struct mc_nn_build *b, const char *name, int rank, const int64_t *dims);
+
+/* act.c: a nonlinearity around a formula */
+bool mc_nn_act(struct mc_nn_text *out, const struct mc_nn_line *line, struct mc_nn_slice call, const char *inner);
+/* init.c */
+mc_array *mc_nn_draw(mc_net *net, const struct mc_nn_line *line, struct mc_nn_slice call, int rank, const int64_t *dims);
+
+
+/* Rows that are formulas: a loss, an accuracy, a penalty. */
+struct mc_nn_row {
+    const char *name;
+    struct mc_nn_field field[4];
+    const char *form;
+};
+/* Fills the form of the row that the words from at to end name; what: "loss".  The text is in out. */
+bool mc_nn_row(struct mc_nn_text *out, const struct mc_nn_line *line, const char *at, const char *end, const struct mc_nn_row *table,
+               const char *what, struct mc_nn_holes *holes);
+struct mc_nn_line mc_nn_own_line(mc_net *net, const char *text); /* a text of a call */
+mc_node *mc_nn_both(mc_net *net, const char *what, const char *form, mc_node *p, mc_node *t); /* form with $p and $t */
+
+/* manual.c: a table's head, and a row of it; each file prints its own tables */
+void mc_nn_manual_head(struct mc_nn_text *t, const char *title, const char *second);
+void mc_nn_manual_row(struct mc_nn_text *t, const char *name, const struct mc_nn_field *fields, const char *doc, bool code);
+void mc_nn_manual_acts(struct mc_nn_text *t);
+void mc_nn_manual_inits(struct mc_nn_text *t);
+void mc_nn_manual_rules(struct mc_nn_text *t);
+void mc_nn_manual_losses(struct mc_nn_text *t);
+void mc_nn_manual_schedules(struct mc_nn_text *t);
+void mc_nn_manual_settings(struct mc_nn_text *t);
+
+/* model.c: is the line a setting of the training?  Then it is taken. */
+bool mc_nn_setting(mc_net *net, const struct mc_nn_line *line);
+/* What a setting's words must be; all tell what is wrong with them. */
+bool mc_nn_loss_check(const struct mc_nn_line *line, const char *at);
+bool mc_nn_penalty_check(const struct mc_nn_line *line, const char *at);
+bool mc_nn_rule_check(const struct mc_nn_line *line, const char *at, double *rate);
+bool mc_nn_schedule(const struct mc_nn_line *line, const char *at, double epoch, double epochs, double *factor);
+bool mc_nn_loss_labels(const char *loss);           /* are its targets whole numbers? */
+const char *mc_nn_loss_accuracy(const char *loss);  /* what is right, for mc_accuracy; NULL */
+
+#endif

@@ -1,0 +1,366 @@
+/* rule.c: how parameters learn: a rule is a row of formulas over a parameter p, its gradient g and the rate.
+ *
+ * Invariant: what a rule remembers is a shared variable named after the parameter, tagged state, and is found again by
+ * that name, so a second function with the same rule goes on where the first one is. */
+#include "nn/nn.h"
+
+struct slot {
+    const char *name, *next; /* starts at zero; what it becomes */
+};
+static const struct rule {
+    const char *name;
+    struct mc_nn_field field[8];
+    const char *base;        /* $new is p after the rule in this setting */
+    struct slot slot[3];
+    const char *let, *to;    /* values both need; p becomes to */
+    bool counts;             /* $t is the number of this step */
+    const char *doc;
+} rules[] = {
+#define COMMON(rate) { "rate", NN_REAL, rate }
+#define LIMITS { "max_norm", NN_REAL, "0" }, { "clip", NN_REAL, "0" }
+#define MOMENTUM { COMMON("0.01"), { "momentum", NN_REAL, "0.9" }, { "base", NN_CALL, "sgd" }, LIMITS }
+#define ADAM(rate) { COMMON(rate), { "beta1", NN_REAL, "0.9" }, { "beta2", NN_REAL, "0.999" }, { "epsilon", NN_REAL, "1e-8" }, LIMITS }
+#define M { "m", "$_m1" }
+#define M_NEXT "$_m1 = $beta1 * $m + (1 - $beta1) * $g; "
+#define V_NEXT "$_v1 = $beta2 * $v + (1 - $beta2) * sqr($g); "
+#define STEP "$rate * sqrt(1 - $beta2 ** $t) / (1 - $beta1 ** $t)"
+    { "sgd",      { COMMON("0.01"), LIMITS }, NULL, { { NULL, NULL } },
+      NULL, "$p - $rate * $g", false, "against the gradient" },
+    { "momentum", MOMENTUM, "base", { { "v", "$_x - $p" } },
+      "$_x = $momentum * $v + $new", "$_x", false, "and on in the direction there was" },
+    { "nesterov", MOMENTUM, "base", { { "v", "$_x" } },
+      "$_x = $momentum * $v + $new - $p", "$momentum * $_x + $new", false, "the same, looking ahead" },
+    { "adagrad",  { COMMON("1"), { "epsilon", NN_REAL, "1e-6" }, LIMITS }, NULL, { { "accu", "$_a" } },
+      "$_a = $accu + sqr($g)", "$p - $rate * $g / sqrt($_a + $epsilon)", false, "over the root of all squares so far" },
+    { "rmsprop",  { COMMON("1"), { "rho", NN_REAL, "0.9" }, { "epsilon", NN_REAL, "1e-6" }, LIMITS }, NULL, { { "accu", "$_a" } },
+      "$_a = $rho * $accu + (1 - $rho) * sqr($g)", "$p - $rate * $g / sqrt($_a + $epsilon)", false, "over the root of recent squares" },
+    { "adadelta", { COMMON("1"), { "rho", NN_REAL, "0.95" }, { "epsilon", NN_REAL, "1e-6" }, LIMITS }, NULL,
+      { { "accu", "$_a" }, { "delta", "$rho * $delta + (1 - $rho) * sqr($_d)" } },
+      "$_a = $rho * $accu + (1 - $rho) * sqr($g); $_d = $g * sqrt($delta + $epsilon) / sqrt($_a + $epsilon)", "$p - $rate * $_d", false,
+      "in steps as large as recent ones" },
+    { "adam",     ADAM("0.001"), NULL, { M, { "v", "$_v1" } },
+      M_NEXT V_NEXT "$_s = " STEP " * $_m1 / (sqrt($_v1) + $epsilon)", "$p - $_s", true, "recent mean over the root of recent squares" },
+    { "adamax",   ADAM("0.002"), NULL, { M, { "u", "$_u1" } },
+      M_NEXT "$_u1 = maximum($beta2 * $u, abs($g)); $_s = $rate / (1 - $beta1 ** $t) * $_m1 / ($_u1 + $epsilon)", "$p - $_s", true,
+      "the same over the recent largest" },
+    { "amsgrad",  ADAM("0.001"), NULL, { M, { "v", "$_v1" }, { "top", "$_w1" } },
+      M_NEXT V_NEXT "$_w1 = maximum($top, $_v1); $_s = " STEP " * $_m1 / (sqrt($_w1) + $epsilon)", "$p - $_s", true,
+      "adam over the largest so far" },
+    { NULL, { { NULL } }, NULL, { { NULL, NULL } }, NULL, NULL, false, NULL },
+};
+
+/* A rule with its settings; the base's in a second one. */
+struct use {
+    const struct rule *rule;
+    struct mc_nn_settings set;
+};
+
+static const struct rule *find(struct mc_nn_slice name)
+{
+    const struct rule *r = rules;
+    while (r->name && !mc_nn_same(name, r->name)) {
+        r++;
+    }
+    return r->name ? r : NULL;
+}
+
+static bool read_use(struct use *u, const struct mc_nn_line *line, struct mc_nn_slice name, const char *at, const char *end, char separator)
+{
+    u->rule = find(name);
+    return u->rule ? mc_nn_read(&u->set, line, at, end, separator, u->rule->field, u->rule->name)
+                   : mc_nn_wrong(line, name.s, MC_EARG, "there is no rule '%.*s'%s", (int)name.n, name.s, mc_nn_near_row(name, rules, sizeof *rules).text);
+}
+
+/* use[0]: the rule; use[1]: its base, or one without a rule. */
+static bool read_rule(struct use use[2], const struct mc_nn_line *line, const char *at)
+{
+    struct mc_nn_slice name, word, args;
+    if (!mc_nn_next_word(line, &at, ' ', &name, &word) || !word.s) {
+        return mc_nn_wrong(line, line->end, MC_EARG, "a rule is missing");
+    }
+    use[1].rule = NULL;
+    if (!read_use(&use[0], line, word, at, line->end, ' ')) {
+        return false;
+    }
+    if (use[0].rule->base) {
+        struct mc_nn_slice call = mc_nn_get(&use[0].set, use[0].rule->base), base = mc_nn_call(call, &args);
+        if (!read_use(&use[1], line, base, args.s, args.s + args.n, ',')) {
+            return false;
+        }
+        if (use[1].rule->base) {
+            return mc_nn_wrong(line, call.s, MC_EARG, "%s is no base for %s", use[1].rule->name, use[0].rule->name);
+        }
+    }
+    return true;
+}
+
+bool mc_nn_rule_check(const struct mc_nn_line *line, const char *at, double *rate)
+{
+    struct use use[2];
+    bool good = read_rule(use, line, at);
+    *rate = good ? mc_nn_real(&use[0].set, "rate") : 0;
+    return good;
+}
+
+/* ---- what rules remember ---- */
+
+/* The variable of that name, zeros like the parameter at first. */
+static mc_shared *remembered(mc_net *net, const char *name, mc_dtype d, int rank, const int64_t *dims)
+{
+    mc_shared *s = mc_shared_named(net->g, name);
+    if (!s) {
+        mc_array *zeros = mc_array_new(d, rank, dims);
+        if (!zeros) {
+            mc_mistake(net->g, MC_EMEMORY, "%s: %s", name, mc_last_error());
+        }
+        s = mc_nn_param(net, NULL, name, " state ", zeros);
+    }
+    return s;
+}
+
+static bool rate_variable(mc_net *net, double rate)
+{
+    if (!net->rate) {
+        const char *name = mc_nn_name(net, "rate");
+        net->rate = name ? remembered(net, name, mc_nn_float(), 0, NULL) : NULL;
+    }
+    return net->rate && mc_net_set_rate(net, rate) == MC_OK;
+}
+
+mc_status mc_net_set_rate(mc_net *net, double rate)
+{
+    if (!net->rate) {
+        net->train.rate = rate;
+        return MC_OK;
+    }
+    mc_array *value = mc_array_new(mc_nn_float(), 0, NULL);
+    mc_status s = value ? mc_array_set(value, NULL, rate) : MC_EMEMORY;
+    s = s < 0 ? s : mc_shared_set(net->rate, value);
+    mc_array_unref(&value);
+    return s;
+}
+
+/* ---- updates ---- */
+
+struct making {
+    mc_net *net;
+    struct mc_nn_line *line;
+    mc_updates out;
+    int cap;
+};
+
+static bool add(struct making *m, mc_node *of, mc_node *to)
+{
+    int n = m->out.n, cap = m->cap;
+    if (mc_graph_status(m->net->g) < 0 || !mc_nn_push(m->net, &m->out.of, &n, &cap, sizeof of, &of)) {
+        return false;
+    }
+    return mc_nn_push(m->net, &m->out.to, &m->out.n, &m->cap, sizeof to, &to);
+}
+
+/* Runs a form of the rule; its value, which counts as p after the rule, has the name p_what. */
+static mc_node *run(struct making *m, const struct mc_nn_holes *h, const char *form, const char *what)
+{
+    struct mc_nn_text t = { 0 };
+    mc_node *n = NULL;
+    if (what) {
+        mc_nn_addf(&t, "%s_%s = ", h->own, what);
+    }
+    if (mc_nn_fill(&t, form, h) && !t.bad) {
+        n = mc_nn_formula(m->net, m->line, h->own, t.s);
+    } else {
+        mc_mistake(m->net->g, t.bad ? MC_EMEMORY : MC_EARG, "rule: '%s' has a hole without a text", form);
+    }
+    mc_nn_free(&t);
+    return n;
+}
+
+static void let(struct making *m, struct mc_nn_holes *h, const char *name, const char *fmt, ...) MC_FORMAT(4, 5);
+static void let(struct making *m, struct mc_nn_holes *h, const char *name, const char *fmt, ...)
+{
+    struct mc_nn_text t = { 0 };
+    va_list ap;
+    va_start(ap, fmt);
+    mc_nn_addv(&t, fmt, ap);
+    va_end(ap);
+    const char *kept = t.s && !t.bad ? mc_nn_keep_text(m->net, t.s, t.n) : NULL;
+    mc_nn_hole(h, name, kept ? kept : "");
+    mc_nn_free(&t);
+}
+
+/* One parameter by one rule: what it becomes; updates of what the rule remembers are added. */
+static mc_node *step(struct making *m, struct use *u, struct mc_nn_holes *h, mc_node *p)
+{
+    const struct rule *r = u->rule;
+    mc_node *slot[COUNT(r->slot)] = { NULL };
+    for (int i = 0; r->field[i].name; i++) {
+        if (strcmp(r->field[i].name, "rate") != 0) {
+            let(m, h, r->field[i].name, "%.*s", (int)u->set.value[i].n, u->set.value[i].s);
+        }
+    }
+    for (int i = 0; i < COUNT(r->slot) && r->slot[i].name; i++) {
+        let(m, h, r->slot[i].name, "%s_%s", h->own, r->slot[i].name);
+        mc_shared *s = remembered(m->net, h->at[h->n - 1].text, mc_node_dtype(p), mc_node_rank(p), mc_node_dims(p));
+        slot[i] = s ? mc_shared_node(m->net->g, s) : NULL;
+    }
+    if (r->let) {
+        run(m, h, r->let, NULL);
+    }
+    mc_node *to = run(m, h, r->to, "new");
+    for (int i = 0; i < COUNT(r->slot) && slot[i]; i++) {
+        if (!add(m, slot[i], run(m, h, r->slot[i].next, NULL))) {
+            return NULL;
+        }
+    }
+    return to;
+}
+
+/* The number of this step, if the rule counts: a variable that goes up by one. */
+static bool count_steps(struct making *m, const struct rule *r)
+{
+    const char *name = mc_nn_name(m->net, "step");
+    mc_shared *s = name ? remembered(m->net, name, mc_nn_float(), 0, NULL) : NULL;
+    struct mc_nn_text t = { 0 };
+    mc_nn_addf(&t, "%s_now = %s + 1", name ? name : "", name ? name : "");
+    mc_node *now = s && !t.bad ? mc_nn_formula(m->net, m->line, r->name, t.s) : NULL;
+    mc_nn_free(&t);
+    return now && add(m, mc_shared_node(m->net->g, s), now);
+}
+
+static bool one_parameter(struct making *m, struct use use[2], mc_shared *param, mc_node *grad)
+{
+    mc_graph *g = m->net->g;
+    mc_node *p = mc_shared_node(g, param);
+    struct mc_nn_holes h = { .n = 0, .own = mc_shared_name(param) };
+    double most = mc_nn_real(&use[0].set, "max_norm");
+    let(m, &h, "p", "%s", h.own);
+    let(m, &h, "g", "%s_grad", h.own);
+    let(m, &h, "new", "%s_new", h.own);
+    mc_nn_hole(&h, "rate", mc_shared_name(m->net->rate));
+    const char *now = mc_nn_name(m->net, "step_now");
+    mc_nn_hole(&h, "t", now ? now : "");
+    mc_name(grad, h.at[1].text);
+    if (use[1].rule) {
+        step(m, &use[1], &h, p);
+    }
+    mc_node *to = step(m, &use[0], &h, p);
+    to = to && most > 0 && mc_node_rank(p) > 1 ? mc_norm_constraint(m->net, to, most, NULL) : to;
+    return to && add(m, p, to);
+}
+
+static bool gradients(struct making *m, mc_node *cost, int n, mc_shared *const *params, mc_node *const *given, double clip, mc_node **grad)
+{
+    mc_graph *g = m->net->g;
+    mc_node **p = mc_nn_keep(m->net, (size_t)n * sizeof *p);
+    for (int i = 0; p && i < n; i++) {
+        p[i] = mc_shared_node(g, params[i]);
+    }
+    if (!p || (!given && mc_grads(cost, n, p, grad, NULL) < 0)) {
+        return false;
+    }
+    for (int i = 0; given && i < n; i++) {
+        grad[i] = given[i];
+    }
+    return clip <= 0 || mc_total_norm_constraint(m->net, n, grad, clip, grad) == MC_OK;
+}
+
+static mc_updates make(mc_net *net, mc_node *cost, int n, mc_shared *const *params, mc_node *const *grads, const char *rule, double rate)
+{
+    struct mc_nn_line line = mc_nn_own_line(net, rule);
+    struct making m = { .net = net, .line = &line };
+    struct use *use = mc_nn_keep(net, 2 * sizeof *use);
+    mc_node **grad = mc_nn_keep(net, (size_t)n * sizeof *grad + 1);
+    mc_updates none = { NULL, NULL, 0 };
+    if (!use || !grad || mc_graph_status(net->g) < 0 || !read_rule(use, &line, line.text) ||
+        !rate_variable(net, rate < 0 ? mc_nn_real(&use[0].set, "rate") : rate) ||
+        !gradients(&m, cost, n, params, grads, mc_nn_real(&use[0].set, "clip"), grad) ||
+        ((use[0].rule->counts || (use[1].rule && use[1].rule->counts)) && !count_steps(&m, use[0].rule))) {
+        return none;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!one_parameter(&m, use, params[i], grad[i])) {
+            return none;
+        }
+    }
+    return m.out;
+}
+
+mc_updates mc_updates_of(mc_net *net, mc_node *cost, int n, mc_shared *const *params, mc_node *const *grads, const char *rule)
+{
+    return make(net, cost, n, params, grads, rule, -1);
+}
+
+mc_updates mc_net_updates(mc_net *net, mc_node *cost, const char *rule)
+{
+    int n = 0;
+    while (mc_net_param(net, "trainable", n).name) {
+        n++;
+    }
+    mc_shared **params = mc_nn_keep(net, (size_t)n * sizeof *params + 1);
+    mc_updates u = { NULL, NULL, 0 };
+    for (int i = 0; params && i < n; i++) {
+        params[i] = mc_net_param(net, "trainable", i).shared;
+    }
+    if (!params) {
+        return u;
+    }
+    u = make(net, cost, n, params, NULL, rule ? rule : net->train.rule, rule ? -1 : net->train.rate);
+    struct making m = { .net = net, .out = u, .cap = u.n };
+    for (int i = 0; u.n && i < net->nrunning; i++) {
+        if (!add(&m, mc_shared_node(net->g, net->running[i].shared), net->running[i].to)) {
+            return u;
+        }
+    }
+    return m.out;
+}
+
+/* ---- norms ---- */
+
+/* "form" of x, the numbers printed into it. */
+static mc_node *of(mc_net *net, mc_node *x, const char *fmt, ...) MC_FORMAT(3, 4);
+static mc_node *of(mc_net *net, mc_node *x, const char *fmt, ...)
+{
+    struct mc_nn_text t = { 0 };
+    va_list ap;
+    va_start(ap, fmt);
+    mc_nn_addv(&t, fmt, ap);
+    va_end(ap);
+    mc_node *n = t.bad ? NULL : mc_nn_both(net, "norm constraint", t.s, x, NULL);
+    mc_nn_free(&t);
+    return n;
+}
+
+#define RATIO "minimum($p, %.17g) / (1e-7 + $p)"
+mc_node *mc_norm_constraint(mc_net *net, mc_node *x, double max, const char *axis)
+{
+    static const char *const of_unit[] = { NULL, NULL, "axis=0", "axis=[1, 2]", "axis=[1, 2, 3]", "axis=[1, 2, 3, 4]" };
+    int rank = x ? mc_node_rank(x) : 0;
+    axis = axis ? axis : rank < COUNT(of_unit) ? of_unit[rank] : NULL;
+    if (!x || !axis) {
+        return mc_mistake(net->g, MC_EARG, "norm constraint: rank %d needs axes", rank);
+    }
+    mc_node *norm = of(net, x, "sqrt(sum(sqr($p), %s, keepdims=True))", axis);
+    return mc_mul(x, of(net, norm, RATIO, max));
+}
+
+mc_status mc_total_norm_constraint(mc_net *net, int n, mc_node *const *x, double max, mc_node **out)
+{
+    mc_node *all = NULL;
+    for (int i = 0; i < n; i++) {
+        mc_node *one = mc_sum(mc_sqr(x[i]), NULL);
+        all = all ? mc_add(all, one) : one;
+    }
+    mc_node *factor = all ? of(net, mc_sqrt(all), RATIO, max) : NULL;
+    for (int i = 0; i < n; i++) {
+        out[i] = mc_mul(x[i], factor);
+    }
+    return mc_graph_status(net->g);
+}
+
+void mc_nn_manual_rules(struct mc_nn_text *t)
+{
+    mc_nn_manual_head(t, "Rules", "what they do");
+    for (const struct rule *r = rules; r->name; r++) {
+        mc_nn_manual_row(t, r->name, r->field, r->doc, false);
+    }
+}

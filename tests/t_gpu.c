@@ -213,6 +213,31 @@ TEST(far_shapes)
     agree_free(&a);
 }
 
+/* Rows that lanes keep in registers: a warp each, blocks full and ragged, too long for that; whole vectors and not. */
+TEST(far_rows)
+{
+    static const int64_t shapes[][2] = { { 3, 64 }, { 130, 128 }, { 37, 300 }, { 9, 1024 }, { 2, 1026 }, { 1100, 260 }, { 5, 4096 }, { 3, 9000 }, { 0, 256 } };
+    static const char *const formulas[] = { "softmax(x)", "max(x, axis=1)", "argmax(x, axis=1)", "grad(sum(softmax(x) * v), x)", "layer_norm(x)",
+                                            "grad(sum(layer_norm(x) * v), x)", "sum(layer_norm(x) * v, axis=0)", "sum(v, axis=0)", "logsumexp(x, axis=1)",
+                                            "x - min(x, axis=1, keepdims=True)", "x * arange(0, x.shape[1])" };
+    static const mc_dtype dtypes[] = { MC_FLOAT32, MC_FLOAT64, MC_FLOAT16 };
+    ON_GPU();
+    for (size_t i = 0; i < NELEM(shapes) * NELEM(dtypes); i++) {
+        const int64_t *dims = shapes[i / NELEM(dtypes)];
+        mc_dtype d = dtypes[i % NELEM(dtypes)];
+        struct agree a = { .scale = 4096 };
+        agree_input(&a, "x", sample(d, 2, dims, -1, 1), 0);
+        agree_input(&a, "v", sample(d, 2, dims, .5, 1), 0);
+        for (size_t k = 0; k < NELEM(formulas); k++) {
+            bool half = d == MC_FLOAT16 && k == 5; /* a difference of two that are almost one */
+            CHECK(half || dims[0] == 0 || !mc_is_error(agree_output(&a, formulas[k])), "%s", mc_error(a.g));
+        }
+        const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
+        CHECK(!wrong, "%s of %lld rows of %lld: %s", mc_dtype_name(d), (long long)dims[0], (long long)dims[1], wrong);
+        agree_free(&a);
+    }
+}
+
 struct caller { mc_function *f; double sum; mc_status s; };
 
 static void *call_often(void *arg)

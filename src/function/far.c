@@ -70,7 +70,7 @@ mc_status mc_far_kernels(struct mc_code_unit *u)
     for (size_t i = 0; i < p->step.n && s == MC_OK; i++) {
         const struct mc_kernel *q = p->step.at[i].kernel;
         if (q) {
-            u->grid[i] = (struct mc_grid_kernel){ find(u->far, q, ""), find(u->far, q, "_v"), find(u->far, q, "_join") };
+            u->grid[i] = (struct mc_grid_kernel){ find(u->far, q, ""), find(u->far, q, "_v"), find(u->far, q, "_r"), find(u->far, q, "_join"), find(u->far, q, "_tally") };
         }
         for (size_t v = 0; q && v < q->val.n; v++) {
             u->checks |= q->val.at[v].kind == K_CHECK;

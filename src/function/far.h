@@ -12,10 +12,10 @@
 #include "plan/cuda.h"
 
 struct mc_grid_kernel {         /* of a step, once compiled; NULL: there is none of that kind */
-    void *plain, *vector, *join;
+    void *plain, *vector, *row, *join, *tally;
 };
 struct mc_grid_launch {         /* at one shape */
-    void *fn, *join;
+    void *fn, *join;            /* join: what adds up parts, of split reductions or of tallies; NULL: nothing to add */
     struct mc_grid grid, join_grid;
     int *value;                 /* by operand: value id; -1: an index */
     void *args;

@@ -4,7 +4,8 @@
  * Invariant: how a reduction is split follows from its sizes alone, not from the GPU, so every GPU adds in one order. */
 #include "function/far.h"
 
-enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, MANY = 2048 };
+enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, MANY = 2048, MOST_TEAMS = 1056, FEW_TEAMS = 132 };
+static const int64_t most_tallies = 16 << 20; /* bytes of all teams' sums, where fewer teams still fill the GPU */
 
 struct axis { int64_t size; int at; };
 struct space {
@@ -47,11 +48,11 @@ static void gather(struct space *s, const struct mc_kernel *k, const int64_t *si
     s->n[reduced] = n;
 }
 
-/* May the map take v elements at once?  They lie side by side at aligned addresses, or are one. */
-static bool takes(const struct mc_kernel *k, const struct space *s, const struct mc_grid_launch *l, const struct mc_spot *place, int v)
+/* Do the elements lie dense along the innermost axis of their kind, so that v may be taken at once from aligned addresses? */
+static bool dense(const struct mc_kernel *k, const struct space *s, const struct mc_grid_launch *l, const struct mc_spot *place, int first, int v)
 {
-    int inner = s->n[0] ? s->axis[0].at : -1;
-    if (v == 1 || inner < 0 || s->axis[0].size % v) {
+    int inner = s->axis[first].at;
+    if (s->axis[first].size % v) {
         return false;
     }
     for (size_t i = 0; i < k->operand.n; i++) {
@@ -64,8 +65,8 @@ static bool takes(const struct mc_kernel *k, const struct space *s, const struct
         if (moves && !o->index && place[l->value[i]].offset % (v * size)) {
             return false;
         }
-        for (int a = 1; a < s->n[0] && moves && !o->index; a++) {
-            if (s->stride[i][s->axis[a].at] % (v * size)) {
+        for (int a = 0; a < s->n[0] + s->n[1] && moves && !o->index; a++) {
+            if (a != first && s->stride[i][s->axis[a].at] % (v * size)) {
                 return false;
             }
         }
@@ -87,21 +88,52 @@ static unsigned blocks(int64_t n, int64_t each)
     return (unsigned)((n + each - 1) / each);
 }
 
+/* A line of lanes for each point, or lanes above each other where neighbours are kept. */
+static void team(const struct mc_kernel *k, const struct mc_grid_head *h, unsigned *lanes, unsigned *apart)
+{
+    int64_t points = h->count[0], length = h->count[1];
+    if (h->column) {
+        *apart = MC_MIN(power(points), (unsigned)WARP);
+        *lanes = MC_MIN(MC_MIN(power(length), 512 / *apart), 16);
+        return;
+    }
+    bool many = points >= MANY && !mc_grid_tallies(k); /* enough to fill the GPU with a warp for each */
+    *lanes = length <= WARP ? power(length) : length <= 512 || (many && length <= 2048) ? WARP : length <= 2048 ? 128 : points < 64 ? 512 : BLOCK;
+    *apart = MC_MAX(BLOCK / *lanes, 1);
+}
+
+/* Blocks of a kernel with tallies, each team with several rows, and of what adds the teams' sums. */
+static void spread_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
+{
+    int64_t apart = l->grid.threads[1], teams = MC_MAX(MC_MIN(h->count[0], MOST_TEAMS), 1), n = 0;
+    for (size_t i = 0; i < k->operand.n; i++) {
+        n += k->operand.at[i].tally;
+    }
+    while (teams > FEW_TEAMS && teams * h->count[1] * n * 8 > most_tallies) {
+        teams /= 2;
+    }
+    l->grid.blocks[0] = blocks(teams, apart);
+    h->teams = (uint32_t)(l->grid.blocks[0] * apart);
+    l->scratch = (size_t)h->teams * h->count[1] * (size_t)n * 8;
+    l->join_grid = (struct mc_grid){ { blocks(h->count[1], WARP), (unsigned)n, 1 }, { WARP, 16, 1 }, WARP * 16 * GRID_SHARED };
+}
+
+/* Threads of a kernel that keeps its rows in registers. */
+static void rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h, int v)
+{
+    int64_t each = v * GRID_KEPT;
+    unsigned lanes = MC_MAX(power((h->count[1] + each - 1) / each), (unsigned)WARP), apart = MC_MAX(BLOCK / 2 / lanes, 1);
+    l->grid = (struct mc_grid){ { blocks(h->count[0], apart), 1, 1 }, { lanes, apart, 1 }, 0 };
+    l->grid.shared = lanes > WARP ? (size_t)k->nreduce * apart * WARP * GRID_SHARED : 0;
+}
+
 /* Threads of a reducing kernel, and how many blocks share a reduction. */
 static void spread(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
 {
     int64_t points = h->count[0], length = h->count[1];
     unsigned lanes, apart;
     h->column = k->mode == KERNEL_COLUMN && points >= 8;
-    if (h->column) {
-        apart = MC_MIN(power(points), (unsigned)WARP);
-        lanes = MC_MIN(power(length), 512 / apart);
-        lanes = MC_MIN(lanes, 16);
-    } else {
-        bool many = points >= MANY; /* enough to fill the GPU with a warp for each */
-        lanes = length <= WARP ? power(length) : length <= 512 || (many && length <= 2048) ? WARP : length <= 2048 ? 128 : points < 64 ? 512 : BLOCK;
-        apart = MC_MAX(BLOCK / lanes, 1);
-    }
+    team(k, h, &lanes, &apart);
     int64_t across = blocks(points, apart), most = MC_MAX(length / (lanes * 8), 1);
     h->splits = 1;
     if (mc_grid_splits(k) && across < ENOUGH_BLOCKS / 2 && most > 1) {
@@ -114,6 +146,14 @@ static void spread(const struct mc_kernel *k, struct mc_grid_launch *l, struct m
     l->grid.shared = h->column || lanes > WARP ? (size_t)(lanes * apart) * GRID_SHARED : 0;
     l->join_grid = (struct mc_grid){ { blocks(points, BLOCK / WARP), 1, 1 }, { WARP, BLOCK / WARP, 1 }, 0 };
     l->scratch = h->splits > 1 ? (size_t)k->nreduce * h->splits * (size_t)points * 16 : 0;
+}
+
+/* May NAME_r do it?  Rows that lie dense, of a length that lanes can keep and that keeps them busy. */
+static bool keeps_rows(const struct mc_kernel *k, const struct space *s, const struct mc_grid_launch *l, const struct mc_spot *place, const struct mc_grid_kernel *g)
+{
+    struct mc_grid_row row = mc_grid_row(k);
+    return g->row && row.vector && s->n[1] == 1 && s->count[1] * 2 >= row.vector * WARP && s->count[1] <= (int64_t)row.vector * GRID_KEPT * row.most &&
+           dense(k, s, l, place, s->n[0], row.vector);
 }
 
 /* A map's elements, or as many groups of v; the outermost axis in pieces where 32 bits do not count them. */
@@ -137,10 +177,10 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
 {
     const struct mc_kernel *k = st->kernel;
     struct mc_grid_args a = mc_grid_args(l->args, k->operand.n);
-    bool map = k->mode == KERNEL_MAP;
-    int v = map ? mc_grid_vector(k) : 1;
-    v = map && g->vector && takes(k, s, l, p->place, v) ? v : 1;
+    bool map = k->mode == KERNEL_MAP, line_of = map && s->n[0] > 0;
+    int v = line_of && g->vector && dense(k, s, l, p->place, 0, mc_grid_vector(k)) ? mc_grid_vector(k) : 1;
     memset(a.head, 0, sizeof *a.head);
+    a.head->flat = line_of && s->n[0] == 1 && dense(k, s, l, p->place, 0, v);
     for (int x = 0; x < s->n[0] + s->n[1]; x++) {
         a.head->size[x] = (uint32_t)(s->axis[x].size / (x == 0 && map ? v : 1));
         for (size_t i = 0; i < k->operand.n; i++) {
@@ -155,7 +195,6 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
     }
     l->vector = v;
     l->fn = v > 1 ? g->vector : g->plain;
-    l->join = g->join;
     if (map) {
         line(l, a.head, s, s->count[0] / v);
     } else {
@@ -163,6 +202,15 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
         a.head->count[0] = (uint32_t)s->count[0];
         a.head->count[1] = (uint32_t)s->count[1];
         spread(k, l, a.head);
+        if (a.head->splits == 1 && keeps_rows(k, s, l, p->place, g)) {
+            l->fn = g->row;
+            rows(k, l, a.head, mc_grid_row(k).vector);
+        }
+        l->join = a.head->splits > 1 ? g->join : NULL;
+    }
+    if (mc_grid_tallies(k)) {
+        spread_tallies(k, l, a.head);
+        l->join = g->tally;
     }
     return MC_OK;
 }
@@ -226,8 +274,8 @@ mc_status mc_grid_run(struct mc_function *f, const struct mc_shape_plan *p, int 
     }
     a.head->err = (uint64_t)(uintptr_t)f->failed;
     a.head->scratch = (uint64_t)(uintptr_t)scratch;
-    if (!a.head->count[0]) {
-        return MC_OK; /* nothing to make */
+    if (!a.head->count[0] && !a.head->teams) {
+        return MC_OK; /* nothing to make; sums of nothing are zeros */
     }
     uint32_t whole = l->pieces > 1 ? a.head->size[l->outer] : 0, count = a.head->count[0];
     mc_status s = MC_OK;
@@ -242,7 +290,7 @@ mc_status mc_grid_run(struct mc_function *f, const struct mc_shape_plan *p, int 
         s = mc_cuda_launch(d, l->fn, st->kernel->name, &l->grid, l->args, l->nargs);
     }
     a.head->count[0] = count;
-    if (s == MC_OK && a.head->splits > 1) {
+    if (s == MC_OK && l->join) {
         s = mc_cuda_launch(d, l->join, st->kernel->name, &l->join_grid, l->args, l->nargs);
     }
     return s;

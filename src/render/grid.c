@@ -3,10 +3,11 @@
  *   map       each thread takes every so many elements, of four floats at once where they lie so
  *   reducing  `lanes` threads share a point of the kept axes: along the reduced axes side by side, or, where
  *             neighbours are kept, above each other; a long reduction is split over blocks, whose parts NAME_join adds
+ *   tallies   a team of lanes takes every so many rows and has sums of its own, which NAME_tally adds
  *
  * All arguments are one struct, made by mc_grid_args; axes come innermost first, steps are in bytes (positions
  * for an index).  Invariant: which numbers are added in which order depends on the launch alone. */
-#include "render/print.h"
+#include "render/grid.h"
 #include "render/prelude.h"
 
 static bool is_element(const struct mc_kernel *k, const struct mc_koperand *o)
@@ -14,9 +15,19 @@ static bool is_element(const struct mc_kernel *k, const struct mc_koperand *o)
     return o->dst ? k->val.at[o->val].element : (o->varies & (k->mode == KERNEL_MAP ? ~0u : k->reduced)) != 0;
 }
 
-static bool walks(const struct print *p, size_t i)
+bool mc_grid_walks(const struct print *p, size_t i)
 {
     return is_element(p->k, &p->k->operand.at[i]);
+}
+
+bool mc_grid_tallies(const struct mc_kernel *k)
+{
+    for (size_t i = 0; i < k->operand.n; i++) {
+        if (k->operand.at[i].tally) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Can the reduction be split?  Elements are walked once, and nothing is made from what they add up to but row values. */
@@ -28,7 +39,7 @@ bool mc_grid_splits(const struct mc_kernel *k)
             return false;
         }
     }
-    return k->nreduce > 0;
+    return k->nreduce > 0 && !mc_grid_tallies(k);
 }
 
 /* Elements a thread takes at once: as many of the largest as sixteen bytes hold. */
@@ -46,14 +57,13 @@ int mc_grid_vector(const struct mc_kernel *k)
 static void move(struct print *p, char name, bool elements, const char *axis, const char *by)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        if (!elements || walks(p, i)) {
+        if (!elements || mc_grid_walks(p, i)) {
             mc_str_addf(p->out, " %c%zu += %s * A.step[%zu][%s];", name, i, by, i, axis);
         }
     }
 }
 
-/* Takes a linear index apart along `n` axes from axis `first` on; adds to the offsets. */
-static void take_apart(struct print *p, char name, bool elements, const char *index, const char *n, const char *first)
+void mc_grid_apart(struct print *p, char name, bool elements, const char *index, const char *n, const char *first)
 {
     mc_str_addf(p->out, "{ u32 left = %s;\n_Pragma(\"unroll 1\") for (u32 d = 0; d < %s; d++) { u32 i = left; if (d + 1 < %s) { left = i / A.size[%s + d]; i -= left * A.size[%s + d]; }",
                 index, n, n, first, first);
@@ -65,10 +75,10 @@ static void take_apart(struct print *p, char name, bool elements, const char *in
     mc_str_add(p->out, " } }\n");
 }
 
-static void offsets(struct print *p, char name, bool elements, char from)
+void mc_grid_offsets(struct print *p, char name, bool elements, char from)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        if (!elements || walks(p, i)) {
+        if (!elements || mc_grid_walks(p, i)) {
             mc_str_addf(p->out, "i64 %c%zu = ", name, i);
             mc_str_addf(p->out, from ? "%c%zu; " : "0; ", from, i);
         }
@@ -76,13 +86,16 @@ static void offsets(struct print *p, char name, bool elements, char from)
     mc_str_add(p->out, "\n");
 }
 
-/* Row operands, or elements one at a time, at their offsets. */
-static void pointers(struct print *p, bool elements, char name)
+void mc_grid_pointers(struct print *p, bool elements, char name)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
-        if (walks(p, i) != elements) {
+        if (mc_grid_walks(p, i) != elements) {
+            continue;
+        }
+        if (o->tally) {
+            mc_str_addf(p->out, "%s *const a%zu = (%s *)(sums%zu) + r; (void)a%zu;\n", t, i, t, i, i);
             continue;
         }
         if (o->index) {
@@ -105,7 +118,7 @@ static void vectors(struct print *p, bool dst)
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
-        if (!walks(p, i) || o->index || !mc_print_moves(p->k, o)) {
+        if (!mc_grid_walks(p, i) || o->index || !mc_print_moves(p->k, o)) {
             continue;
         }
         if (o->dst && dst) {
@@ -116,12 +129,23 @@ static void vectors(struct print *p, bool dst)
     }
 }
 
+/* Offsets where everything lies dense: no size or step is looked up. */
+static void flat(struct print *p)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const struct mc_koperand *o = &p->k->operand.at[i];
+        if (mc_grid_walks(p, i) && mc_print_moves(p->k, o)) {
+            mc_str_addf(p->out, " o%zu = (i64)t * (V * %zu);", i, o->index ? (size_t)1 : mc_dtypes[o->dtype].size);
+        }
+    }
+}
+
 static void still(struct print *p)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
-        if (!walks(p, i)) {
+        if (!mc_grid_walks(p, i)) {
             continue;
         }
         if (o->index) {
@@ -137,15 +161,18 @@ static void still(struct print *p)
 static void print_map(struct print *p)
 {
     mc_str_addf(p->out, "template <int V> INLINE void %s_of(const %s_args &A)\n{\ni64 *const err = A.err; (void)err;\n", p->k->name, p->k->name);
-    pointers(p, false, 0);
+    mc_grid_pointers(p, false, 0);
     mc_print_row_values(p);
     mc_str_add(p->out, "if (blockIdx.x == 0 && threadIdx.x == 0) {\n");
     mc_print_row_stores(p);
     mc_str_add(p->out, "}\n");
     if (mc_print_mark(p)) {
         mc_str_add(p->out, "for (u32 t = blockIdx.x * blockDim.x + threadIdx.x; t < A.count[0]; t += gridDim.x * blockDim.x) {\n");
-        offsets(p, 'o', true, 0);
-        take_apart(p, 'o', true, "t", "A.axes[0]", "0");
+        mc_grid_offsets(p, 'o', true, 0);
+        mc_str_add(p->out, "if (A.flat) {");
+        flat(p);
+        mc_str_add(p->out, " } else ");
+        mc_grid_apart(p, 'o', true, "t", "A.axes[0]", "0");
         still(p);
         vectors(p, false);
         mc_str_add(p->out, "_Pragma(\"unroll\")\nfor (int j = 0; j < V; j++) { ");
@@ -164,7 +191,7 @@ static void print_map(struct print *p)
 
 /* ---- reductions ---- */
 
-static int slot_of(const struct mc_kernel *k, int v)
+int mc_grid_slot(const struct mc_kernel *k, int v)
 {
     int slot = 0;
     for (int i = 0; i < v; i++) {
@@ -178,26 +205,27 @@ static const char *flag_of(const struct print *p, int v)
     return mc_print_monoid(&p->k->val.at[v])->flags ? "z" : "none";
 }
 
+void mc_grid_merge(struct print *p, int v, const char *type)
+{
+    mc_str_addf(p->out, "[](%s &c%d, i64 &z%d, const %s l%d, const i64 q%d) { (void)z%d; (void)q%d; ", type, v, v, type, v, v, v, v);
+    mc_print_merge(p, v);
+    mc_str_add(p->out, "}");
+}
+
 /* All lanes get the sum of the lanes' accumulators. */
 static void across(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
-    const char *t = mc_print_acc_type(p, x, false);
-    bool flags = mc_print_monoid(x)->flags;
-    struct mc_str z = { 0 };
-    mc_str_addf(&z, flags ? "z%d" : "none", v);
-    mc_str_addf(p->out, "across(%s, lanes, c%d, %s, [](%s &c%d, i64 &z%d, const %s l%d, const i64 q%d) { (void)z%d; (void)q%d; ", p->joining ? "0" : "A.column", v, z.s ? z.s : "none", t,
-                v, v, t, v, v, v, v);
-    mc_print_merge(p, v);
-    mc_str_add(p->out, "});\n");
-    p->out->bad |= z.bad;
-    mc_str_free(&z);
+    mc_str_addf(p->out, "across(%s, lanes, c%d, ", p->joining ? "0" : "A.column", v);
+    mc_str_addf(p->out, mc_print_monoid(x)->flags ? "z%d, " : "none, ", v);
+    mc_grid_merge(p, v, mc_print_acc_type(p, x, false));
+    mc_str_add(p->out, ");\n");
 }
 
 static void keep(struct print *p, int v)
 {
     const char *t = mc_print_acc_type(p, &p->k->val.at[v], false), *flag = flag_of(p, v);
-    mc_str_addf(p->out, "{ char *part = A.scratch + (((i64)%d * A.splits + blockIdx.y) * A.count[0] + at) * 16; *(%s *)part = c%d; ", slot_of(p->k, v), t, v);
+    mc_str_addf(p->out, "{ char *part = A.scratch + (((i64)%d * A.splits + blockIdx.y) * A.count[0] + at) * 16; *(%s *)part = c%d; ", mc_grid_slot(p->k, v), t, v);
     if (*flag == 'z') {
         mc_str_addf(p->out, "*(i64 *)(part + 8) = z%d; ", v);
     }
@@ -207,7 +235,7 @@ static void keep(struct print *p, int v)
 static void fetch(struct print *p, int v)
 {
     const char *t = mc_print_acc_type(p, &p->k->val.at[v], false), *flag = flag_of(p, v);
-    mc_str_addf(p->out, "{ const char *part = A.scratch + (((i64)%d * A.splits + s) * A.count[0] + at) * 16; const %s l%d = *(const %s *)part; ", slot_of(p->k, v), t,
+    mc_str_addf(p->out, "{ const char *part = A.scratch + (((i64)%d * A.splits + s) * A.count[0] + at) * 16; const %s l%d = *(const %s *)part; ", mc_grid_slot(p->k, v), t,
                 v, t);
     if (*flag == 'z') {
         mc_str_addf(p->out, "const i64 q%d = *(const i64 *)(part + 8); ", v);
@@ -225,12 +253,12 @@ static void walk(struct print *p)
         mc_print_each(p, mc_print_lane);
     }
     mc_str_add(p->out, "\nfor (u32 r = b + lane; r < e; r += lanes) {\nconst int j = 0; (void)j;\n");
-    offsets(p, 'q', true, 'o');
+    mc_grid_offsets(p, 'q', true, 'o');
     mc_str_add(p->out, "if (A.axes[1] == 1) {");
     move(p, 'q', true, "A.axes[0]", "(i64)r");
     mc_str_add(p->out, " } else ");
-    take_apart(p, 'q', true, "r", "A.axes[1]", "A.axes[0]");
-    pointers(p, true, 'q');
+    mc_grid_apart(p, 'q', true, "r", "A.axes[1]", "A.axes[0]");
+    mc_grid_pointers(p, true, 'q');
     mc_print_body(p, lanes, "(i64)r");
     mc_str_add(p->out, "\n}\n");
     if (lanes) {
@@ -239,12 +267,76 @@ static void walk(struct print *p)
     mc_str_add(p->out, "}\n");
 }
 
-static void print_point(struct print *p)
+void mc_grid_point(struct print *p)
 {
     mc_str_add(p->out, "const bool live = at < A.count[0]; i64 none = 0, unheard[4]; (void)none;\ni64 *const err = live ? A.err : unheard; (void)err;\n");
-    offsets(p, 'o', false, 0);
-    take_apart(p, 'o', false, "(live ? at : 0)", "A.axes[0]", "0");
-    pointers(p, false, 'o');
+    mc_grid_offsets(p, 'o', false, 0);
+    mc_grid_apart(p, 'o', false, "(live ? at : 0)", "A.axes[0]", "0");
+    mc_grid_pointers(p, false, 'o');
+}
+
+/* ---- tallies ---- */
+
+static int tally_slot(const struct mc_kernel *k, size_t operand)
+{
+    int slot = 0;
+    for (size_t i = 0; i < operand; i++) {
+        slot += k->operand.at[i].tally;
+    }
+    return slot;
+}
+
+void mc_grid_part(struct print *p, size_t operand, const char *team)
+{
+    mc_str_addf(p->out, "A.scratch + ((i64)%d * A.teams + %s) * A.count[1] * 8", tally_slot(p->k, operand), team);
+}
+
+void mc_grid_open_rows(struct print *p)
+{
+    if (!mc_grid_tallies(p->k)) {
+        mc_str_add(p->out, "const u32 at = A.column ? blockIdx.x * blockDim.x + threadIdx.x : blockIdx.x * blockDim.y + threadIdx.y;\n{\n");
+        return;
+    }
+    mc_str_add(p->out, "const u32 team = blockIdx.x * blockDim.y + threadIdx.y;\n"
+                       "for (u32 first = blockIdx.x * blockDim.y; first < A.count[0]; first += A.teams) {\nconst u32 at = first + threadIdx.y;\n");
+}
+
+void mc_grid_close_rows(struct print *p)
+{
+    mc_str_add(p->out, "}\n");
+}
+
+/* The team's sums begin at zero; each lane adds to the same ones in every row. */
+static void begin_tallies(struct print *p)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const char *t = p->d->store[p->k->operand.at[i].dtype];
+        if (p->k->operand.at[i].tally) {
+            mc_str_addf(p->out, "char *const sums%zu = ", i);
+            mc_grid_part(p, i, "(blockIdx.x * blockDim.y + threadIdx.y)");
+            mc_str_addf(p->out, ";\nfor (u32 r = lane; r < A.count[1]; r += lanes) ((%s *)sums%zu)[r] = 0;\n", t, i);
+        }
+    }
+}
+
+/* Lanes above each other add up what the teams have at one place of a row; neighbours have neighbouring places. */
+static void print_tally(struct print *p)
+{
+    mc_str_addf(p->out, "ENTRY %s_tally(const %s_args A)\n{\nconst u32 r = blockIdx.x * blockDim.x + threadIdx.x; i64 none = 0; double c0 = 0;\n", p->k->name, p->k->name);
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const struct mc_koperand *o = &p->k->operand.at[i];
+        const char *t = p->d->store[o->dtype];
+        if (!o->tally) {
+            continue;
+        }
+        mc_str_addf(p->out, "if (blockIdx.y == %d) {\nfor (u32 team = threadIdx.y; r < A.count[1] && team < A.teams; team += blockDim.y) c0 += ((const %s *)(", tally_slot(p->k, i), t);
+        mc_grid_part(p, i, "team");
+        mc_str_add(p->out, "))[r];\nacross(1, blockDim.y, c0, none, [](double &c, i64 &, const double l, const i64) { c += l; });\n"
+                           "if (r < A.count[1] && threadIdx.y == 0) {\ni64 o = 0; u32 left = r;\n");
+        mc_str_addf(p->out, "for (u32 d = 0; d < A.axes[1]; d++) { u32 i = left; if (d + 1 < A.axes[1]) { left = i / A.size[A.axes[0] + d]; i -= left * A.size[A.axes[0] + d]; } "
+                            "o += (i64)i * A.step[%zu][A.axes[0] + d]; }\n*(%s *)(A.p[%zu] + o) = (%s)c0;\n}\n}\n", i, t, i, t);
+    }
+    mc_str_add(p->out, "}\n");
 }
 
 static void print_reducing(struct print *p)
@@ -252,9 +344,10 @@ static void print_reducing(struct print *p)
     const char *name = p->k->name;
     bool splits = mc_grid_splits(p->k);
     mc_str_addf(p->out, "ENTRY %s(const %s_args A)\n{\n", name, name);
-    mc_str_add(p->out, "const u32 lanes = A.column ? blockDim.y : blockDim.x, lane = A.column ? threadIdx.y : threadIdx.x;\n"
-                       "const u32 at = A.column ? blockIdx.x * blockDim.x + threadIdx.x : blockIdx.x * blockDim.y + threadIdx.y;\n");
-    print_point(p);
+    mc_str_add(p->out, "const u32 lanes = A.column ? blockDim.y : blockDim.x, lane = A.column ? threadIdx.y : threadIdx.x;\n");
+    begin_tallies(p);
+    mc_grid_open_rows(p);
+    mc_grid_point(p);
     mc_str_add(p->out, "const u32 from = blockIdx.y * A.chunk, to = !live ? from : from + A.chunk < A.count[1] ? from + A.chunk : A.count[1];\n");
     for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
         mc_print_row_values(p);
@@ -274,7 +367,9 @@ static void print_reducing(struct print *p)
     }
     mc_str_add(p->out, "if (live && lane == 0) {\n");
     mc_print_row_stores(p);
-    mc_str_add(p->out, "}\n}\n");
+    mc_str_add(p->out, "}\n");
+    mc_grid_close_rows(p);
+    mc_str_add(p->out, "}\n");
 }
 
 /* Lanes side by side share the parts of a point. */
@@ -284,7 +379,7 @@ static void print_join(struct print *p)
     p->joining = true;
     mc_str_addf(p->out, "ENTRY %s_join(const %s_args A)\n{\nconst u32 at = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x, lanes = blockDim.x;\n",
                 p->k->name, p->k->name);
-    print_point(p);
+    mc_grid_point(p);
     p->stage = 0;
     mc_print_each(p, mc_print_acc);
     mc_str_add(p->out, "\nfor (u32 s = lane; live && s < A.splits; s += lanes) {\n");
@@ -304,7 +399,7 @@ static void print_join(struct print *p)
 
 static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const struct mc_kernel *of)
 {
-    struct mc_kernel k = *of; /* nothing is kept in row buffers: a walk computes again what an earlier one has */
+    struct mc_kernel k = *of; /* but in NAME_r nothing is kept: a walk computes again what an earlier one has */
     struct print p = { .out = out, .d = d, .k = &k, .grid = true };
     p.need = mc_calloc(k.val.n + 1, 2, "kernel");
     k.val.at = mc_alloc((k.val.n + 1) * sizeof *k.val.at, "kernel");
@@ -313,19 +408,26 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
     } else {
         p.done = p.need + k.val.n;
         memcpy(k.val.at, of->val.at, k.val.n * sizeof *k.val.at);
+        k.wide = false;
+        k.mode = k.mode == KERNEL_MAP ? KERNEL_MAP : KERNEL_ROW; /* row values are scalars of a thread */
+        mc_str_addf(out, "\nstruct %s_args { char *p[%zu]; i64 *err; char *scratch; u32 count[2], axes[2], size[8], splits, chunk, column, number, flat, teams; i64 step[%zu][8]; };\n",
+                    k.name, MC_MAX(k.operand.n, (size_t)1), MC_MAX(k.operand.n, (size_t)1));
+        if (mc_grid_row(of).vector) {
+            mc_grid_print_row(&p, mc_grid_row(of));
+            memset(p.done, 0, k.val.n);
+        }
         for (size_t i = 0; i < k.val.n; i++) {
             k.val.at[i].saved = 0;
         }
-        k.wide = false;
-        k.mode = k.mode == KERNEL_MAP ? KERNEL_MAP : KERNEL_ROW; /* row values are scalars of a thread */
-        mc_str_addf(out, "\nstruct %s_args { char *p[%zu]; i64 *err; char *scratch; u32 count[2], axes[2], size[8], splits, chunk, column, number; i64 step[%zu][8]; };\n",
-                    k.name, MC_MAX(k.operand.n, (size_t)1), MC_MAX(k.operand.n, (size_t)1));
         if (k.mode == KERNEL_MAP) {
             print_map(&p);
         } else {
             print_reducing(&p);
             if (mc_grid_splits(&k)) {
                 print_join(&p);
+            }
+            if (mc_grid_tallies(&k)) {
+                print_tally(&p);
             }
         }
     }

@@ -103,6 +103,8 @@ struct mc_grid_head {
     uint32_t splits, chunk;     /* blocks along y that share a reduction; its points for each */
     uint32_t column;            /* lanes above each other */
     uint32_t number;            /* of the step, for err[3] */
+    uint32_t flat;              /* of a map: operands that move lie dense, along one axis */
+    uint32_t teams;             /* lanes that share points; each adds up the tallies of its own */
 };
 struct mc_grid_args {           /* where the parts lie */
     uint64_t *p;                /* by operand: address, or first position */
@@ -114,6 +116,14 @@ struct mc_grid_args mc_grid_args(void *memory, size_t operands);
 bool mc_grid_splits(const struct mc_kernel *k);  /* can its reductions be shared by blocks?  Then there is NAME_join: lanes along x, points along y */
 enum { GRID_SHARED = 16 };                       /* bytes of shared memory a thread needs where lanes are above each other or more than 32 */
 int  mc_grid_vector(const struct mc_kernel *k);  /* elements NAME_v takes at once; 1: there is only NAME. */
+bool mc_grid_tallies(const struct mc_kernel *k); /* does anything ride along?  Then there is NAME_tally, which adds up what the teams have */
+/* grid_row.c: NAME_r keeps a whole row in the registers of its lanes, where it lies dense */
+struct mc_grid_row {
+    int vector;                 /* elements at once; 0: there is no NAME_r */
+    int most;                   /* lanes */
+};
+enum { GRID_KEPT = 2 };         /* vectors of a row that a lane keeps */
+struct mc_grid_row mc_grid_row(const struct mc_kernel *k);
 void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
 /* render.c: kernels as one unit */
 void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);

@@ -1,0 +1,28 @@
+/* grid.h: what the printers of kernels for a grid share: offsets of operands and pointers made of them.
+ *
+ * Invariant: o3 is operand 3's offset at a point of the kept axes (of a map: at an element), q3 at an element of it. */
+#ifndef MC_GRID_H
+#define MC_GRID_H
+
+#include "render/print.h"
+
+bool mc_grid_walks(const struct print *p, size_t i);                     /* is operand i an element? */
+void mc_grid_offsets(struct print *p, char name, bool elements, char from); /* declared: 0, or as those of another name */
+/* Takes a linear index apart along `n` axes from axis `first` on; adds to the offsets. */
+void mc_grid_apart(struct print *p, char name, bool elements, const char *index, const char *n, const char *first);
+void mc_grid_pointers(struct print *p, bool elements, char name);        /* a3, of row operands or of elements, at the offsets */
+/* Whether `at` is a point, the offsets and the row operands there. */
+void mc_grid_point(struct print *p);
+/* "[](T &c6, i64 &z6, const T l6, const i64 q6) { c6 += l6; }" */
+void mc_grid_merge(struct print *p, int v, const char *type);
+int  mc_grid_slot(const struct mc_kernel *k, int v);                     /* of reduction v among all */
+
+/* Tallies: each team of lanes has sums of its own in the scratch memory, a row's length of them. */
+void mc_grid_open_rows(struct print *p);                                 /* the team's rows, one after another, or the one */
+void mc_grid_close_rows(struct print *p);
+void mc_grid_part(struct print *p, size_t operand, const char *team);    /* the address of a team's sums */
+
+/* grid_row.c */
+void mc_grid_print_row(struct print *p, struct mc_grid_row row);
+
+#endif

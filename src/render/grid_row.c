@@ -1,0 +1,253 @@
+/* grid_row.c: kernels over rows that lie dense, NAME_r: a team of lanes side by side has a whole row in registers, so
+ * that several stages read memory once, sixteen bytes at a time.
+ *
+ * Lane i has the vectors i, i + lanes and so on, GRID_KEPT of them.  Sums go along a lane's own elements and within its
+ * warp in the element's type, from warp to warp in the accumulator's.
+ *
+ * Invariant: each lane takes part in every exchange, whether its row or its vectors are there or not. */
+#include "render/grid.h"
+
+enum { REGISTERS = 32 }; /* for all but what is kept */
+
+static bool is_load(const struct print *p, size_t i)
+{
+    const struct mc_koperand *o = &p->k->operand.at[i];
+    return mc_grid_walks(p, i) && !o->dst && !o->index && mc_print_moves(p->k, o);
+}
+
+struct mc_grid_row mc_grid_row(const struct mc_kernel *k)
+{
+    size_t size = 2, loads = 0, wide = 0;
+    for (size_t i = 0; i < k->operand.n; i++) {
+        const struct mc_koperand *o = &k->operand.at[i];
+        bool moves = mc_print_moves(k, o) && !o->index;
+        size = moves ? MC_MAX(size, mc_dtypes[o->dtype].size) : size;
+        loads += moves && !o->dst;
+        wide += o->tally;
+    }
+    size_t registers = REGISTERS + GRID_KEPT * 4 * loads + GRID_KEPT * (16 / size) * MC_MAX(size / 4, 1) * (wide + (size_t)k->nsaved);
+    if (k->mode != KERNEL_ROW || registers > 112) {
+        return (struct mc_grid_row){ 0 };
+    }
+    return (struct mc_grid_row){ (int)(16 / size), registers > 56 ? 512 : 1024 };
+}
+
+/* ---- what is kept ---- */
+
+static const char *saved_type(const struct print *p, int place)
+{
+    for (size_t i = 0; i < p->k->val.n; i++) {
+        if (p->k->val.at[i].saved == place) {
+            return mc_print_calc(p, p->k->val.at[i].dtype);
+        }
+    }
+    return "float";
+}
+
+static void open_vectors(struct print *p)
+{
+    mc_str_add(p->out, "_Pragma(\"unroll\") for (int k = 0; k < K; k++) { const u32 r = lane + k * lanes; if (live && r < n) {\n");
+}
+
+static void close_vectors(struct print *p)
+{
+    mc_str_add(p->out, "} }\n");
+}
+
+static void tallies(struct print *p, bool store)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const char *t = p->d->store[p->k->operand.at[i].dtype];
+        if (p->k->operand.at[i].tally && !store) {
+            mc_str_addf(p->out, "alignas(16) %s t%zu[K][V] = { };\n", t, i);
+        } else if (p->k->operand.at[i].tally) {
+            mc_str_addf(p->out, "{ %s *const to = (%s *)(", t, t);
+            mc_grid_part(p, i, "team");
+            mc_str_addf(p->out, ");\n_Pragma(\"unroll\") for (int k = 0; k < K; k++) { const u32 r = lane + k * lanes; if (r < n) store_<%s, V>(to + r * V, t%zu[k]); } }\n", t, i);
+        }
+    }
+}
+
+/* All that the row is made from, asked for before anything is used. */
+static void load(struct print *p)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        if (is_load(p, i)) {
+            mc_str_addf(p->out, "alignas(16) %s x%zu[K][V];\n", p->d->store[p->k->operand.at[i].dtype], i);
+        }
+    }
+    open_vectors(p);
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const char *t = p->d->store[p->k->operand.at[i].dtype];
+        if (is_load(p, i)) {
+            mc_str_addf(p->out, "load_<%s, V>(x%zu[k], (const %s *)(A.p[%zu] + o%zu) + r * V);\n", t, i, t, i, i);
+        }
+    }
+    close_vectors(p);
+    for (int s = 1; s <= p->k->nsaved; s++) {
+        mc_str_addf(p->out, "%s s%d[K][V];\n", saved_type(p, s), s);
+    }
+}
+
+/* ---- one walk ---- */
+
+static bool made_here(const struct print *p, const struct mc_koperand *o)
+{
+    return o->dst && !o->tally && p->k->val.at[o->val].element && p->k->val.at[o->val].stage == p->stage;
+}
+
+static void places(struct print *p)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const struct mc_koperand *o = &p->k->operand.at[i];
+        const char *t = p->d->store[o->dtype];
+        bool moves = mc_print_moves(p->k, o);
+        if (!mc_grid_walks(p, i)) {
+            continue;
+        }
+        if (o->index) {
+            mc_str_addf(p->out, "const i64 a%zu = (i64)A.p[%zu] + o%zu%s; (void)a%zu;\n", i, i, i, moves ? " + (i64)r * V" : "", i);
+        } else if (is_load(p, i)) {
+            mc_str_addf(p->out, "const %s *const a%zu = x%zu[k]; (void)a%zu;\n", t, i, i, i);
+        } else if (o->tally) {
+            mc_str_addf(p->out, "%s *const a%zu = t%zu[k]; (void)a%zu;\n", t, i, i, i);
+        } else if (made_here(p, o) && moves) {
+            mc_str_addf(p->out, "alignas(16) %s a%zu[V];\n", t, i);
+        } else if (made_here(p, o) || !o->dst) {
+            mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)(A.p[%zu] + o%zu); (void)a%zu;\n", o->dst ? "" : "const ", t, i, o->dst ? "" : "const ", t, i, i, i);
+        }
+    }
+    for (int s = 1; s <= p->k->nsaved; s++) {
+        mc_str_addf(p->out, "%s *const b%d = s%d[k]; (void)b%d;\n", saved_type(p, s), s, s, s);
+    }
+}
+
+static void walk(struct print *p, bool lanes)
+{
+    open_vectors(p);
+    places(p);
+    mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
+    mc_print_body(p, lanes, "((i64)r * V + j)");
+    mc_str_add(p->out, "}\n");
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const struct mc_koperand *o = &p->k->operand.at[i];
+        const char *t = p->d->store[o->dtype];
+        if (made_here(p, o) && mc_print_moves(p->k, o)) {
+            mc_str_addf(p->out, "store_<%s, V>((%s *)(A.p[%zu] + o%zu) + r * V, a%zu);\n", t, t, i, i, i);
+        }
+    }
+    close_vectors(p);
+}
+
+/* ---- exchange: each reduction of the stage within its warp, then all of them from warp to warp behind one barrier ---- */
+
+struct names { char value, flag; const char *type; bool flags; };
+
+/* Of what is exchanged: the lane's sum, or the accumulator itself where positions are compared. */
+static struct names names_of(const struct print *p, int v, bool lanes)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    return (struct names){ lanes ? 'l' : 'c', lanes ? 'q' : 'z', mc_print_acc_type(p, x, lanes), mc_print_monoid(x)->flags };
+}
+
+static void within(struct print *p, int v, bool lanes)
+{
+    struct names n = names_of(p, v, lanes);
+    mc_str_addf(p->out, "i64 f%d = ", v);
+    mc_str_addf(p->out, n.flags ? "%c%d" : "0", n.flag, v);
+    mc_str_addf(p->out, "; warp_<%d>(%c%d, f%d, ", n.flags, n.value, v, v);
+    mc_grid_merge(p, v, n.type);
+    mc_str_add(p->out, ");\n");
+}
+
+/* "shared_ + ..." as bytes: sixteen for each warp, team of the block and reduction. */
+static void part(struct print *p, int v, const char *warp)
+{
+    mc_str_addf(p->out, "((char *)shared_ + ((%d * blockDim.y + threadIdx.y) * 32 + %s) * 16)", mc_grid_slot(p->k, v), warp);
+}
+
+static void put(struct print *p, int v, bool lanes)
+{
+    struct names n = names_of(p, v, lanes);
+    mc_str_add(p->out, "{ char *const at = ");
+    part(p, v, "threadIdx.x / 32");
+    mc_str_addf(p->out, "; *(%s *)at = %c%d; *(i64 *)(at + 8) = f%d; }\n", n.type, n.value, v, v);
+}
+
+static void take(struct print *p, int v, bool lanes)
+{
+    struct names n = names_of(p, v, lanes);
+    mc_str_add(p->out, "{ const char *const at = ");
+    part(p, v, "w");
+    mc_str_addf(p->out, "; const %s l%d = *(const %s *)at; const i64 q%d = *(const i64 *)(at + 8); (void)q%d; if (!w) { c%d = l%d; ", n.type, v, n.type, v, v, v, v);
+    mc_str_addf(p->out, n.flags ? "z%d = q%d; } else { " : "} else { ", v, v);
+    mc_print_merge(p, v);
+    mc_str_add(p->out, "} }\n");
+}
+
+static void alone(struct print *p, int v, bool lanes)
+{
+    struct names n = names_of(p, v, lanes);
+    mc_str_addf(p->out, "c%d = __shfl_sync(~0u, %c%d, 0); ", v, n.value, v);
+    if (n.flags) {
+        mc_str_addf(p->out, "z%d = __shfl_sync(~0u, f%d, 0); ", v, v);
+    }
+}
+
+static void each(struct print *p, bool lanes, void (*f)(struct print *p, int v, bool lanes))
+{
+    for (size_t i = 0; i < p->k->val.n; i++) {
+        if (p->k->val.at[i].kind == K_REDUCE && p->k->val.at[i].stage == p->stage) {
+            f(p, (int)i, lanes);
+        }
+    }
+}
+
+static void exchange(struct print *p, bool lanes)
+{
+    each(p, lanes, within);
+    mc_str_add(p->out, "if (lanes > 32) {\nif (threadIdx.x % 32 == 0) {\n");
+    each(p, lanes, put);
+    mc_str_add(p->out, "}\n__syncthreads();\nfor (u32 w = 0; w < lanes / 32; w++) {\n");
+    each(p, lanes, take);
+    mc_str_add(p->out, "}\n} else {\n");
+    each(p, lanes, alone);
+    mc_str_add(p->out, "}\n");
+    mc_print_each(p, mc_print_finish);
+    mc_str_add(p->out, "\n");
+}
+
+/* ---- the kernel ---- */
+
+void mc_grid_print_row(struct print *p, struct mc_grid_row row)
+{
+    memset(p->done, 0, p->k->val.n);
+    mc_str_addf(p->out, "ENTRY __launch_bounds__(%d) %s_r(const %s_args A)\n{\nconst int K = %d, V = %d; extern __shared__ i64 shared_[];\n", row.most, p->k->name,
+                p->k->name, GRID_KEPT, row.vector);
+    mc_str_add(p->out, "const u32 lanes = blockDim.x, lane = threadIdx.x, n = A.count[1] / V;\n");
+    tallies(p, false);
+    mc_grid_open_rows(p);
+    mc_grid_point(p);
+    load(p);
+    for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
+        mc_print_row_values(p);
+        if (mc_print_mark(p)) {
+            bool positions, reduces = mc_print_stage_reduces(p, &positions), lanes = reduces && !positions;
+            mc_print_each(p, mc_print_acc);
+            if (lanes) {
+                mc_print_each(p, mc_print_lane);
+            }
+            mc_str_add(p->out, "\n");
+            walk(p, lanes);
+            if (reduces) {
+                exchange(p, lanes);
+            }
+        }
+    }
+    mc_str_add(p->out, "if (live && lane == 0) {\n");
+    mc_print_row_stores(p);
+    mc_str_add(p->out, mc_grid_tallies(p->k) ? "}\n__syncthreads(); /* the next row's parts go where this one's are read */\n" : "}\n");
+    mc_grid_close_rows(p);
+    tallies(p, true);
+    mc_str_add(p->out, "}\n");
+}

@@ -230,7 +230,7 @@ TEST(far_rows)
         agree_input(&a, "v", sample(d, 2, dims, .5, 1), 0);
         for (size_t k = 0; k < NELEM(formulas); k++) {
             bool half = d == MC_FLOAT16 && k == 5; /* a difference of two that are almost one */
-            CHECK(half || dims[0] == 0 || !mc_is_error(agree_output(&a, formulas[k])), "%s", mc_error(a.g));
+            CHECK(half || !mc_is_error(agree_output(&a, formulas[k])), "%s", mc_error(a.g));
         }
         const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
         CHECK(!wrong, "%s of %lld rows of %lld: %s", mc_dtype_name(d), (long long)dims[0], (long long)dims[1], wrong);

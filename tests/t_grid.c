@@ -123,24 +123,25 @@ TEST(grid_rows_of_several_stages)
     mc_input(g, "w", MC_FLOAT32, 1);
     mc_input(g, "h", MC_FLOAT16, 2);
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w, h", .outputs = "softmax(x), layer_norm(x, w, w), grad(sum(softmax(x) * x), x), logsumexp(h, axis=1), "
-                                                                                "softmax(h), x[::-1] + w, cast(x, 'bfloat16')" });
+                                                                                "softmax(h), x[::-1] + w, cast(x, 'bfloat16'), sum(layer_norm(x, w, w) * x, axis=0)" });
     REQUIRE(f, "%s", mc_error(g));
     compiles(f, "rows");
     mc_function_free(f);
     mc_graph_free(g);
 }
 
-/* What the host says of a kernel is what the text has: NAME_v where vectors are, NAME_join where sums are split. */
+/* What the host says of a kernel is what the text has: NAME_v where vectors are, NAME_join where sums are split, NAME_r where
+ * rows are kept, NAME_tally where sums ride along. */
 TEST(grid_entries)
 {
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 2);
     mc_input(g, "y", MC_FLOAT32, 2);
-    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, y", .outputs = "tanh(x), sum(y, axis=0), softmax(x), cast(x, 'float64')" });
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, y", .outputs = "tanh(x), sum(y, axis=0), softmax(x), sum(softmax(x) * x, axis=0), cast(x, 'float64')" });
     REQUIRE(f, "%s", mc_error(g));
     struct mc_str text = { 0 };
     grid_text(f, &text);
-    int maps = 0, joins = 0, rows = 0;
+    int maps = 0, joins = 0, rows = 0, tallies = 0;
     for (size_t i = 0; i < f->code->program.step.n; i++) {
         const struct mc_kernel *k = f->code->program.step.at[i].kernel;
         char name[48];
@@ -151,11 +152,16 @@ TEST(grid_entries)
         CHECK((mc_grid_vector(k) > 1) == (strstr(text.s, name) != NULL), "%s", name);
         snprintf(name, sizeof name, "ENTRY %s_join(", k->name);
         CHECK(mc_grid_splits(k) == (strstr(text.s, name) != NULL), "%s", name);
+        snprintf(name, sizeof name, "%s_r(", k->name);
+        CHECK((mc_grid_row(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
+        snprintf(name, sizeof name, "ENTRY %s_tally(", k->name);
+        CHECK(mc_grid_tallies(k) == (strstr(text.s, name) != NULL), "%s", name);
         maps += mc_grid_vector(k) > 1;
         joins += mc_grid_splits(k);
-        rows += k->mode == KERNEL_ROW;
+        rows += mc_grid_row(k).vector > 0;
+        tallies += mc_grid_tallies(k);
     }
-    CHECK(maps && joins && rows, "%d maps over vectors, %d split sums, %d rows", maps, joins, rows);
+    CHECK(maps && joins && rows && tallies, "%d maps over vectors, %d split sums, %d rows, %d with tallies", maps, joins, rows, tallies);
     size_t size = mc_grid_args_size(3);
     char *memory = mc_calloc(1, size, "test");
     struct mc_grid_args a = mc_grid_args(memory, 3);

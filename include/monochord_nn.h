@@ -135,6 +135,51 @@ MC_API mc_array *mc_init(mc_net *net, const char *init, int rank, const int64_t 
 
 MC_API mc_status mc_nn_manual(FILE *to); /* every kind of layer, rule, loss, initial value, with its settings */
 
+/* ---------------------------------------------------------------------------------- data ---- */
+
+/* Labelled examples in memory: pictures as bytes, (n, channels, rows, columns), or numbers of any shape, and for each
+ * one the number of its class. */
+typedef struct mc_data mc_data;
+enum mc_part { MC_TRAIN, MC_TEST };
+
+/* where: "digits", which are drawn here, 60,000 and 10,000 (digits:N: N and N/6); a folder with the files of MNIST (IDX,
+ * .gz or not) or of CIFAR (binary); a .npz with x_train, y_train, x_test, y_test, or x and y; a folder with a folder of
+ * pictures (PNG, PPM, PGM) for each class, or with two such, train and test; or one IDX file of pictures.  Where nothing
+ * is said of parts, every tenth example is MC_TEST.  NULL: mc_last_error. */
+MC_API mc_data *mc_data_open(const char *where, enum mc_part part);
+MC_API mc_data *mc_data_digits(int64_t n, uint64_t seed); /* pictures of 28x28, the same bits on every machine */
+/* x has examples along its first axis; labels are whole numbers.  classes: 0 for one more than the largest label. */
+MC_API mc_data *mc_data_new(const mc_array *x, const mc_array *labels, int classes);
+MC_API void mc_data_free(mc_data *d);
+MC_API const char *mc_data_text(const mc_data *d);     /* "digits drawn here": what they are */
+MC_API int64_t mc_data_count(const mc_data *d);
+MC_API int mc_data_rank(const mc_data *d);             /* of one example */
+MC_API const int64_t *mc_data_dims(const mc_data *d);
+MC_API int mc_data_classes(const mc_data *d);
+MC_API const char *mc_data_class(const mc_data *d, int k); /* its name: "7", or the folder's; valid until the next call */
+MC_API int32_t mc_data_label(const mc_data *d, int64_t i);
+MC_API void mc_data_example(const mc_data *d, int64_t i, float *x); /* as a batch has it: bytes become 0 to 1 */
+MC_API mc_array *mc_image_load(const char *path);      /* PNG, PPM or PGM: uint8 (1 or 3, rows, columns) */
+/* v (rows, columns, channels) with 1 or 3 channels, as a PNG in memory of *n bytes, to mc_free. */
+MC_API void *mc_image_png(const uint8_t *v, int64_t rows, int64_t columns, int channels, size_t *n);
+
+/* Batches of an epoch, made on another thread.  What batch b of epoch e holds follows from the seed, e and b alone. */
+typedef struct mc_batches mc_batches;
+typedef struct mc_batch_spec {
+    int64_t size;        /* examples; the last batch of an epoch may have fewer */
+    int shuffle;         /* another order each epoch; 0: the order of the data, and augment only crops, in the middle */
+    uint64_t seed;
+    const char *augment; /* "shift=2 flip=true crop=24x24": moved by up to 2, mirrored, a part; NULL: as they are */
+} mc_batch_spec;
+MC_API mc_batches *mc_batches_new(const mc_data *d, const mc_batch_spec *spec); /* d must outlive it */
+MC_API void mc_batches_free(mc_batches *b);
+MC_API int64_t mc_batches_count(const mc_batches *b);  /* of an epoch */
+MC_API const int64_t *mc_batches_dims(const mc_batches *b); /* of one example in a batch, cropped */
+MC_API void mc_batches_start(mc_batches *b, int64_t epoch, int64_t batch); /* what mc_batches_next gives first */
+/* 1 with the next batch, its arrays valid until the next call; 0 after the last of the epoch.  x: float32, t: int32. */
+MC_API int mc_batches_next(mc_batches *b, const mc_array **x, const mc_array **t);
+MC_API int64_t mc_batches_example(const mc_batches *b, int64_t i); /* which of the data is the i-th of that batch */
+
 #ifdef __cplusplus
 }
 #endif

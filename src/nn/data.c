@@ -1,0 +1,220 @@
+/* data.c: labelled examples, where they come from, and what is asked of any of them.
+ *
+ * Invariant: a mc_data is sound: at least one example, as many labels as examples, each label one of the classes, x
+ * contiguous and of uint8 or float32.  All readers end in mc_data_finish, which sees to it. */
+#include "nn/data.h"
+#include <stdio.h>
+
+struct mc_data {
+    mc_array *x, *t; /* (n, ...) uint8 or float32; (n) int32 */
+    int classes;
+    char **name;     /* classes of them, or NULL */
+    const char *text;
+};
+
+/* The first that knows the place reads it; a folder of folders could be anything, so pictures come last. */
+static const struct mc_reader readers[] = {
+    { mc_digits_knows,   mc_digits_read },
+    { mc_npz_knows,      mc_npz_read_data },
+    { mc_cifar_knows,    mc_cifar_read },
+    { mc_idx_knows,      mc_idx_read },
+    { mc_pictures_knows, mc_pictures_read },
+};
+enum { HELD_OUT = 10 };          /* of so many examples one is for testing, where nothing else is said */
+enum { MOST_CLASSES = 1000000 }; /* where nobody says how many there are */
+
+/* ---- raw ---- */
+
+void mc_raw_free(struct mc_raw *r)
+{
+    mc_array_unref(&r->x);
+    mc_array_unref(&r->t);
+    for (int i = 0; i < r->classes && r->name; i++) {
+        mc_free(r->name[i]);
+    }
+    mc_free(r->name);
+    *r = (struct mc_raw){ 0 };
+}
+
+mc_status mc_raw_names(struct mc_raw *r, int n)
+{
+    r->name = mc_calloc((size_t)n, sizeof *r->name, "data");
+    r->classes = r->name ? n : 0;
+    return r->name ? MC_OK : MC_EMEMORY;
+}
+
+/* ---- from raw to sound ---- */
+
+/* Takes over one array: cast if need be, and contiguous. */
+static mc_status settle(mc_array **a, mc_dtype want)
+{
+    mc_array *b = mc_array_dtype(*a) != want ? mc_array_cast(*a, want) : NULL;
+    if (mc_array_dtype(*a) != want && !b) {
+        return mc_last_status();
+    }
+    if (!b && mc_array_is_contiguous(*a)) {
+        return MC_OK;
+    }
+    mc_array *c = mc_array_copy(b ? b : *a);
+    mc_array_unref(&b);
+    if (!c) {
+        return mc_last_status();
+    }
+    mc_array_unref(a);
+    *a = c;
+    return MC_OK;
+}
+
+static mc_status check_labels(struct mc_raw *r)
+{
+    const int64_t *t = mc_array_data(r->t);
+    int64_t n = mc_array_size(r->t), at = -1, most = 0;
+    for (int64_t i = 0; i < n && at < 0; i++) {
+        most = t[i] > most ? t[i] : most;
+        at = t[i] < 0 || t[i] >= (r->classes ? r->classes : MOST_CLASSES) ? i : -1;
+    }
+    if (at >= 0) {
+        return mc_fail(MC_EFORMAT, "the label of example %lld is %lld, but classes are 0 to %d", (long long)at, (long long)t[at],
+                       (r->classes ? r->classes : MOST_CLASSES) - 1);
+    }
+    r->classes = r->classes ? r->classes : (int)most + 1;
+    return MC_OK;
+}
+
+static mc_status check(struct mc_raw *r)
+{
+    int64_t n = mc_array_rank(r->x) ? mc_array_dims(r->x)[0] : 0;
+    mc_dtype d = mc_array_dtype(r->t);
+    if (mc_array_rank(r->x) < 2) {
+        return mc_fail(MC_ESHAPE, "examples want an array of rank 2 or more, one along its first axis, not of rank %d", mc_array_rank(r->x));
+    }
+    if (mc_array_size(r->x) == 0) {
+        return mc_fail(MC_EFORMAT, "there are no examples");
+    }
+    if (mc_array_size(r->t) != n) {
+        return mc_fail(MC_ESHAPE, "%lld examples have %lld labels", (long long)n, (long long)mc_array_size(r->t));
+    }
+    if (d == MC_BOOL || d > MC_UINT64) {
+        return mc_fail(MC_ETYPE, "labels are whole numbers, not %s", mc_dtype_name(d));
+    }
+    return MC_OK;
+}
+
+/* Every HELD_OUT-th example, or the others. */
+static mc_status hold_out(struct mc_raw *r, enum mc_part part)
+{
+    int64_t n = mc_array_dims(r->x)[0], ntest = n / HELD_OUT, keep = part == MC_TEST ? ntest : n - ntest, dims[MC_MAX_RANK];
+    memcpy(dims, mc_array_dims(r->x), (size_t)mc_array_rank(r->x) * sizeof *dims);
+    if (keep == 0) {
+        return mc_fail(MC_EFORMAT, "%lld examples are too few to hold some out for testing", (long long)n);
+    }
+    dims[0] = keep;
+    mc_array *x = mc_array_new(mc_array_dtype(r->x), mc_array_rank(r->x), dims), *t = mc_array_new(MC_INT32, 1, dims);
+    if (x && t) {
+        size_t size = (size_t)(mc_array_size(x) / keep) * mc_dtype_size(mc_array_dtype(x));
+        char *to = mc_array_data(x);
+        const char *from = mc_array_data(r->x);
+        int32_t *label = mc_array_data(t);
+        for (int64_t i = 0, k = 0; i < n && k < keep; i++) {
+            if ((i % HELD_OUT == HELD_OUT - 1) == (part == MC_TEST)) {
+                memcpy(to + (size_t)k * size, from + (size_t)i * size, size);
+                label[k++] = ((const int32_t *)mc_array_data(r->t))[i];
+            }
+        }
+    }
+    mc_array_unref(&r->x);
+    mc_array_unref(&r->t);
+    r->x = x;
+    r->t = t;
+    return x && t ? MC_OK : MC_EMEMORY;
+}
+
+mc_data *mc_data_finish(struct mc_raw *r, enum mc_part part)
+{
+    mc_data *d = mc_calloc(1, sizeof *d, "data");
+    mc_status s = d ? check(r) : MC_EMEMORY;
+    s = s < 0 ? s : settle(&r->x, mc_array_dtype(r->x) == MC_UINT8 ? MC_UINT8 : MC_FLOAT32);
+    s = s < 0 ? s : settle(&r->t, MC_INT64);
+    s = s < 0 ? s : check_labels(r);
+    s = s < 0 ? s : settle(&r->t, MC_INT32);
+    s = s < 0 || !r->whole ? s : hold_out(r, part);
+    if (s < 0) {
+        mc_raw_free(r);
+        mc_free(d);
+        return NULL;
+    }
+    *d = (mc_data){ .x = r->x, .t = r->t, .classes = r->classes, .name = r->name, .text = r->text };
+    return d;
+}
+
+mc_data *mc_data_open(const char *where, enum mc_part part)
+{
+    struct mc_raw r = { 0 };
+    size_t i = 0;
+    while (i < COUNT(readers) && !readers[i].knows(where)) {
+        i++;
+    }
+    if (i == COUNT(readers)) {
+        if (mc_path_is(where, true) || mc_path_is(where, false)) {
+            mc_fail(MC_EFORMAT, "'%s' is no data that is understood: MNIST's or CIFAR's files, .npz, or a folder of pictures for each class", where);
+        } else {
+            mc_fail(MC_EFILE, "there is no '%s'; without files, the word digits stands for digits drawn here", where);
+        }
+        return NULL;
+    }
+    if (readers[i].read(where, part, &r) < 0) {
+        mc_raw_free(&r);
+        return NULL;
+    }
+    mc_data *d = mc_data_finish(&r, part);
+    if (!d) {
+        mc_fail_again("'%s': ", where);
+    }
+    return d;
+}
+
+mc_data *mc_data_new(const mc_array *x, const mc_array *labels, int classes)
+{
+    struct mc_raw r = { .x = mc_array_ref(x), .t = mc_array_ref(labels), .classes = classes, .text = "examples" };
+    return mc_data_finish(&r, MC_TRAIN);
+}
+
+void mc_data_free(mc_data *d)
+{
+    if (d) {
+        mc_raw_free(&(struct mc_raw){ .x = d->x, .t = d->t, .classes = d->classes, .name = d->name });
+        mc_free(d);
+    }
+}
+
+/* ---- what there is ---- */
+
+const char *mc_data_text(const mc_data *d)   { return d->text; }
+int64_t mc_data_count(const mc_data *d)      { return mc_array_dims(d->x)[0]; }
+int mc_data_rank(const mc_data *d)           { return mc_array_rank(d->x) - 1; }
+const int64_t *mc_data_dims(const mc_data *d) { return mc_array_dims(d->x) + 1; }
+int mc_data_classes(const mc_data *d)        { return d->classes; }
+int32_t mc_data_label(const mc_data *d, int64_t i) { return ((const int32_t *)mc_array_data(d->t))[i]; }
+
+const char *mc_data_class(const mc_data *d, int k)
+{
+    static _Thread_local char number[16];
+    if (d->name && d->name[k]) {
+        return d->name[k];
+    }
+    snprintf(number, sizeof number, "%d", k);
+    return number;
+}
+
+void mc_data_example(const mc_data *d, int64_t i, float *x)
+{
+    int64_t size = mc_array_size(d->x) / mc_data_count(d);
+    if (mc_array_dtype(d->x) == MC_UINT8) {
+        const uint8_t *from = (const uint8_t *)mc_array_data(d->x) + i * size;
+        for (int64_t k = 0; k < size; k++) {
+            x[k] = (float)from[k] / 255.0f;
+        }
+    } else {
+        memcpy(x, (const float *)mc_array_data(d->x) + i * size, (size_t)size * sizeof *x);
+    }
+}

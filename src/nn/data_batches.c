@@ -1,0 +1,320 @@
+/* data_batches.c: batches of an epoch, prepared by a thread of their own while the one before is being learned from.
+ *
+ * Invariant: a batch's contents follow from the seed, its epoch and its number alone; never from how far the thread is.
+ * Slots go round: the thread fills slot `made`, the caller holds slot `taken` - 1, and made - taken < SLOTS. */
+#include "nn/data.h"
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { SLOTS = 3 };
+enum { ORDER = 1, CHANGE = 2 }; /* which random numbers: an epoch's order; an example's augmentation */
+
+struct augment {
+    int64_t shift, crop[2]; /* rows and columns of the part; 0: all */
+    bool flip;
+};
+
+struct slot {
+    mc_array *x, *t, *part_x, *part_t; /* whole; what there is of it, if fewer */
+};
+
+struct mc_batches {
+    const mc_data *d;
+    int64_t size, count, dims[MC_MAX_RANK];
+    bool shuffle;
+    uint64_t seed;
+    struct augment augment;
+    int32_t *order;      /* of the epoch: the example at each place */
+    float *scratch;      /* one example as it is, before it is changed */
+    struct slot slot[SLOTS];
+    int64_t epoch, made, taken, end;
+    bool threaded, quit, busy;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t work, ready; /* for the thread: there is room; for the caller: something is made */
+};
+
+/* ---- what is done to an example ---- */
+
+static mc_status parse_number(const char *at, const char **end, int64_t most, int64_t *out)
+{
+    char *stop;
+    long long v = strtoll(at, &stop, 10);
+    *end = stop;
+    *out = v;
+    return stop == at || v < 0 || v > most ? MC_EARG : MC_OK;
+}
+
+static mc_status parse_augment(const char *text, struct augment *a)
+{
+    static const char flags[2][8] = { "false", "true" };
+    mc_status s = MC_OK;
+    for (const char *at = text ? text : "", *end; s == MC_OK && *(at += strspn(at, " ")); at = end) {
+        size_t n = strcspn(at, "= ");
+        end = at + n + (at[n] == '=');
+        if (n == 5 && memcmp(at, "shift", n) == 0) {
+            s = parse_number(end, &end, 4096, &a->shift);
+        } else if (n == 4 && memcmp(at, "crop", n) == 0) {
+            s = parse_number(end, &end, 1 << 20, &a->crop[0]);
+            a->crop[1] = a->crop[0];
+            s = s == MC_OK && *end == 'x' ? parse_number(end + 1, &end, 1 << 20, &a->crop[1]) : s;
+        } else if (n == 4 && memcmp(at, "flip", n) == 0) {
+            a->flip = at[n] != '=' || memcmp(end, flags[1], 4) == 0;
+            end += at[n] == '=' ? strcspn(end, " ") : 0;
+        } else {
+            s = MC_EARG;
+        }
+        s = s == MC_OK && *end && *end != ' ' ? MC_EARG : s;
+    }
+    return s == MC_OK ? s : mc_fail(MC_EARG, "'%s' is no way to augment: shift=2 flip=true crop=24", text);
+}
+
+static bool changes(const struct augment *a) { return a->shift || a->crop[0] || a->crop[1] || a->flip; }
+
+/* Rows and columns are the last two axes.  Where a moved picture leaves nothing, zero. */
+static void change(const mc_batches *b, int64_t i, struct mc_dice dice, float *to)
+{
+    int rank = mc_data_rank(b->d);
+    const int64_t *from_dims = mc_data_dims(b->d);
+    int64_t rows = from_dims[rank - 2], columns = from_dims[rank - 1], high = b->dims[rank - 2], wide = b->dims[rank - 1], planes = 1;
+    int64_t free_y = rows - high, free_x = columns - wide, shift = b->augment.shift;
+    int64_t top = b->shuffle ? mc_dice_below(&dice, free_y + 2 * shift + 1) - shift : free_y / 2;
+    int64_t left = b->shuffle ? mc_dice_below(&dice, free_x + 2 * shift + 1) - shift : free_x / 2;
+    bool flip = b->shuffle && b->augment.flip && mc_dice_below(&dice, 2);
+    for (int k = 0; k < rank - 2; k++) {
+        planes *= from_dims[k];
+    }
+    mc_data_example(b->d, i, b->scratch);
+    for (int64_t p = 0; p < planes; p++) {
+        for (int64_t y = 0; y < high; y++) {
+            for (int64_t x = 0; x < wide; x++) {
+                int64_t sy = top + y, sx = left + (flip ? wide - 1 - x : x);
+                bool in = sy >= 0 && sy < rows && sx >= 0 && sx < columns;
+                *to++ = in ? b->scratch[(p * rows + sy) * columns + sx] : 0.0f;
+            }
+        }
+    }
+}
+
+/* ---- batches ---- */
+
+static int64_t batch_size(const mc_batches *b, int64_t batch)
+{
+    int64_t left = mc_data_count(b->d) - batch * b->size;
+    return left < b->size ? left : b->size;
+}
+
+static void fill(mc_batches *b, int64_t batch)
+{
+    struct slot *s = &b->slot[batch % SLOTS];
+    float *x = mc_array_data(s->x);
+    int32_t *t = mc_array_data(s->t);
+    int64_t n = batch_size(b, batch), size = mc_array_size(s->x) / b->size;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t i = b->order[batch * b->size + k];
+        if (changes(&b->augment)) {
+            change(b, i, mc_dice_of(b->seed + CHANGE, (uint64_t)b->epoch, (uint64_t)i), x + k * size);
+        } else {
+            mc_data_example(b->d, i, x + k * size);
+        }
+        t[k] = mc_data_label(b->d, i);
+    }
+}
+
+static void *work(void *arg)
+{
+    mc_batches *b = arg;
+    pthread_mutex_lock(&b->lock);
+    while (!b->quit) {
+        if (b->made == b->end || b->made - b->taken >= SLOTS - 1) { /* one is in the caller's hands */
+            pthread_cond_wait(&b->work, &b->lock);
+            continue;
+        }
+        int64_t batch = b->made;
+        b->busy = true;
+        pthread_mutex_unlock(&b->lock);
+        fill(b, batch);
+        pthread_mutex_lock(&b->lock);
+        b->busy = false;
+        b->made++;
+        pthread_cond_signal(&b->ready);
+    }
+    pthread_mutex_unlock(&b->lock);
+    return NULL;
+}
+
+/* Knuth's shuffle of 0 to n - 1. */
+static void put_order(mc_batches *b)
+{
+    struct mc_dice dice = mc_dice_of(b->seed + ORDER, (uint64_t)b->epoch, 0);
+    int64_t n = mc_data_count(b->d);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = b->shuffle ? mc_dice_below(&dice, i + 1) : i;
+        b->order[i] = b->order[k];
+        b->order[k] = (int32_t)i;
+    }
+}
+
+void mc_batches_start(mc_batches *b, int64_t epoch, int64_t batch)
+{
+    pthread_mutex_lock(&b->lock);
+    b->end = b->made; /* the thread finishes what it is at, and rests */
+    while (b->busy) {
+        b->end = b->made + 1;
+        pthread_cond_wait(&b->ready, &b->lock);
+    }
+    b->epoch = epoch;
+    put_order(b);
+    b->made = b->taken = batch < b->count ? batch : b->count;
+    b->end = b->count;
+    pthread_cond_signal(&b->work);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static int64_t await(mc_batches *b)
+{
+    pthread_mutex_lock(&b->lock);
+    int64_t batch = b->taken;
+    if (batch < b->end) {
+        while (b->threaded && b->made == batch) {
+            pthread_cond_wait(&b->ready, &b->lock);
+        }
+        b->made = b->threaded ? b->made : batch + 1;
+        b->taken++;
+        pthread_cond_signal(&b->work);
+    } else {
+        batch = -1;
+    }
+    pthread_mutex_unlock(&b->lock);
+    return batch;
+}
+
+static mc_status cut(mc_array **part, const mc_array *whole, int64_t n)
+{
+    mc_array_unref(part);
+    *part = mc_array_slice(whole, 0, 0, n, 1);
+    return *part ? MC_OK : mc_last_status();
+}
+
+int mc_batches_next(mc_batches *b, const mc_array **x, const mc_array **t)
+{
+    int64_t batch = await(b);
+    if (batch < 0) {
+        return 0;
+    }
+    struct slot *s = &b->slot[batch % SLOTS];
+    int64_t n = batch_size(b, batch);
+    if (!b->threaded) {
+        fill(b, batch);
+    }
+    if (n < b->size) {
+        mc_status bad = cut(&s->part_x, s->x, n);
+        bad = bad < 0 ? bad : cut(&s->part_t, s->t, n);
+        if (bad < 0) {
+            return bad;
+        }
+    }
+    *x = n < b->size ? s->part_x : s->x;
+    *t = n < b->size ? s->part_t : s->t;
+    return 1;
+}
+
+int64_t mc_batches_example(const mc_batches *b, int64_t i) { return b->order[(b->taken - 1) * b->size + i]; }
+int64_t mc_batches_count(const mc_batches *b)              { return b->count; }
+const int64_t *mc_batches_dims(const mc_batches *b)        { return b->dims; }
+
+/* ---- life ---- */
+
+static mc_status set_dims(mc_batches *b)
+{
+    int rank = mc_data_rank(b->d);
+    memcpy(b->dims, mc_data_dims(b->d), (size_t)rank * sizeof *b->dims);
+    if (!changes(&b->augment)) {
+        return MC_OK;
+    }
+    if (rank < 2) {
+        return mc_fail(MC_ESHAPE, "only pictures can be moved, mirrored or cropped, not examples of rank %d", rank);
+    }
+    for (int k = 0; k < 2; k++) {
+        int64_t crop = b->augment.crop[k], *have = &b->dims[rank - 2 + k];
+        if (crop > *have) {
+            return mc_fail(MC_ESHAPE, "crop=%lld is more than the pictures' %lld", (long long)crop, (long long)*have);
+        }
+        *have = crop ? crop : *have;
+    }
+    return MC_OK;
+}
+
+static mc_status set_up(mc_batches *b)
+{
+    int rank = mc_data_rank(b->d);
+    int64_t dims[MC_MAX_RANK] = { b->size }, whole = 1;
+    memcpy(dims + 1, b->dims, (size_t)rank * sizeof *dims);
+    for (int k = 0; k < rank; k++) {
+        whole *= mc_data_dims(b->d)[k];
+    }
+    b->order = mc_calloc((size_t)mc_data_count(b->d), sizeof *b->order, "data");
+    b->scratch = mc_alloc((size_t)whole * sizeof *b->scratch, "data");
+    mc_status s = b->order && b->scratch ? MC_OK : MC_EMEMORY;
+    for (int i = 0; i < SLOTS && s == MC_OK; i++) {
+        b->slot[i].x = mc_array_new(MC_FLOAT32, rank + 1, dims);
+        b->slot[i].t = b->slot[i].x ? mc_array_new(MC_INT32, 1, dims) : NULL;
+        s = b->slot[i].t ? MC_OK : mc_last_status();
+    }
+    return s;
+}
+
+mc_batches *mc_batches_new(const mc_data *d, const mc_batch_spec *spec)
+{
+    int64_t n = mc_data_count(d);
+    mc_batches *b = mc_calloc(1, sizeof *b, "data");
+    if (!b) {
+        return NULL;
+    }
+    b->d = d;
+    b->size = spec->size < n ? spec->size : n;
+    b->shuffle = spec->shuffle != 0;
+    b->seed = spec->seed;
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->work, NULL);
+    pthread_cond_init(&b->ready, NULL);
+    mc_status s = spec->size < 1 ? mc_fail(MC_EARG, "a batch of %lld examples is none", (long long)spec->size)
+                : n > INT32_MAX  ? mc_fail(MC_EUNSUPPORTED, "%lld examples are more than 2^31", (long long)n)
+                                 : parse_augment(spec->augment, &b->augment);
+    s = s < 0 ? s : set_dims(b);
+    s = s < 0 ? s : set_up(b);
+    if (s < 0) {
+        mc_batches_free(b);
+        return NULL;
+    }
+    b->count = (n + b->size - 1) / b->size;
+    b->threaded = pthread_create(&b->thread, NULL, work, b) == 0; /* otherwise mc_batches_next does it */
+    mc_batches_start(b, 0, 0);
+    return b;
+}
+
+void mc_batches_free(mc_batches *b)
+{
+    if (!b) {
+        return;
+    }
+    pthread_mutex_lock(&b->lock);
+    b->quit = true;
+    pthread_cond_signal(&b->work);
+    pthread_mutex_unlock(&b->lock);
+    if (b->threaded) {
+        pthread_join(b->thread, NULL);
+    }
+    pthread_cond_destroy(&b->ready);
+    pthread_cond_destroy(&b->work);
+    pthread_mutex_destroy(&b->lock);
+    for (int i = 0; i < SLOTS; i++) {
+        mc_array_unref(&b->slot[i].x);
+        mc_array_unref(&b->slot[i].t);
+        mc_array_unref(&b->slot[i].part_x);
+        mc_array_unref(&b->slot[i].part_t);
+    }
+    mc_free(b->order);
+    mc_free(b->scratch);
+    mc_free(b);
+}

@@ -1,0 +1,56 @@
+/* data_npz.c: examples in a .npz file, under the names that are in use for it.
+ *
+ * Invariant: pictures of bytes as (n, rows, columns) get their one channel's axis; all else is left as it is. */
+#include "nn/data.h"
+
+static const struct {
+    const char *x, *t;
+    bool whole;
+} names[2][4] = {
+    { { "x_train", "y_train", false }, { "train_x", "train_y", false }, { "x", "y", true }, { "images", "labels", true } },
+    { { "x_test",  "y_test",  false }, { "test_x",  "test_y",  false }, { "x", "y", true }, { "images", "labels", true } },
+};
+
+bool mc_npz_knows(const char *where)
+{
+    return mc_path_ends(where, ".npz") && mc_path_is(where, false);
+}
+
+static bool has(const mc_npz *z, const char *name)
+{
+    for (int i = 0; i < mc_npz_count(z); i++) {
+        if (strcmp(mc_npz_name(z, i), name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+mc_status mc_npz_read_data(const char *where, enum mc_part part, struct mc_raw *out)
+{
+    mc_npz *z = mc_npz_open(where);
+    mc_status s = z ? MC_OK : mc_last_status();
+    size_t i = 0;
+    while (s == MC_OK && i < COUNT(names[part]) && !(has(z, names[part][i].x) && has(z, names[part][i].t))) {
+        i++;
+    }
+    if (s == MC_OK && i == COUNT(names[part])) {
+        s = mc_fail(MC_EFORMAT, "'%s' has neither %s and %s nor x and y", where, names[part][0].x, names[part][0].t);
+    }
+    if (s == MC_OK) {
+        out->text = "examples from a .npz file";
+        out->whole = names[part][i].whole;
+        out->x = mc_npz_load(z, names[part][i].x);
+        out->t = out->x ? mc_npz_load(z, names[part][i].t) : NULL;
+        s = out->t ? MC_OK : mc_last_status();
+    }
+    if (s == MC_OK && mc_array_dtype(out->x) == MC_UINT8 && mc_array_rank(out->x) == 3) {
+        const int64_t *d = mc_array_dims(out->x);
+        mc_array *x = mc_array_reshape(out->x, MC_SHAPE(d[0], 1, d[1], d[2]));
+        s = x ? MC_OK : mc_last_status();
+        mc_array_unref(&out->x);
+        out->x = x;
+    }
+    mc_npz_close(z);
+    return s;
+}

@@ -1,0 +1,587 @@
+/* t_data.c: where examples come from, and the batches made of them.
+ *
+ * Invariant: every file that is read here is made here; a damaged one gives one error that says what is wrong with it. */
+#include "check.h"
+#include "png_samples.h"
+#include <monochord_nn.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+#define fold mc_crc32                /* one number for many bytes */
+#define DIGITS_CRC UINT32_C(0x95631ba1) /* of the first 500 digits of seed 1 */
+
+/* ---- a folder for files ---- */
+
+static char folder[256];
+
+static const char *in_folder(const char *name)
+{
+    static char path[4][512];
+    static int turn;
+    char *p = path[turn++ & 3];
+    if (!*folder) {
+        snprintf(folder, sizeof folder, "%s/mcdataXXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+        if (!mkdtemp(folder)) {
+            check_failed("mkdtemp", __FILE__, __LINE__, "no folder");
+        }
+    }
+    snprintf(p, sizeof path[0], *name ? "%s/%s" : "%s%s", folder, name);
+    return p;
+}
+
+static void put(const char *name, const void *data, size_t n)
+{
+    for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+        char part[256];
+        snprintf(part, sizeof part, "%.*s", (int)(slash - name), name);
+        mkdir(in_folder(part), 0777);
+    }
+    CHECK(mc_file_write(in_folder(name), data, n) == MC_OK, "%s", mc_last_error());
+}
+
+static void clean(void)
+{
+    char command[512];
+    if (*folder) {
+        snprintf(command, sizeof command, "rm -r '%s'", folder);
+        CHECK(system(command) == 0, "%s stays", folder);
+        *folder = '\0';
+    }
+}
+
+static uint32_t all_of(const mc_data *d, int64_t n)
+{
+    uint32_t crc = 0;
+    float x[4096];
+    size_t size = sizeof *x;
+    for (int k = 0; k < mc_data_rank(d); k++) {
+        size *= (size_t)mc_data_dims(d)[k];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int32_t t = mc_data_label(d, i);
+        mc_data_example(d, i, x);
+        crc = fold(fold(crc, x, size), &t, sizeof t);
+    }
+    return crc;
+}
+
+/* ---- digits ---- */
+
+TEST(digits_are_the_same_bits_everywhere)
+{
+    mc_data *d = mc_data_digits(500, 1), *whole = mc_data_open("digits:3000", MC_TRAIN), *test = mc_data_open("digits:3000", MC_TEST);
+    REQUIRE(d && whole && test, "%s", mc_last_error());
+    CHECK(all_of(d, 500) == DIGITS_CRC, "other digits: %#x", all_of(d, 500));
+    CHECK(all_of(whole, 500) == DIGITS_CRC, "the seed and a digit's number do not say all");
+    CHECK(all_of(test, 500) != DIGITS_CRC, "the test set is the training set");
+    CHECK(mc_data_count(whole) == 3000 && mc_data_count(test) == 500, "%lld and %lld", (long long)mc_data_count(whole), (long long)mc_data_count(test));
+    mc_data_free(d);
+    mc_data_free(whole);
+    mc_data_free(test);
+}
+
+TEST(digits_are_digits)
+{
+    mc_data *d = mc_data_digits(2000, 7);
+    int count[10] = { 0 };
+    float x[28 * 28];
+    REQUIRE(d, "%s", mc_last_error());
+    CHECK(mc_data_classes(d) == 10 && mc_data_rank(d) == 3 && mc_data_dims(d)[0] == 1 && mc_data_dims(d)[1] == 28, "shape");
+    CHECK(strcmp(mc_data_class(d, 7), "7") == 0, "class 7 is '%s'", mc_data_class(d, 7));
+    for (int64_t i = 0; i < 2000; i++) {
+        float ink = 0, rim = 0;
+        mc_data_example(d, i, x);
+        for (int k = 0; k < 28 * 28; k++) {
+            ink += x[k] > 0.5f;
+            rim += x[k] > 0.5f && (k < 28 || k >= 27 * 28 || k % 28 == 0 || k % 28 == 27);
+        }
+        count[mc_data_label(d, i)]++;
+        CHECK(ink > 20 && ink < 400, "digit %lld has %g pixels of ink", (long long)i, (double)ink);
+        CHECK(rim <= 12, "digit %lld leaves the page: %g pixels", (long long)i, (double)rim);
+    }
+    for (int k = 0; k < 10; k++) {
+        CHECK(count[k] > 140 && count[k] < 260, "%d of 2000 are a %d", count[k], k);
+    }
+    mc_data_free(d);
+}
+
+/* ---- files made here ---- */
+
+static size_t idx(unsigned char *to, int rank, const int *dims, const unsigned char *data)
+{
+    size_t n = 1;
+    memcpy(to, (unsigned char[]){ 0, 0, 8, (unsigned char)rank }, 4);
+    for (int k = 0; k < rank; k++) {
+        memcpy(to + 4 + 4 * k, (unsigned char[]){ 0, 0, (unsigned char)(dims[k] >> 8), (unsigned char)dims[k] }, 4);
+        n *= (size_t)dims[k];
+    }
+    memcpy(to + 4 + 4 * rank, data, n);
+    return n + 4 + 4 * (size_t)rank;
+}
+
+/* gzip with a name, its data stored. */
+static size_t gzip(unsigned char *to, const unsigned char *from, size_t n)
+{
+    static const unsigned char head[] = { 0x1f, 0x8b, 8, 8, 0, 0, 0, 0, 0, 3, 'x', 0 };
+    uint32_t tail[2] = { mc_crc32(0, from, n), (uint32_t)n };
+    memcpy(to, head, sizeof head);
+    memcpy(to + 12, (unsigned char[]){ 1, (unsigned char)n, (unsigned char)(n >> 8), (unsigned char)~n, (unsigned char)(~n >> 8) }, 5);
+    memcpy(to + 17, from, n);
+    for (int i = 0; i < 8; i++) {
+        to[17 + n + (size_t)i] = (unsigned char)(tail[i / 4] >> 8 * (i % 4));
+    }
+    return n + 25;
+}
+
+static unsigned char pixels[4096], file[8192], packed[8192];
+static size_t nfile, npacked;
+
+static void some_pixels(void)
+{
+    for (size_t i = 0; i < sizeof pixels; i++) {
+        pixels[i] = (unsigned char)(i * 37 + i / 7);
+    }
+}
+
+static void put_mnist(const char *dir, int n, bool gz)
+{
+    static const char *const names[] = { "train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte" };
+    static const unsigned char labels[] = { 3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4 };
+    char name[128];
+    some_pixels();
+    for (int i = 0; i < 4; i++) {
+        nfile = i % 2 ? idx(file, 1, (int[]){ n }, labels) : idx(file, 3, (int[]){ n, 5, 4 }, pixels);
+        npacked = gzip(packed, file, nfile);
+        snprintf(name, sizeof name, "%s/%s%s", dir, names[i], gz ? ".gz" : "");
+        put(name, gz ? packed : file, gz ? npacked : nfile);
+    }
+}
+
+TEST(idx_plain_packed_and_single)
+{
+    put_mnist("plain", 20, false);
+    put_mnist("packed", 20, true);
+    mc_data *plain = mc_data_open(in_folder("plain"), MC_TRAIN), *packed_one = mc_data_open(in_folder("packed"), MC_TEST);
+    mc_data *file_one = mc_data_open(in_folder("plain/train-images-idx3-ubyte"), MC_TRAIN);
+    mc_data *held = mc_data_open(in_folder("packed/train-images-idx3-ubyte.gz"), MC_TEST);
+    REQUIRE(plain && packed_one && file_one && held, "%s", mc_last_error());
+    CHECK(mc_data_count(plain) == 20 && mc_data_dims(plain)[0] == 1 && mc_data_dims(plain)[1] == 5 && mc_data_dims(plain)[2] == 4, "shape");
+    CHECK(mc_data_classes(plain) == 10 && mc_data_label(plain, 5) == 9, "labels");
+    CHECK(all_of(plain, 20) == all_of(packed_one, 20), "packed differs");
+    CHECK(mc_data_count(file_one) == 18 && mc_data_count(held) == 2, "held out %lld of 20", (long long)mc_data_count(held));
+    CHECK(mc_data_label(held, 0) == 3 && mc_data_label(held, 1) == 4 && mc_data_label(file_one, 9) == 5, "every tenth is held out");
+    float x[20];
+    mc_data_example(plain, 1, x);
+    CHECK(x[0] == (float)pixels[20] / 255.0f, "pixel %g", (double)x[0]);
+    mc_data_free(plain), mc_data_free(packed_one), mc_data_free(file_one), mc_data_free(held);
+    clean();
+}
+
+TEST(cifar_of_both_kinds)
+{
+    static unsigned char record[2 * 3074];
+    record[0] = 7, record[1] = 200, record[3073] = 2;
+    for (int i = 1; i <= 5; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "ten/data_batch_%d.bin", i);
+        put(name, record, 2 * 3073);
+    }
+    put("ten/test_batch.bin", record, 3073);
+    put("ten/batches.meta.txt", "plane\ncar\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n", 54);
+    mc_data *d = mc_data_open(in_folder("ten"), MC_TRAIN), *t = mc_data_open(in_folder("ten"), MC_TEST);
+    REQUIRE(d && t, "%s", mc_last_error());
+    CHECK(mc_data_count(d) == 10 && mc_data_count(t) == 1 && mc_data_label(d, 0) == 7 && mc_data_label(d, 9) == 2, "labels");
+    CHECK(strcmp(mc_data_class(d, 7), "horse") == 0 && strcmp(mc_data_class(d, 9), "truck") == 0, "names");
+    float x[3072];
+    mc_data_example(d, 0, x);
+    CHECK(x[0] == 200 / 255.0f && mc_data_dims(d)[0] == 3 && mc_data_dims(d)[1] == 32, "pixels");
+    mc_data_free(d), mc_data_free(t);
+    memset(record, 0, sizeof record);
+    record[1] = 99, record[3074] = 3, record[3075] = 42;
+    put("hundred/train.bin", record, 2 * 3074);
+    d = mc_data_open(in_folder("hundred"), MC_TRAIN);
+    REQUIRE(d, "%s", mc_last_error());
+    CHECK(mc_data_classes(d) == 100 && mc_data_label(d, 0) == 99 && mc_data_label(d, 1) == 42, "the fine label counts");
+    mc_data_free(d);
+    clean();
+}
+
+static void put_npz(const char *name, const char *x_name, const char *t_name, mc_array *x, mc_array *t)
+{
+    CHECK(mc_npz_save(in_folder(name), 2, (const char *const[]){ x_name, t_name }, (const mc_array *const[]){ x, t }) == MC_OK, "%s", mc_last_error());
+    mc_array_unref(&x), mc_array_unref(&t);
+}
+
+TEST(npz_with_numbers_or_pictures)
+{
+    int64_t many[12] = { 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2 };
+    double v[12][2] = { { 0.5, -1 }, { 2, 3 } };
+    some_pixels();
+    put_npz("a.npz", "x_train", "y_train", mc_array_from(MC_UINT8, MC_SHAPE(3, 2, 2), pixels), mc_array_from(MC_INT64, MC_SHAPE(3), many));
+    put_npz("b.npz", "x", "y", mc_array_from(MC_FLOAT64, MC_SHAPE(12, 2), v), mc_array_from(MC_INT64, MC_SHAPE(12), many));
+    mc_data *a = mc_data_open(in_folder("a.npz"), MC_TRAIN), *b = mc_data_open(in_folder("b.npz"), MC_TRAIN);
+    REQUIRE(a && b, "%s", mc_last_error());
+    CHECK(mc_data_rank(a) == 3 && mc_data_dims(a)[0] == 1 && mc_data_classes(a) == 3, "pictures");
+    float x[4];
+    mc_data_example(b, 1, x);
+    CHECK(mc_data_count(b) == 11 && mc_data_rank(b) == 1 && x[0] == 2 && x[1] == 3, "numbers stay as they are");
+    CHECK(!mc_data_open(in_folder("a.npz"), MC_TEST) && strstr(mc_last_error(), "has neither x_test and y_test nor x and y"), "%s", mc_last_error());
+    mc_data_free(a), mc_data_free(b);
+    clean();
+}
+
+/* ---- pictures ---- */
+
+static void put_png(const char *name, int rows, int columns, int channels, int from)
+{
+    size_t n;
+    some_pixels();
+    void *png = mc_image_png(pixels + from, rows, columns, channels, &n);
+    put(name, png, n);
+    mc_free(png);
+}
+
+TEST(folders_of_pictures)
+{
+    put_png("all/cat/b.png", 3, 4, 3, 5);
+    put_png("all/cat/a.png", 3, 4, 3, 9);
+    put("all/ant/z.ppm", "P6 # a remark\n4 3\n255\n012345678901234567890123456789012345", 22 + 36);
+    put("all/ant/.hidden.png", "", 0);
+    put("all/ant/readme.txt", "no picture", 10);
+    for (int i = 0; i < 8; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "all/dog/%d.png", i);
+        put_png(name, 3, 4, 3, 11 + i);
+    }
+    mc_data *d = mc_data_open(in_folder("all"), MC_TRAIN), *t = mc_data_open(in_folder("all"), MC_TEST);
+    REQUIRE(d && t, "%s", mc_last_error());
+    CHECK(mc_data_count(d) == 10 && mc_data_count(t) == 1 && mc_data_classes(d) == 3, "%lld", (long long)mc_data_count(d));
+    CHECK(strcmp(mc_data_class(d, 0), "ant") == 0 && mc_data_label(d, 0) == 0 && mc_data_label(d, 1) == 1 && mc_data_label(d, 3) == 2, "in order");
+    float x[36];
+    mc_data_example(d, 1, x);
+    CHECK(x[0] == (float)pixels[9] / 255.0f && x[12] == (float)pixels[10] / 255.0f, "a.png comes before b.png, its planes apart");
+    mc_data_example(d, 0, x);
+    CHECK(x[0] == '0' / 255.0f && x[12] == '1' / 255.0f, "ppm");
+    mc_data_free(d), mc_data_free(t);
+    clean();
+}
+
+TEST(png_of_every_kind)
+{
+    for (size_t i = 0; i < COUNT(png_samples); i++) {
+        const struct png_sample *s = &png_samples[i];
+        put("one.png", s->data, s->n);
+        mc_array *a = mc_image_load(in_folder("one.png"));
+        if (!CHECK(a, "%s: %s", s->name, mc_last_error())) {
+            continue;
+        }
+        CHECK(mc_array_dims(a)[0] == s->channels && mc_array_dims(a)[1] == s->rows && mc_array_dims(a)[2] == s->columns, "%s: shape", s->name);
+        uint32_t crc = fold(0, mc_array_data(a), (size_t)mc_array_size(a));
+        CHECK(crc == s->crc, "%s: pixels %#x", s->name, crc);
+        mc_array_unref(&a);
+    }
+    clean();
+}
+
+TEST(png_written_is_read)
+{
+    some_pixels();
+    for (int channels = 1; channels <= 3; channels += 2) {
+        put_png("w.png", 20, 30, channels, 0);
+        mc_array *a = mc_image_load(in_folder("w.png"));
+        REQUIRE(a, "%s", mc_last_error());
+        const uint8_t *v = mc_array_data(a);
+        int differ = 0;
+        for (int i = 0; i < 600 * channels; i++) {
+            differ += v[i % channels * 600 + i / channels] != pixels[i];
+        }
+        CHECK(differ == 0, "%d pixels differ", differ);
+        mc_array_unref(&a);
+    }
+    clean();
+}
+
+/* ---- what is wrong is said ---- */
+
+TEST(wrong_data_says_what_is_wrong)
+{
+    static unsigned char record[3074];
+    static const unsigned char labels[4] = { 1, 2, 3, 250 };
+    record[0] = 10;
+    some_pixels();
+    put("cut/train-images-idx3-ubyte", file, idx(file, 3, (int[]){ 4, 5, 4 }, pixels) - 1);
+    put("cut/train-labels-idx1-ubyte", packed, idx(packed, 1, (int[]){ 4 }, labels));
+    put("long/train-images-idx3-ubyte", file, idx(file, 3, (int[]){ 4, 5, 4 }, pixels) + 3);
+    put("long/train-labels-idx1-ubyte", packed, idx(packed, 1, (int[]){ 4 }, labels));
+    put("other/train-images-idx3-ubyte", "\0\0\15\3abcdefgh", 12);
+    put("other/train-labels-idx1-ubyte", packed, idx(packed, 1, (int[]){ 4 }, labels));
+    put("huge/train-labels-idx1-ubyte", packed, idx(packed, 1, (int[]){ 4 }, labels));
+    put("sum/train-labels-idx1-ubyte", packed, idx(packed, 1, (int[]){ 4 }, labels));
+    put("few/train-images-idx3-ubyte", file, idx(file, 3, (int[]){ 3, 5, 4 }, pixels));
+    put("few/train-labels-idx1-ubyte", packed, idx(packed, 1, (int[]){ 4 }, labels));
+    put("none/train-images-idx3-ubyte", file, idx(file, 3, (int[]){ 0, 5, 4 }, pixels));
+    put("none/train-labels-idx1-ubyte", packed, idx(packed, 1, (int[]){ 0 }, labels));
+    put("alone/train-images-idx3-ubyte", file, idx(file, 3, (int[]){ 4, 5, 4 }, pixels));
+    put("huge/train-images-idx3-ubyte", "\0\0\10\3\377\377\377\377\377\377\377\377\377\377\377\377", 16);
+    npacked = gzip(packed, file, 96);
+    packed[60] ^= 1;
+    put("sum/train-images-idx3-ubyte.gz", packed, npacked);
+    put("c1/data_batch_1.bin", record, 3073), put("c1/data_batch_2.bin", record, 0), put("c1/data_batch_3.bin", record, 0);
+    put("c1/data_batch_4.bin", record, 0), put("c1/data_batch_5.bin", record, 0);
+    put("c2/data_batch_1.bin", record, 3072);
+    put("c3/test.bin", record, 0);
+    put_png("sizes/a/1.png", 3, 4, 3, 0), put_png("sizes/b/1.png", 4, 4, 3, 0);
+    put_png("grey/a/1.png", 3, 4, 3, 0), put_png("grey/b/1.png", 3, 4, 1, 0);
+    put("empty/a/readme", "", 0);
+    put("text/a/1.png", "not a picture", 13);
+    put_png("parts/train/a/1.png", 3, 4, 3, 0), put("parts/test/b/readme", "", 0);
+    put("x.txt", "hello", 5);
+    put_npz("neg.npz", "x", "y", mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3)), mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ 0, -1 }));
+    put_npz("wide.npz", "x", "y", mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3)), mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ 0, INT64_C(1) << 32 }));
+    put_npz("real.npz", "x", "y", mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3)), mc_array_new(MC_FLOAT32, MC_SHAPE(2)));
+    put_npz("flat.npz", "x", "y", mc_array_new(MC_FLOAT32, MC_SHAPE(2)), mc_array_new(MC_INT32, MC_SHAPE(2)));
+    put_npz("zero.npz", "x", "y", mc_array_new(MC_FLOAT32, MC_SHAPE(0, 3)), mc_array_new(MC_INT32, MC_SHAPE(0)));
+    put_npz("tiny.npz", "x", "y", mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3)), mc_array_new(MC_INT32, MC_SHAPE(2)));
+    put("bad.npz", "PK\3\4 and then nothing", 21);
+    static const struct {
+        const char *where;
+        enum mc_part part;
+        const char *says;
+    } rows[] = {
+        { "cut",      MC_TRAIN, "train-images-idx3-ubyte' is truncated: it ends after 95 bytes" },
+        { "long",     MC_TRAIN, "is damaged: 3 bytes follow what its sizes announce" },
+        { "other",    MC_TRAIN, "is no IDX file of bytes: it begins with 00 00 0d 03" },
+        { "few",      MC_TRAIN, "3 examples have 4 labels" },
+        { "none",     MC_TRAIN, "there are no examples" },
+        { "alone",    MC_TRAIN, "has no labels beside it: no file train-labels-idx1-ubyte" },
+        { "alone",    MC_TEST,  "has no file t10k-images-idx3-ubyte" },
+        { "huge",     MC_TRAIN, "is truncated" },
+        { "sum",      MC_TRAIN, "is a damaged gzip file: its check sum differs" },
+        { "c1",       MC_TRAIN, "the label of example 0 is 10, but classes are 0 to 9" },
+        { "c2",       MC_TRAIN, "3072 bytes are no whole number of records of 3073" },
+        { "c3",       MC_TEST,  "there are no examples" },
+        { "c3",       MC_TRAIN, "cannot read" },
+        { "sizes",    MC_TRAIN, "is 3x4x4 (channels, rows, columns), but" },
+        { "grey",     MC_TRAIN, "is 1x3x4 (channels, rows, columns), but" },
+        { "empty",    MC_TRAIN, "has no folders with pictures" },
+        { "text",     MC_TRAIN, "1.png': this is neither PNG nor a binary PPM or PGM" },
+        { "parts",    MC_TEST,  "has no folder a, which" },
+        { "x.txt",    MC_TRAIN, "is no data that is understood" },
+        { "missing",  MC_TRAIN, "there is no '" },
+        { "neg.npz",  MC_TRAIN, "the label of example 1 is -1, but classes are 0 to" },
+        { "wide.npz", MC_TRAIN, "the label of example 1 is 4294967296" },
+        { "real.npz", MC_TRAIN, "labels are whole numbers, not float32" },
+        { "flat.npz", MC_TRAIN, "want an array of rank 2 or more" },
+        { "zero.npz", MC_TRAIN, "there are no examples" },
+        { "tiny.npz", MC_TEST,  "2 examples are too few to hold some out" },
+        { "bad.npz",  MC_TRAIN, "bad.npz" },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        mc_data *d = mc_data_open(in_folder(rows[i].where), rows[i].part);
+        CHECK(!d && strstr(mc_last_error(), rows[i].says), "%s: %s", rows[i].where, d ? "was read" : mc_last_error());
+        mc_data_free(d);
+    }
+    static const char *const words[] = { "digits:", "digits:0", "digits:1x", "digits:-3" };
+    for (size_t i = 0; i < COUNT(words); i++) {
+        CHECK(!mc_data_open(words[i], MC_TRAIN) && strstr(mc_last_error(), "wants a whole number"), "%s: %s", words[i], mc_last_error());
+    }
+    clean();
+}
+
+/* Cut off anywhere, or with any byte changed: an error, or a picture where the byte did not matter; nothing else. */
+TEST(damaged_pictures_and_idx_are_noticed)
+{
+    for (size_t i = 0; i < COUNT(png_samples); i++) {
+        const struct png_sample *s = &png_samples[i];
+        for (size_t k = 0; k < s->n; k++) {
+            memcpy(file, s->data, s->n);
+            put("cut.png", file, k);
+            CHECK(!mc_image_load(in_folder("cut.png")), "%s cut to %zu of %zu bytes was read", s->name, k, s->n);
+            file[k] ^= (unsigned char)(1 + test_random() % 255);
+            put("bad.png", file, s->n);
+            CHECK(!mc_image_load(in_folder("bad.png")), "%s with byte %zu changed was read", s->name, k);
+        }
+    }
+    static const char ppm[] = "P5\n# x\n3 2\n65535\n123456789012";
+    for (size_t k = 0; k < sizeof ppm - 1; k++) {
+        put("cut.pgm", ppm, k);
+        CHECK(!mc_image_load(in_folder("cut.pgm")), "PGM cut to %zu bytes was read", k);
+    }
+    put_mnist("whole", 4, true);
+    nfile = idx(file, 3, (int[]){ 4, 5, 4 }, pixels);
+    npacked = gzip(packed, file, nfile);
+    for (size_t k = 0; k < npacked; k++) {
+        put("whole/train-images-idx3-ubyte.gz", packed, k);
+        mc_data *d = mc_data_open(in_folder("whole"), MC_TRAIN);
+        CHECK(!d, "IDX packed and cut to %zu of %zu bytes was read", k, npacked);
+        mc_data_free(d);
+    }
+    clean();
+}
+
+/* ---- batches ---- */
+
+static uint32_t epoch_crc(mc_batches *b, uint32_t *each)
+{
+    const mc_array *x, *t;
+    uint32_t crc = 0;
+    for (int i = 0; mc_batches_next(b, &x, &t) == 1; i++) {
+        crc = fold(crc, mc_array_data(x), (size_t)mc_array_size(x) * sizeof(float));
+        crc = fold(crc, mc_array_data(t), (size_t)mc_array_size(t) * sizeof(int32_t));
+        if (each) {
+            each[i] = fold(0, mc_array_data(x), (size_t)mc_array_size(x) * sizeof(float));
+        }
+        if (test_random() % 4 == 0) {
+            usleep((useconds_t)(test_random() % 2000));
+        }
+    }
+    return crc;
+}
+
+TEST(batches_follow_from_seed_epoch_and_number)
+{
+    static const char *const ways[] = { NULL, "shift=2", "shift=3 flip=true", "crop=24 flip", "shift=1 crop=20x16 flip=false" };
+    mc_data *d = mc_data_digits(230, 3);
+    REQUIRE(d, "%s", mc_last_error());
+    for (size_t w = 0; w < COUNT(ways); w++) {
+        mc_batch_spec spec = { .size = 50, .shuffle = 1, .seed = 9, .augment = ways[w] };
+        mc_batches *a = mc_batches_new(d, &spec), *b = mc_batches_new(d, &spec);
+        spec.seed = 10;
+        mc_batches *c = mc_batches_new(d, &spec);
+        REQUIRE(a && b && c, "%s", mc_last_error());
+        uint32_t each[5], again[5], first = epoch_crc(a, each), other = epoch_crc(c, NULL);
+        CHECK(mc_batches_count(a) == 5, "%lld batches", (long long)mc_batches_count(a));
+        const mc_array *x, *t;
+        mc_batches_next(b, &x, &t); /* left in the middle, and begun anew */
+        mc_batches_start(b, 0, 0);
+        CHECK(epoch_crc(b, NULL) == first && other != first, "%s: another epoch 0", ways[w]);
+        mc_batches_start(a, 1, 0);
+        CHECK(epoch_crc(a, NULL) != first, "%s: epoch 1 is epoch 0", ways[w]);
+        mc_batches_start(a, 0, 3);
+        epoch_crc(a, again);
+        CHECK(again[0] == each[3] && again[1] == each[4], "%s: from batch 3 on", ways[w]);
+        mc_batches_free(a), mc_batches_free(b), mc_batches_free(c);
+    }
+    mc_data_free(d);
+}
+
+TEST(an_epoch_has_each_example_once)
+{
+    mc_data *d = mc_data_digits(101, 3);
+    for (int shuffle = 0; shuffle < 2 && d; shuffle++) {
+        mc_batches *b = mc_batches_new(d, &(mc_batch_spec){ .size = 10, .shuffle = shuffle });
+        const mc_array *x, *t;
+        int seen[101] = { 0 }, moved = 0;
+        int64_t all = 0;
+        float want[784];
+        REQUIRE(b, "%s", mc_last_error());
+        while (mc_batches_next(b, &x, &t) == 1) {
+            for (int64_t k = 0; k < mc_array_size(t); k++, all++) {
+                int64_t i = mc_batches_example(b, k);
+                seen[i]++;
+                moved += i != all;
+                mc_data_example(d, i, want);
+                CHECK(memcmp(want, (float *)mc_array_data(x) + k * 784, sizeof want) == 0 && ((int32_t *)mc_array_data(t))[k] == mc_data_label(d, i),
+                      "place %lld does not hold example %lld", (long long)all, (long long)i);
+            }
+        }
+        for (int i = 0; i < 101; i++) {
+            CHECK(seen[i] == 1, "example %d comes %d times", i, seen[i]);
+        }
+        CHECK(shuffle ? moved > 90 : moved == 0, "%d of 101 moved", moved);
+        mc_batches_free(b);
+    }
+    mc_data_free(d);
+}
+
+TEST(a_moved_picture_is_moved)
+{
+    float v[2][3][4];
+    int64_t label[2] = { 0, 1 };
+    for (int i = 0; i < 24; i++) {
+        ((float *)v)[i] = (float)(i + 1);
+    }
+    mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 1, 3, 4), v), *t = mc_array_from(MC_INT64, MC_SHAPE(2), label);
+    mc_data *d = mc_data_new(x, t, 0);
+    mc_array_unref(&x), mc_array_unref(&t);
+    mc_batches *b = mc_batches_new(d, &(mc_batch_spec){ .size = 2, .shuffle = 1, .augment = "shift=1 flip" });
+    REQUIRE(d && b, "%s", mc_last_error());
+    bool met[3][3][2] = { { { false } } };
+    for (int64_t epoch = 0; epoch < 200; epoch++) {
+        const mc_array *bx, *bt;
+        mc_batches_start(b, epoch, 0);
+        REQUIRE(mc_batches_next(b, &bx, &bt) == 1, "no batch");
+        for (int k = 0; k < 2; k++) {
+            const float *have = (const float *)mc_array_data(bx) + 12 * k;
+            int64_t e = mc_batches_example(b, k);
+            int fits = 0;
+            for (int way = 0; way < 18; way++) { /* all moves; exactly one explains what is there */
+                int dy = way / 6 - 1, dx = way / 2 % 3 - 1, flip = way % 2, same = 1;
+                for (int i = 0; i < 12; i++) {
+                    int y = i / 4 + dy, x2 = (flip ? 3 - i % 4 : i % 4) + dx;
+                    float want = y >= 0 && y < 3 && x2 >= 0 && x2 < 4 ? v[e][y][x2] : 0;
+                    same &= want == have[i];
+                }
+                fits += same;
+                met[dy + 1][dx + 1][flip] |= same;
+            }
+            CHECK(fits == 1, "%d moves explain a picture", fits);
+        }
+    }
+    for (int i = 0; i < 18; i++) {
+        CHECK(((bool *)met)[i], "move %d never comes", i);
+    }
+    mc_batches_free(b);
+    mc_data_free(d);
+}
+
+TEST(wrong_batches_are_refused)
+{
+    mc_data *d = mc_data_digits(10, 1);
+    static const struct {
+        mc_batch_spec spec;
+        const char *says;
+    } rows[] = {
+        { { .size = 0 },                           "a batch of 0 examples is none" },
+        { { .size = 5, .augment = "turn=3" },      "'turn=3' is no way to augment" },
+        { { .size = 5, .augment = "shift=-1" },    "is no way to augment" },
+        { { .size = 5, .augment = "shift=2x" },    "is no way to augment" },
+        { { .size = 5, .augment = "crop=29" },     "crop=29 is more than the pictures' 28" },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        mc_batches *b = mc_batches_new(d, &rows[i].spec);
+        CHECK(!b && strstr(mc_last_error(), rows[i].says), "%s: %s", rows[i].says, mc_last_error());
+        mc_batches_free(b);
+    }
+    mc_data_free(d);
+}
+
+TEST(data_without_memory_is_one_error)
+{
+    put_mnist("m", 4, true);
+    put_png("p/a/1.png", 3, 4, 3, 0), put_png("p/b/1.png", 3, 4, 3, 0);
+    ALLOC_FAIL_LOOP {
+        static const char *const where[] = { "digits:4", "m", "p" };
+        for (size_t i = 0; i < COUNT(where); i++) {
+            mc_data *d = mc_data_open(strcmp(where[i], "digits:4") ? in_folder(where[i]) : where[i], MC_TRAIN);
+            CHECK(d || ALLOC_FAILED || i == 2, "no data, yet memory: %s", mc_last_error());
+            mc_batches *b = d ? mc_batches_new(d, &(mc_batch_spec){ .size = 3, .shuffle = 1, .augment = "shift=1" }) : NULL;
+            const mc_array *x, *t;
+            int got = 1;
+            while (b && got == 1) {
+                got = mc_batches_next(b, &x, &t);
+            }
+            CHECK(!d || ALLOC_FAILED || got == 0, "no batch, yet memory: %s", mc_last_error());
+            mc_batches_free(b);
+            mc_data_free(d);
+        }
+    }
+    clean();
+}

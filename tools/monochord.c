@@ -19,6 +19,8 @@ static int command_help(int argc, char **argv);
 static const struct command commands[] = {
     { "info",   "[--flags]",            "processor, compiler, libraries found, cache; with --flags every flag", command_info },
     { "run",    "FILE [OPTION ...]",    "compile a text-form program, show its passes, call it", command_run },
+    { "train",  "MODEL [OPTION ...]",   "train a model of layers, a line each, with checkpoints and a report; without MODEL the options", command_train },
+    { "predict", "FILE.npz [OPTION ...] [PICTURE ...]", "what a trained model makes of pictures, or of data", command_predict },
     { "demo",   "[PAGE]",               "train on drawn digits, time the tutorial's loop, write demo.html", command_demo },
     { "bench",  "SUITE [--json]",       "measure; without SUITE a list of suites", command_bench },
     { "wisdom", "show|clear|export FILE|import FILE|picture FILE", "what timing found out about this machine", command_wisdom },

@@ -1,0 +1,401 @@
+/* monochord_train.c: `monochord train`: a model from its text, data, and the loop that makes one learn the other.
+ *
+ * Invariant: a signal only sets a flag; the loop sees it between two batches, saves, and ends. */
+#include "train.h"
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int sig) { stopped = sig; } /* the second one finds the preset action again */
+
+static void listen(void)
+{
+    struct sigaction a = { .sa_handler = stop, .sa_flags = (int)SA_RESETHAND };
+    sigemptyset(&a.sa_mask);
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+}
+
+/* ---- options ---- */
+
+static const char usage[] =
+    "usage: monochord train MODEL [OPTION ...]\n"
+    "  MODEL            a file with a layer a line, or lenet, mlp, ...: docs/networks.md\n"
+    "  --data WHERE     MNIST, CIFAR, .npz, folders of pictures; digits or digits:N, drawn here (the preset)\n"
+    "  --epochs N       instead of what the model says\n"
+    "  --batch N        the same\n"
+    "  --line TEXT      one more line for the model: \"rule adam rate=0.001\"\n"
+    "  --seed N         1: of initial values, order and augmentation\n"
+    "  --save FILE      MODEL.npz: a checkpoint after each epoch, on Ctrl-C, and\n"
+    "  --every SECONDS  60: so often between; 0: after each batch\n"
+    "  --resume         go on from the checkpoint: the same numbers as if it had never stopped\n"
+    "  --report FILE    report.html; none: no report\n"
+    "  --quiet          only what goes wrong\n";
+
+static bool whole(const char *option, const char *word, long least, long *out)
+{
+    char *end = NULL;
+    errno = 0;
+    *out = word ? strtol(word, &end, 10) : 0;
+    if (!word || *end || end == word || errno || *out < least) {
+        return complain("%s wants a whole number from %ld on, not '%s'", option, least, word ? word : ""), false;
+    }
+    return true;
+}
+
+static bool add_line(struct options *o, char *line)
+{
+    if (o->nlines == COUNT(o->lines)) {
+        free(line);
+        return complain("more than %d lines", COUNT(o->lines)), false;
+    }
+    o->lines[o->nlines++] = line;
+    return true;
+}
+
+/* A number that becomes a line of the model: --epochs 3. */
+static bool number_line(struct options *o, const char *option, const char *word)
+{
+    struct text t = { 0 };
+    long n;
+    if (!whole(option, word, 1, &n)) {
+        return false;
+    }
+    text_addf(&t, "%s %ld", option + 2, n);
+    return add_line(o, t.s);
+}
+
+static bool parse(struct options *o, int argc, char **argv)
+{
+    *o = (struct options){ .data = "digits", .report = "report.html", .seed = 1, .seconds = 60 };
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        static const char *const take[] = { "--data", "--epochs", "--batch", "--line", "--seed", "--save", "--every", "--report" };
+        int with = 0;
+        for (int k = 0; k < COUNT(take); k++) {
+            with |= strcmp(a, take[k]) == 0;
+        }
+        if (with && !value) {
+            return complain("%s needs a value", a), false;
+        }
+        i += with;
+        bool ok = true;
+        if (strcmp(a, "--data") == 0) {
+            o->data = value;
+        } else if (strcmp(a, "--save") == 0) {
+            o->save = value;
+        } else if (strcmp(a, "--report") == 0) {
+            o->report = strcmp(value, "none") ? value : NULL;
+        } else if (strcmp(a, "--epochs") == 0 || strcmp(a, "--batch") == 0) {
+            ok = number_line(o, a, value);
+        } else if (strcmp(a, "--line") == 0) {
+            ok = add_line(o, must(strdup(value)));
+        } else if (strcmp(a, "--seed") == 0) {
+            ok = whole(a, value, 0, &o->seed);
+        } else if (strcmp(a, "--every") == 0) {
+            ok = whole(a, value, 0, &o->seconds);
+        } else if (strcmp(a, "--resume") == 0) {
+            o->resume = true;
+        } else if (strcmp(a, "--quiet") == 0) {
+            o->quiet = true;
+        } else if (*a == '-' || o->model) {
+            ok = (complain("'%s' is not understood", a), false);
+        } else {
+            o->model = a;
+        }
+        if (!ok) {
+            return false;
+        }
+    }
+    return o->model || (fputs(usage, stderr), false);
+}
+
+/* models/lenet.txt is saved as lenet.npz here. */
+static char *preset_save(const char *model)
+{
+    const char *slash = strrchr(model, '/'), *name = slash ? slash + 1 : model, *dot = strrchr(name, '.');
+    struct text t = { 0 };
+    text_addf(&t, "%.*s.npz", dot && dot > name ? (int)(dot - name) : (int)strlen(name), name);
+    return t.s;
+}
+
+/* ---- setting up ---- */
+
+static bool open_data(struct run *r)
+{
+    const mc_training *t = mc_net_training(r->m.net);
+    r->train = mc_data_open(r->o.data, MC_TRAIN);
+    r->held = r->train ? mc_data_open(r->o.data, MC_TEST) : NULL;
+    if (!r->held) {
+        return complain("%s", mc_last_error()), false;
+    }
+    r->batches = mc_batches_new(r->train, &(mc_batch_spec){ .size = t->batch, .shuffle = 1, .seed = (uint64_t)r->o.seed, .augment = t->augment });
+    r->test_batches = r->batches ? mc_batches_new(r->held, &(mc_batch_spec){ .size = t->batch, .augment = t->augment }) : NULL;
+    if (!r->test_batches) {
+        return complain("%s", mc_last_error()), false;
+    }
+    return model_fits(&r->m, r->train, mc_batches_dims(r->batches), r->o.data) && model_fits(&r->m, r->held, mc_batches_dims(r->test_batches), r->o.data);
+}
+
+static bool compile(struct run *r)
+{
+    double start = seconds_now();
+    r->m.step = mc_net_trainer(r->m.net);
+    if (!r->m.step) {
+        return complain("cannot compile the training: %s", mc_last_error()), false;
+    }
+    if (!r->o.quiet) {
+        const mc_training *t = mc_net_training(r->m.net);
+        printf("%s: %lld parameters, %s; %s\n", r->o.model, (long long)mc_net_count(r->m.net, "trainable"), t->rule, t->loss);
+        printf("%s: %lld to learn from in batches of %lld, %lld to test with, %d classes\n", mc_data_text(r->train),
+               (long long)mc_data_count(r->train), (long long)t->batch, (long long)mc_data_count(r->held), mc_data_classes(r->train));
+        printf("compiled for %s in %.2f s\n\n", mc_flag_get("device"), seconds_now() - start);
+        fflush(stdout);
+    }
+    return true;
+}
+
+static bool set_up(struct run *r)
+{
+    if (!model_find(&r->m.text, r->o.model) || !model_make(&r->m, r->o.model, r->o.seed, r->o.lines, r->o.nlines) || !open_data(r) || !compile(r)) {
+        return false;
+    }
+    r->p.best = -1;
+    if (r->o.resume && !checkpoint_load(r)) {
+        return false;
+    }
+    if (!r->o.resume && access(r->o.save, F_OK) == 0) {
+        return complain("'%s' is there already: --resume goes on from it, --save takes another name", r->o.save), false;
+    }
+    return true;
+}
+
+static void clean_up(struct run *r)
+{
+    mc_batches_free(r->batches);
+    mc_batches_free(r->test_batches);
+    mc_data_free(r->train);
+    mc_data_free(r->held);
+    model_free(&r->m);
+    snapshot_free(r->last);
+    snapshot_free(r->best);
+    free(r->p.history);
+}
+
+/* ---- steps ---- */
+
+enum outcome { DONE, STOPPED, FAILED };
+
+/* One batch; the sums of the epoch grow.  False: the call failed, and mc_last_error says why. */
+static bool step(struct run *r, const mc_array *x, const mc_array *t, double *cost)
+{
+    double wrong = 0, n = (double)mc_array_size(t);
+    mc_array *in = model_input(&r->m, x);
+    mc_status s = mc_call(r->m.step, MC_IN(in, t), MC_OUT(cost, &wrong));
+    mc_array_unref(&in);
+    r->p.cost += *cost * n;
+    r->p.wrong += wrong * n;
+    r->p.seen += n;
+    r->p.batch++;
+    r->p.step++;
+    return s == MC_OK;
+}
+
+static bool begin(struct run *r)
+{
+    r->began = seconds_now();
+    mc_batches_start(r->batches, r->p.epoch, r->p.batch);
+    return mc_net_set_rate(r->m.net, mc_net_rate(r->m.net, (double)r->p.epoch)) == MC_OK || (complain_library("rate"), false);
+}
+
+/* A parameter or the cost is not finite: from the last snapshot the same steps are taken again, each of their results
+ * looked at, until it is known where. */
+static void explain(struct run *r, const char *ill)
+{
+    int64_t found = r->p.step;
+    const mc_array *x, *t;
+    double cost = 0;
+    bool good = true;
+    complain("%s is not finite in epoch %lld, batch %lld (step %lld); the checkpoint is from before", ill, (long long)r->p.epoch + 1,
+             (long long)r->p.batch, (long long)r->p.step);
+    mc_function_free(r->m.step);
+    r->m.step = mc_flag_set("mode", "NANGUARD") == MC_OK ? mc_net_trainer(r->m.net) : NULL;
+    if (!r->m.step || !snapshot_return(r, r->last) || !begin(r)) {
+        return;
+    }
+    while (good && r->p.step <= found && mc_batches_next(r->batches, &x, &t) == 1) {
+        good = step(r, x, t, &cost);
+    }
+    if (good) {
+        complain("taking the same steps again with every result looked at found none that is not finite");
+    } else {
+        complain("it arose in batch %lld (step %lld): %s", (long long)r->p.batch, (long long)r->p.step, mc_last_error());
+    }
+}
+
+/* ---- checkpoints ---- */
+
+static bool save(struct run *r)
+{
+    struct text ill = { 0 };
+    struct snapshot *s = snapshot_take(r, &ill);
+    if (!s) {
+        explain(r, ill.s);
+        text_free(&ill);
+        return false;
+    }
+    snapshot_free(r->last);
+    r->last = s;
+    r->saved = seconds_now();
+    text_free(&ill);
+    return snapshot_save(r, s);
+}
+
+/* ---- epochs ---- */
+
+static enum outcome batches(struct run *r)
+{
+    const mc_array *x, *t;
+    double cost = 0;
+    int more;
+    while ((more = mc_batches_next(r->batches, &x, &t)) == 1) {
+        if (!step(r, x, t, &cost)) {
+            complain_library("training");
+            return FAILED;
+        }
+        if (!isfinite(cost)) {
+            explain(r, "the cost");
+            return FAILED;
+        }
+        bool last = r->p.batch == mc_batches_count(r->batches);
+        show_progress(r, last);
+        if ((stopped || seconds_now() - r->saved >= (double)r->o.seconds) && !last) {
+            if (!save(r)) {
+                return FAILED;
+            }
+            if (stopped) {
+                return STOPPED;
+            }
+        }
+    }
+    return more == 0 ? DONE : (complain_library("data"), FAILED);
+}
+
+static void remember(struct run *r, const struct epoch *e)
+{
+    struct progress *p = &r->p;
+    if (p->nhistory == p->cap) {
+        p->cap = 2 * p->cap + 16;
+        p->history = must(realloc(p->history, (size_t)p->cap * sizeof *p->history));
+    }
+    p->history[p->nhistory++] = *e;
+    if (p->best < 0 || e->test_error < p->history[p->best].test_error) {
+        p->best = p->epoch;
+        if (mc_net_training(r->m.net)->patience) {
+            snapshot_free(r->best);
+            r->best = snapshot_params(r);
+        }
+    }
+}
+
+static enum outcome epoch(struct run *r)
+{
+    struct progress *p = &r->p;
+    enum outcome o = begin(r) ? batches(r) : FAILED;
+    struct findings f = { 0 };
+    if (o != DONE) {
+        return o;
+    }
+    struct epoch e = { p->cost / p->seen, p->wrong / p->seen, .rate = mc_net_rate(r->m.net, (double)p->epoch),
+                       .seconds = p->seconds + seconds_now() - r->began };
+    if (!test_run(&r->m, r->test_batches, &f)) {
+        return FAILED;
+    }
+    e.test_loss = f.loss;
+    e.test_error = f.error;
+    show_epoch(r, &e);
+    remember(r, &e);
+    p->epoch++;
+    p->batch = 0;
+    p->cost = p->wrong = p->seen = p->seconds = 0;
+    return save(r) ? stopped ? STOPPED : DONE : FAILED;
+}
+
+static enum outcome train(struct run *r)
+{
+    const mc_training *t = mc_net_training(r->m.net);
+    enum outcome o = DONE;
+    r->saved = seconds_now();
+    r->last = snapshot_params(r);
+    while (o == DONE && r->p.epoch < t->epochs) {
+        if (t->patience && r->p.best >= 0 && r->p.epoch - 1 - r->p.best >= t->patience) {
+            printf("no better one in %lld epochs\n", (long long)t->patience);
+            break;
+        }
+        o = epoch(r);
+    }
+    return o;
+}
+
+/* ---- the end ---- */
+
+static bool conclude(struct run *r, const char *extra_html)
+{
+    struct findings f = { 0 };
+    findings_make(&f, r->m.classes);
+    bool good = !r->best || snapshot_put(r, r->best);
+    good = good && test_run(&r->m, r->test_batches, &f);
+    if (good && !r->o.quiet) {
+        show_curve(&r->p);
+        show_confusion(&f, r->train);
+        printf("\ntest error %.2f%%%s, loss %.4f; saved as %s\n", 100 * f.error, r->best ? " (of the best epoch)" : "", f.loss, r->o.save);
+    }
+    good = good && (!r->o.report || report_write(r, &f, extra_html));
+    findings_free(&f);
+    return good;
+}
+
+bool train_floats(void)
+{
+    const char *said = getenv("MONOCHORD_FLAGS");
+    return (said && strstr(said, "floatX")) || mc_flag_set("floatX", "float32") == MC_OK || (complain_library("floatX"), false);
+}
+
+int train_and_report(const struct options *o, const char *extra_html)
+{
+    struct run r = { .o = *o };
+    bool good = train_floats() && set_up(&r);
+    enum outcome end = FAILED;
+    if (good) {
+        listen();
+        end = train(&r);
+    }
+    if (end == STOPPED) {
+        printf("\nstopped in epoch %lld, batch %lld; --resume goes on from %s\n", (long long)r.p.epoch + 1, (long long)r.p.batch, r.o.save);
+    } else if (end == DONE) {
+        good = conclude(&r, extra_html);
+    }
+    clean_up(&r);
+    return end == STOPPED ? 130 : !(good && end == DONE);
+}
+
+int command_train(int argc, char **argv)
+{
+    struct options o;
+    char *save = NULL;
+    bool good = parse(&o, argc, argv);
+    if (good && !o.save) {
+        o.save = save = preset_save(o.model);
+    }
+    int status = good ? train_and_report(&o, NULL) : 1;
+    for (int i = 0; i < o.nlines; i++) {
+        free((char *)o.lines[i]);
+    }
+    free(save);
+    return status;
+}

@@ -1,0 +1,150 @@
+/* monochord_train_model.c: a model from its text, and does it fit the data?
+ *
+ * Invariant: a model that was made has one input and one row of numbers for each example, a number a class. */
+#include "train.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* models/NAME.txt, built in; the last row is empty. */
+static const struct {
+    const char *name;
+    const char *text;
+} built_in[] = {
+#include "models_text.h"
+    { NULL, NULL },
+};
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
+bool model_find(struct text *out, const char *name)
+{
+    if (is_file(name)) {
+        return text_read(out, name);
+    }
+    struct text known = { 0 };
+    text_addf(&known, "%s", "");
+    for (int i = 0; built_in[i].name; i++) {
+        if (strcmp(built_in[i].name, name) == 0) {
+            text_add(out, built_in[i].text, strlen(built_in[i].text));
+            text_free(&known);
+            return true;
+        }
+        text_addf(&known, "%s%s", i ? ", " : "", built_in[i].name);
+    }
+    complain("there is no file '%s', and no such model; models: %s", name, known.s);
+    text_free(&known);
+    return false;
+}
+
+static void add_lines(struct text *t, const char *const *lines, int n)
+{
+    if (t->n && t->s[t->n - 1] != '\n') {
+        text_add(t, "\n", 1);
+    }
+    for (int i = 0; i < n; i++) {
+        text_addf(t, "%s\n", lines[i]);
+    }
+}
+
+/* The input's sizes without the batch. */
+static int input_rank(const struct model *m)            { return mc_layer_rank(mc_net_layer(m->net, 0)) - 1; }
+static const int64_t *input_dims(const struct model *m) { return mc_layer_dims(mc_net_layer(m->net, 0)) + 1; }
+
+static bool check_shape(struct model *m, const char *name)
+{
+    mc_layer *out = mc_net_layer(m->net, -1);
+    int inputs = 0;
+    for (int i = 0; i < mc_net_nlayers(m->net); i++) {
+        inputs += mc_layer_ninputs(mc_net_layer(m->net, i)) == 0;
+    }
+    if (inputs != 1 || mc_layer_ninputs(mc_net_layer(m->net, 0)) != 0) {
+        return complain("%s: a model that is trained here begins with its one input", name), false;
+    }
+    if (mc_layer_rank(out) != 2 || mc_layer_dims(out)[1] < 1) {
+        return complain("%s: the last layer gives no row of numbers, one for each class", name), false;
+    }
+    for (int k = 0; k < input_rank(m); k++) {
+        if (input_dims(m)[k] < 0) {
+            return complain("%s: the input's sizes must be said", name), false;
+        }
+    }
+    m->classes = (int)mc_layer_dims(out)[1];
+    return true;
+}
+
+/* Layers and cost; functions are compiled by whoever needs them. */
+bool model_make(struct model *m, const char *name, long seed, const char *const *lines, int nlines)
+{
+    m->g = must(mc_graph_new());
+    m->net = must(mc_net_new(m->g, NULL, (uint64_t)seed));
+    add_lines(&m->text, lines, nlines);
+    if (mc_net_read(m->net, name, m->text.s) < 0) {
+        return complain("%s", mc_error(m->g)), false;
+    }
+    if (!check_shape(m, name)) {
+        return false;
+    }
+    if (!mc_net_wrong(m->net, MC_DETERMINISTIC) || mc_node_rank(mc_net_target(m->net)) != 1) {
+        return complain("%s: %s", name, mc_graph_status(m->g) < 0 ? mc_error(m->g) : "its loss is not one of classes"), false;
+    }
+    return true;
+}
+
+void model_free(struct model *m)
+{
+    mc_function_free(m->step);
+    mc_function_free(m->test);
+    mc_net_free(m->net);
+    mc_graph_free(m->g);
+    text_free(&m->text);
+}
+
+static void add_dims(struct text *t, int rank, const int64_t *dims)
+{
+    for (int k = 0; k < rank; k++) {
+        text_addf(t, "%s%lld", k ? "x" : "", (long long)dims[k]);
+    }
+}
+
+bool model_fits(const struct model *m, const mc_data *d, const int64_t *dims, const char *where)
+{
+    int64_t have = 1, want = 1;
+    for (int k = 0; k < mc_data_rank(d); k++) {
+        have *= dims[k];
+    }
+    for (int k = 0; k < input_rank(m); k++) {
+        want *= input_dims(m)[k];
+    }
+    bool flat = input_rank(m) == 1 || mc_data_rank(d) == 1;
+    bool same = input_rank(m) == mc_data_rank(d) && memcmp(dims, input_dims(m), (size_t)mc_data_rank(d) * sizeof *dims) == 0;
+    if (have != want || !(flat || same)) {
+        struct text t = { 0 };
+        add_dims(&t, mc_data_rank(d), dims);
+        text_addf(&t, ", but the model wants ");
+        add_dims(&t, input_rank(m), input_dims(m));
+        complain("%s: the examples are %s", where, t.s);
+        text_free(&t);
+        return false;
+    }
+    if (mc_data_classes(d) > m->classes) {
+        return complain("%s: the examples are of %d classes, but the model tells %d apart", where, mc_data_classes(d), m->classes), false;
+    }
+    return true;
+}
+
+mc_array *model_input(const struct model *m, const mc_array *x)
+{
+    int64_t dims[MC_MAX_RANK] = { mc_array_dims(x)[0] };
+    mc_dtype want = mc_node_dtype(mc_layer_node(mc_net_layer(m->net, 0), MC_TRAINING));
+    memcpy(dims + 1, input_dims(m), (size_t)input_rank(m) * sizeof *dims);
+    mc_array *shaped = must(mc_array_reshape(x, input_rank(m) + 1, dims));
+    mc_array *cast = mc_array_dtype(shaped) == want ? mc_array_ref(shaped) : must(mc_array_cast(shaped, want));
+    mc_array_unref(&shaped);
+    return cast;
+}

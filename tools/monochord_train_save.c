@@ -1,0 +1,416 @@
+/* monochord_train_save.c: checkpoints: one .npz with the parameters, what the rule remembers, and how far the run was.
+ *
+ * Invariant: whatever happens while one is written, FILE or FILE.old is whole: the new one gets its name when its bytes
+ * are on the disk, and the one before it has its second name by then.  Only finite parameters are ever saved. */
+#include "train.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NUMBERS = 8, COLUMNS = 6 }; /* of struct progress that are saved; of an epoch */
+
+#define BEST "best/" /* before the names of the best epoch's parameters */
+
+struct snapshot {
+    int n, nparam; /* arrays; those that are parameters come first */
+    char **name;
+    mc_array **value;
+    struct progress p; /* its history is among the values */
+};
+
+/* ---- taking one ---- */
+
+static bool finite_all(const mc_array *a)
+{
+    int64_t n = mc_array_size(a), flat = n;
+    if (mc_array_dtype(a) != MC_FLOAT32 && mc_array_dtype(a) != MC_FLOAT64) {
+        return true;
+    }
+    mc_array *row = must(mc_array_reshape(a, 1, &flat));
+    bool ok = true;
+    for (int64_t i = 0; i < n && ok; i++) {
+        ok = mc_array_dtype(a) == MC_FLOAT32 ? isfinite(((const float *)mc_array_data(row))[i]) : isfinite(((const double *)mc_array_data(row))[i]);
+    }
+    mc_array_unref(&row);
+    return ok;
+}
+
+static void add(struct snapshot *s, const char *name, mc_array *value)
+{
+    s->name = must(realloc(s->name, (size_t)(s->n + 1) * sizeof *s->name));
+    s->value = must(realloc(s->value, (size_t)(s->n + 1) * sizeof *s->value));
+    s->name[s->n] = must(strdup(name));
+    s->value[s->n++] = must(value);
+}
+
+static mc_array *text_array(const char *s)
+{
+    return mc_array_from(MC_UINT8, MC_SHAPE((int64_t)strlen(s)), s);
+}
+
+static void add_progress(struct snapshot *s, const struct run *r)
+{
+    const struct progress *p = &r->p;
+    double numbers[NUMBERS] = { (double)p->epoch, (double)p->batch, (double)p->step, p->cost, p->wrong, p->seen,
+                                p->seconds + (p->batch ? seconds_now() - r->began : 0), (double)p->best };
+    struct text classes = { 0 };
+    text_addf(&classes, "%s", "");
+    for (int k = 0; k < mc_data_classes(r->train); k++) {
+        text_addf(&classes, "%s\n", mc_data_class(r->train, k));
+    }
+    add(s, "train/progress", mc_array_from(MC_FLOAT64, MC_SHAPE(NUMBERS), numbers));
+    add(s, "train/history", mc_array_from(MC_FLOAT64, MC_SHAPE(p->nhistory, COLUMNS), p->history ? (const void *)p->history : (const void *)numbers));
+    add(s, "train/seed", mc_array_from(MC_INT64, MC_NOSHAPE, &(int64_t){ r->o.seed }));
+    add(s, "train/model", text_array(r->m.text.s));
+    add(s, "train/data", text_array(r->o.data));
+    add(s, "train/classes", text_array(classes.s));
+    text_free(&classes);
+}
+
+struct snapshot *snapshot_params(const struct run *r)
+{
+    static const char *const tags[] = { NULL, "state" };
+    struct snapshot *s = must(calloc(1, sizeof *s));
+    mc_param p;
+    for (int t = 0; t < COUNT(tags); t++) {
+        for (int i = 0; (p = mc_net_param(r->m.net, tags[t], i)).name; i++) {
+            add(s, p.name, mc_shared_get(p.shared));
+        }
+    }
+    s->nparam = s->n;
+    s->p = r->p;
+    return s;
+}
+
+struct snapshot *snapshot_take(const struct run *r, struct text *ill)
+{
+    struct snapshot *s = snapshot_params(r);
+    for (int i = 0; i < s->nparam; i++) {
+        if (!finite_all(s->value[i])) {
+            text_addf(ill, "%s", s->name[i]);
+            snapshot_free(s);
+            return NULL;
+        }
+    }
+    for (int i = 0; r->best && i < r->best->n; i++) {
+        struct text name = { 0 };
+        text_addf(&name, BEST "%s", r->best->name[i]);
+        add(s, name.s, mc_array_ref(r->best->value[i]));
+        text_free(&name);
+    }
+    add_progress(s, r);
+    return s;
+}
+
+void snapshot_free(struct snapshot *s)
+{
+    for (int i = 0; s && i < s->n; i++) {
+        free(s->name[i]);
+        mc_array_unref(&s->value[i]);
+    }
+    if (s) {
+        free(s->name);
+        free(s->value);
+        free(s);
+    }
+}
+
+bool snapshot_put(struct run *r, const struct snapshot *s)
+{
+    for (int i = 0; i < s->nparam; i++) {
+        if (mc_shared_set(mc_shared_named(r->m.g, s->name[i]), s->value[i]) < 0) {
+            return complain_library(s->name[i]), false;
+        }
+    }
+    return true;
+}
+
+bool snapshot_return(struct run *r, const struct snapshot *s)
+{
+    struct progress now = r->p;
+    r->p = s->p;
+    r->p.history = now.history; /* epochs that ended stay */
+    r->p.nhistory = now.nhistory;
+    r->p.cap = now.cap;
+    return snapshot_put(r, s);
+}
+
+/* ---- writing ---- */
+
+static bool on_disk(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool ok = fd >= 0 && fsync(fd) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return ok;
+}
+
+static void folder_of(struct text *out, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    text_addf(out, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+}
+
+/* What a run that was killed while it wrote has left behind. */
+static void sweep(const char *fresh)
+{
+    struct text t = { 0 };
+    glob_t found;
+    text_addf(&t, "%s*", fresh);
+    if (glob(t.s, 0, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            unlink(found.gl_pathv[i]);
+        }
+        globfree(&found);
+    }
+    text_free(&t);
+}
+
+/* FILE gets a second name, FILE.old, so that it is there all the while; then the new one takes the first. */
+static bool take_name(const char *fresh, const char *path)
+{
+    struct text old = { 0 }, spare = { 0 }, folder = { 0 };
+    text_addf(&old, "%s.old", path);
+    text_addf(&spare, "%s.new.link", path);
+    folder_of(&folder, path);
+    unlink(spare.s);
+    bool ok = (link(path, spare.s) == 0 && rename(spare.s, old.s) == 0) || errno == ENOENT;
+    ok = ok && rename(fresh, path) == 0;
+    ok = ok && on_disk(folder.s);
+    text_free(&old);
+    text_free(&spare);
+    text_free(&folder);
+    return ok;
+}
+
+bool snapshot_save(const struct run *r, const struct snapshot *s)
+{
+    struct text fresh = { 0 };
+    const char *path = r->o.save;
+    text_addf(&fresh, "%s.new", path);
+    sweep(fresh.s);
+    bool ok = mc_npz_save(fresh.s, s->n, (const char *const *)s->name, (const mc_array *const *)s->value) == MC_OK;
+    if (!ok) {
+        complain("the checkpoint was not saved, the one before it stays: %s", mc_last_error());
+    } else if (!on_disk(fresh.s) || !take_name(fresh.s, path)) {
+        ok = false;
+        complain("the checkpoint was not saved, the one before it stays: '%s': %s", path, strerror(errno));
+    }
+    if (!ok) {
+        sweep(fresh.s);
+    }
+    text_free(&fresh);
+    return ok;
+}
+
+/* ---- reading ---- */
+
+static bool array_text(mc_npz *z, const char *name, struct text *out)
+{
+    mc_array *a = mc_npz_load(z, name);
+    bool ok = a && mc_array_dtype(a) == MC_UINT8 && mc_array_rank(a) == 1;
+    text_addf(out, "%s", "");
+    if (ok) {
+        text_add(out, mc_array_data(a), (size_t)mc_array_size(a));
+    }
+    mc_array_unref(&a);
+    return ok;
+}
+
+/* The float64 array of that name, whole: rows of `columns`, to free; NULL: not there, or of another kind. */
+static double *numbers(mc_npz *z, const char *name, int64_t columns, int *rows)
+{
+    mc_array *a = mc_npz_load(z, name);
+    double *out = NULL;
+    if (a && mc_array_dtype(a) == MC_FLOAT64 && mc_array_size(a) % columns == 0) {
+        *rows = (int)(mc_array_size(a) / columns);
+        out = must(malloc((size_t)mc_array_size(a) * sizeof *out + sizeof *out));
+        memcpy(out, mc_array_data(a), (size_t)mc_array_size(a) * sizeof *out);
+    }
+    mc_array_unref(&a);
+    return out;
+}
+
+static bool read_progress(mc_npz *z, struct progress *p)
+{
+    int rows = 0, one = 0;
+    double *v = numbers(z, "train/progress", NUMBERS, &one), *h = v && one == 1 ? numbers(z, "train/history", COLUMNS, &rows) : NULL;
+    if (h) {
+        *p = (struct progress){ (int64_t)v[0], (int64_t)v[1], (int64_t)v[2], v[3], v[4], v[5], v[6], (int64_t)v[7], .nhistory = rows, .cap = rows + 1 };
+        p->history = must(malloc((size_t)p->cap * sizeof *p->history));
+        memcpy(p->history, h, (size_t)rows * sizeof *p->history);
+    }
+    free(v);
+    free(h);
+    return h != NULL;
+}
+
+/* The next line and its length; those that say how many epochs are passed over, so that a run can be made longer. */
+static const char *next_line(const char *s, size_t *n)
+{
+    for (;; s += *n + 1) {
+        *n = strcspn(s, "\n");
+        if (strncmp(s, "epochs ", 7) != 0 || !s[*n]) {
+            return s;
+        }
+    }
+}
+
+static bool same_lines(const char *a, const char *b)
+{
+    for (;;) {
+        size_t n, m;
+        a = next_line(a, &n);
+        b = next_line(b, &m);
+        if (n != m || memcmp(a, b, n) != 0 || a[n] != b[m]) {
+            return false;
+        }
+        if (!a[n]) {
+            return true;
+        }
+        a += n + 1;
+        b += m + 1;
+    }
+}
+
+/* Is what the run was made from what it goes on with?  Otherwise its numbers would be neither's. */
+static const char *other(const struct run *r, mc_npz *z)
+{
+    struct text model = { 0 }, data = { 0 };
+    const char *what = NULL;
+    mc_array *seed = mc_npz_load(z, "train/seed");
+    if (!array_text(z, "train/model", &model) || !array_text(z, "train/data", &data) || !seed) {
+        what = "is no checkpoint of a training";
+    } else if (!same_lines(model.s, r->m.text.s)) {
+        what = "is of another model, or of other lines";
+    } else if (strcmp(data.s, r->o.data) != 0) {
+        what = "was trained on other data";
+    } else if ((long)mc_array_get(seed, NULL) != r->o.seed) {
+        what = "was begun with another seed";
+    }
+    mc_array_unref(&seed);
+    text_free(&model);
+    text_free(&data);
+    return what;
+}
+
+static bool has(const mc_npz *z, const char *name)
+{
+    for (int i = 0; i < mc_npz_count(z); i++) {
+        if (strcmp(mc_npz_name(z, i), name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The parameters of r's model as z has them, under names with `before` in front; NULL: why. */
+static struct snapshot *read_params(const struct run *r, mc_npz *z, const char *before, struct text *why)
+{
+    struct snapshot *want = snapshot_params(r), *s = must(calloc(1, sizeof *s));
+    for (int i = 0; i < want->n && s; i++) {
+        struct text name = { 0 };
+        text_addf(&name, "%s%s", before, want->name[i]);
+        mc_array *a = mc_npz_load(z, name.s), *w = want->value[i];
+        if (a && mc_array_dtype(a) == mc_array_dtype(w) && mc_array_rank(a) == mc_array_rank(w) &&
+            memcmp(mc_array_dims(a), mc_array_dims(w), (size_t)mc_array_rank(w) * sizeof(int64_t)) == 0) {
+            add(s, want->name[i], a);
+        } else {
+            text_addf(why, "%s%s", a ? "another dtype or shape than the model's: " : "", a ? name.s : mc_last_error());
+            mc_array_unref(&a);
+            snapshot_free(s);
+            s = NULL;
+        }
+        text_free(&name);
+    }
+    if (s) {
+        s->nparam = s->n;
+    }
+    snapshot_free(want);
+    return s;
+}
+
+/* Everything is read before a parameter is set. */
+static bool load_one(struct run *r, const char *path, struct text *why)
+{
+    struct progress p = { 0 };
+    struct snapshot *s = NULL, *best = NULL;
+    mc_npz *z = mc_npz_open(path);
+    const char *what = z ? other(r, z) : NULL;
+    bool ok = z && !what && read_progress(z, &p) && (s = read_params(r, z, "", why));
+    if (ok && s->n && p.best >= 0) {
+        struct text first = { 0 };
+        text_addf(&first, BEST "%s", s->name[0]);
+        ok = !has(z, first.s) || (best = read_params(r, z, BEST, why));
+        text_free(&first);
+    }
+    if (ok) {
+        s->p = p;
+        free(r->p.history);
+        r->p = p;
+        snapshot_free(r->best);
+        r->best = best;
+        ok = snapshot_put(r, s);
+    } else {
+        free(p.history);
+        snapshot_free(best);
+        text_addf(why, "%s", why->n ? "" : what ? what : mc_last_error());
+    }
+    snapshot_free(s);
+    mc_npz_close(z);
+    return ok;
+}
+
+bool checkpoint_load(struct run *r)
+{
+    struct text why = { 0 }, old = { 0 }, why_old = { 0 };
+    text_addf(&old, "%s.old", r->o.save);
+    text_addf(&why, "%s", "");
+    text_addf(&why_old, "%s", "");
+    bool ok = load_one(r, r->o.save, &why);
+    if (!ok && access(old.s, R_OK) == 0 && load_one(r, old.s, &why_old)) {
+        ok = true;
+        complain("'%s' is not usable (%s); going on from '%s'", r->o.save, why.s, old.s);
+    } else if (!ok) {
+        complain("cannot resume: '%s': %s", r->o.save, why.s);
+    }
+    text_free(&why);
+    text_free(&old);
+    text_free(&why_old);
+    return ok;
+}
+
+bool checkpoint_model(struct model *m, const char *path, struct text *classes, struct text *data)
+{
+    mc_npz *z = mc_npz_open(path);
+    bool ok = z != NULL;
+    if (!ok) {
+        complain("%s", mc_last_error());
+    } else if (!array_text(z, "train/model", &m->text) || !array_text(z, "train/classes", classes) || !array_text(z, "train/data", data)) {
+        ok = false;
+        complain("'%s' is no checkpoint of a training", path);
+    }
+    if (ok && (ok = model_make(m, path, 1, NULL, 0))) {
+        struct run r = { .m = *m };
+        struct text why = { 0 };
+        mc_param first = mc_net_param(m->net, NULL, 0);
+        struct text name = { 0 };
+        text_addf(&name, BEST "%s", first.name ? first.name : "");
+        struct snapshot *s = read_params(&r, z, has(z, name.s) ? BEST : "", &why);
+        ok = s && snapshot_put(&r, s);
+        if (!s) {
+            complain("'%s': %s", path, why.s);
+        }
+        snapshot_free(s);
+        text_free(&name);
+        text_free(&why);
+    }
+    mc_npz_close(z);
+    return ok;
+}

@@ -1,0 +1,125 @@
+/* monochord_train_show.c: how a run looks in a terminal.
+ *
+ * Invariant: a line is written over only on a terminal; a file or a pipe gets one plain line an epoch. */
+#include "train.h"
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BAR = 24, ROWS = 12, COLUMNS = 60 };
+
+static bool on_terminal(void) { return isatty(STDOUT_FILENO); }
+
+static void clock_text(char out[48], double seconds)
+{
+    long s = (long)(seconds + 0.5);
+    if (s >= 3600) {
+        snprintf(out, 48, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+    } else {
+        snprintf(out, 48, "%ld:%02ld", s / 60, s % 60);
+    }
+}
+
+void show_progress(const struct run *r, bool force)
+{
+    static double last;
+    double now = seconds_now(), spent = now - r->began + r->p.seconds;
+    int64_t all = mc_data_count(r->train), batches = mc_batches_count(r->batches);
+    if (r->o.quiet || !on_terminal() || (!force && now - last < 0.1) || r->p.seen <= 0) {
+        return;
+    }
+    last = now;
+    double speed = r->p.seen / spent, left_epochs = (double)(mc_net_training(r->m.net)->epochs - r->p.epoch) - r->p.seen / (double)all;
+    int done = (int)(BAR * r->p.batch / batches);
+    char left[48];
+    clock_text(left, left_epochs * (double)all / speed);
+    printf("\r%5lld  %.*s%.*s  %3.0f%%  loss %.4f  error %5.2f%%  %.0f/s  %s left \033[K", (long long)r->p.epoch + 1, done, "########################",
+           BAR - done, "........................", 100 * r->p.seen / (double)all, r->p.cost / r->p.seen, 100 * r->p.wrong / r->p.seen, speed, left);
+    fflush(stdout);
+}
+
+void show_epoch(const struct run *r, const struct epoch *e)
+{
+    if (r->o.quiet) {
+        return;
+    }
+    if (r->p.epoch == 0 || r->p.nhistory == 0) {
+        printf("%s epoch      loss     error    test loss  test error       rate      time  examples/s\n", on_terminal() ? "\r\033[K" : "");
+    }
+    printf("%s%6lld  %8.4f  %7.2f%%  %11.4f  %9.2f%%  %9.3g  %7.1f s  %10.0f\n", on_terminal() ? "\r\033[K" : "", (long long)r->p.epoch + 1, e->loss,
+           100 * e->error, e->test_loss, 100 * e->test_error, e->rate, e->seconds, (double)mc_data_count(r->train) / e->seconds);
+    fflush(stdout);
+}
+
+/* ---- the curve: errors over epochs, up by factors ---- */
+
+/* Between two epochs a straight line, up by factors. */
+static void plot(char cell[ROWS][COLUMNS + 1], const struct progress *p, int wide, bool test, double low, double high)
+{
+    for (int x = 0; x < wide; x++) {
+        double place = (double)(p->nhistory - 1) * x / (wide - 1), share = place - floor(place), at = 0;
+        for (int k = 0; k < 2; k++) {
+            int i = (int)place + k < p->nhistory ? (int)place + k : p->nhistory - 1;
+            double v = test ? p->history[i].test_error : p->history[i].error;
+            at += (k ? share : 1 - share) * (v > 0 ? (log(v) - low) / (high - low) : 0);
+        }
+        cell[ROWS - 1 - (int)((ROWS - 1) * fmin(1, fmax(0, at)) + 0.5)][x] = test ? 'o' : '.';
+    }
+}
+
+void show_curve(const struct progress *p)
+{
+    char cell[ROWS][COLUMNS + 1];
+    double least = 1, most = 1e-4;
+    if (p->nhistory < 2) {
+        return;
+    }
+    int wide = p->nhistory < COLUMNS / 5 ? p->nhistory * 5 - 4 : COLUMNS;
+    for (int i = 0; i < p->nhistory; i++) {
+        const double v[] = { p->history[i].error, p->history[i].test_error };
+        for (int k = 0; k < COUNT(v); k++) {
+            least = v[k] > 0 ? fmin(least, v[k]) : least;
+            most = fmax(most, v[k]);
+        }
+    }
+    double low = log(least) - 0.05, high = log(most) + 0.05;
+    for (int y = 0; y < ROWS; y++) {
+        memset(cell[y], ' ', COLUMNS);
+        cell[y][COLUMNS] = '\0';
+    }
+    plot(cell, p, wide, false, low, high);
+    plot(cell, p, wide, true, low, high);
+    printf("\n  error by epoch: o test, . training\n");
+    for (int y = 0; y < ROWS; y++) {
+        double v = exp(high - (high - low) * y / (ROWS - 1));
+        printf("  %6.2f%% |%s\n", 100 * v, cell[y]);
+    }
+    printf("          +%.*s\n           1%*d\n", wide, "------------------------------------------------------------", wide - 1, p->nhistory);
+}
+
+/* ---- labels and answers ---- */
+
+void show_confusion(const struct findings *f, const mc_data *d)
+{
+    enum { MOST = 20 };
+    if (f->classes > MOST) {
+        return;
+    }
+    printf("\n  answers (across) to each class (down)\n%12s", "");
+    for (int k = 0; k < f->classes; k++) {
+        printf(" %6.6s", mc_data_class(d, k));
+    }
+    printf("\n");
+    for (int i = 0; i < f->classes; i++) {
+        printf("%12.12s", mc_data_class(d, i));
+        for (int k = 0; k < f->classes; k++) {
+            int64_t n = f->confusion[i * f->classes + k];
+            if (n) {
+                printf(" %6lld", (long long)n);
+            } else {
+                printf(" %6s", ".");
+            }
+        }
+        printf("\n");
+    }
+}

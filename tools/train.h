@@ -1,0 +1,105 @@
+/* train.h: what the parts of `monochord train` and `monochord predict` share.
+ *
+ * Invariant: all that a run goes on from is in its parameters and in struct progress; the order of the data, their
+ * augmentation and the rate follow from these and the model's text.  So a run that was broken off ends with the same bits. */
+#ifndef TRAIN_H
+#define TRAIN_H
+
+#include "tool.h"
+#include <monochord_nn.h>
+
+struct options {
+    const char *model, *data, *save, *report; /* report: NULL for none */
+    const char *lines[16];                    /* of the model, after its own: "epochs 3" */
+    int nlines;
+    long seed, seconds;                       /* between two checkpoints */
+    bool resume, quiet;
+};
+
+/* One epoch, as it ended. */
+struct epoch {
+    double loss, error, test_loss, test_error, rate, seconds;
+};
+
+struct progress {
+    int64_t epoch, batch, step;  /* what comes next; steps done */
+    double cost, wrong, seen;    /* sums over the epoch's examples */
+    double seconds;              /* spent on this epoch before it was broken off */
+    int64_t best;                /* the epoch with the least test error, -1: none */
+    int nhistory, cap;
+    struct epoch *history;
+};
+
+/* A model with its functions. */
+struct model {
+    struct text text;            /* its lines */
+    mc_graph *g;
+    mc_net *net;
+    mc_function *step, *test;    /* NULL until needed */
+    int classes;                 /* that it tells apart */
+};
+
+struct snapshot;
+struct run {
+    struct options o;
+    struct model m;
+    mc_data *train, *held;       /* what is learned, what is tested with */
+    mc_batches *batches, *test_batches;
+    struct progress p;
+    struct snapshot *last;       /* as it was when it was saved last, or began */
+    struct snapshot *best;       /* of the best epoch; only where the model has patience */
+    double began, saved;         /* this epoch, the last checkpoint: on the clock */
+};
+
+/* ---- monochord_train_model.c ---- */
+/* name: a file, or a model that is built in.  False: complained. */
+bool model_find(struct text *out, const char *name);
+bool model_make(struct model *m, const char *name, long seed, const char *const *lines, int nlines);
+void model_free(struct model *m);
+bool model_fits(const struct model *m, const mc_data *d, const int64_t *dims, const char *where);
+/* A batch in the shape that the model's input has; to mc_array_unref. */
+mc_array *model_input(const struct model *m, const mc_array *x);
+
+/* ---- monochord_train_save.c ---- */
+struct snapshot *snapshot_take(const struct run *r, struct text *ill); /* NULL: a parameter is not finite, ill says which */
+struct snapshot *snapshot_params(const struct run *r);                 /* the parameters and how far, nothing else */
+bool snapshot_put(struct run *r, const struct snapshot *s);            /* the parameters as they were */
+bool snapshot_return(struct run *r, const struct snapshot *s);         /* and how far the run was */
+void snapshot_free(struct snapshot *s);
+/* The file appears whole or not at all, the one before it stays as FILE.old.  False: complained, what was there is there. */
+bool snapshot_save(const struct run *r, const struct snapshot *s);
+bool checkpoint_load(struct run *r);                                   /* FILE, or FILE.old where that is damaged */
+bool checkpoint_model(struct model *m, const char *path, struct text *classes, struct text *data); /* for predict */
+
+/* ---- monochord_train_test.c ---- */
+struct mistake {
+    int64_t example;
+    int32_t label, answer;
+    double sure;                 /* the probability that was given to the answer */
+};
+struct findings {
+    double loss, error;
+    int64_t *confusion;          /* (classes, classes): label, answer */
+    struct mistake *worst;       /* the surest first */
+    int nworst, classes;
+};
+enum { MOST_MISTAKES = 40 };
+/* All of the test batches; f may have no confusion and no worst: then only loss and error. */
+bool test_run(struct model *m, mc_batches *b, struct findings *f);
+bool findings_make(struct findings *f, int classes);
+void findings_free(struct findings *f);
+
+/* ---- monochord_train_show.c ---- */
+void show_progress(const struct run *r, bool force); /* on a terminal: one line that is written over */
+void show_epoch(const struct run *r, const struct epoch *e);
+void show_curve(const struct progress *p);
+void show_confusion(const struct findings *f, const mc_data *d);
+
+/* ---- monochord_train_report.c ---- */
+bool report_write(struct run *r, const struct findings *f, const char *extra_html);
+
+/* ---- monochord_train.c ---- */
+bool train_floats(void); /* floatX is float32 unless the user said something; false: complained */
+int train_and_report(const struct options *o, const char *extra_html); /* the exit status */
+
+#endif

@@ -55,6 +55,9 @@ template <class R, class... A, class S, class... B> struct same<R(A...), S(B...)
 #define CU(name, value) static_assert(name == value, #name);
 #include "device/cuda/driver.def"
 #undef CU
+/* launch.c's own */
+static_assert(sizeof(CUlaunchAttribute) == 72 && offsetof(CUlaunchAttribute, value) == 8, "attribute");
+static_assert(sizeof(CUlaunchConfig) == 56 && offsetof(CUlaunchConfig, hStream) == 32 && offsetof(CUlaunchConfig, attrs) == 40, "config");
 #endif
 
 #ifdef WRONG // a row that must not pass: the test of this test

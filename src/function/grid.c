@@ -287,11 +287,11 @@ mc_status mc_grid_run(struct mc_function *f, const struct mc_shape_plan *p, int 
                 a.p[k] += (uint64_t)(a.step[k][l->outer] * l->piece);
             }
         }
-        s = mc_cuda_launch(d, l->fn, st->kernel->name, &l->grid, l->args, l->nargs);
+        s = mc_cuda_follow(d, l->fn, st->kernel->name, &l->grid, l->args, l->nargs);
     }
     a.head->count[0] = count;
     if (s == MC_OK && l->join) {
-        s = mc_cuda_launch(d, l->join, st->kernel->name, &l->join_grid, l->args, l->nargs);
+        s = mc_cuda_follow(d, l->join, st->kernel->name, &l->join_grid, l->args, l->nargs);
     }
     return s;
 }

@@ -183,9 +183,9 @@ static void print_map(struct print *p)
     }
     mc_str_add(p->out, "}\n");
     int v = mc_grid_vector(p->k);
-    mc_str_addf(p->out, "ENTRY %s(const %s_args A) { %s_of<1>(A); }\n", p->k->name, p->k->name, p->k->name);
+    mc_str_addf(p->out, "ENTRY %s(const %s_args A) { BEGIN %s_of<1>(A); }\n", p->k->name, p->k->name, p->k->name);
     if (v > 1) {
-        mc_str_addf(p->out, "ENTRY %s_v(const %s_args A) { %s_of<%d>(A); }\n", p->k->name, p->k->name, p->k->name, v);
+        mc_str_addf(p->out, "ENTRY %s_v(const %s_args A) { BEGIN %s_of<%d>(A); }\n", p->k->name, p->k->name, p->k->name, v);
     }
 }
 
@@ -322,7 +322,7 @@ static void begin_tallies(struct print *p)
 /* Lanes above each other add up what the teams have at one place of a row; neighbours have neighbouring places. */
 static void print_tally(struct print *p)
 {
-    mc_str_addf(p->out, "ENTRY %s_tally(const %s_args A)\n{\nconst u32 r = blockIdx.x * blockDim.x + threadIdx.x; i64 none = 0; double c0 = 0;\n", p->k->name, p->k->name);
+    mc_str_addf(p->out, "ENTRY %s_tally(const %s_args A)\n{\nBEGIN\nconst u32 r = blockIdx.x * blockDim.x + threadIdx.x; i64 none = 0; double c0 = 0;\n", p->k->name, p->k->name);
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
@@ -343,7 +343,7 @@ static void print_reducing(struct print *p)
 {
     const char *name = p->k->name;
     bool splits = mc_grid_splits(p->k);
-    mc_str_addf(p->out, "ENTRY %s(const %s_args A)\n{\n", name, name);
+    mc_str_addf(p->out, "ENTRY %s(const %s_args A)\n{\nBEGIN\n", name, name);
     mc_str_add(p->out, "const u32 lanes = A.column ? blockDim.y : blockDim.x, lane = A.column ? threadIdx.y : threadIdx.x;\n");
     begin_tallies(p);
     mc_grid_open_rows(p);
@@ -377,7 +377,7 @@ static void print_join(struct print *p)
 {
     memset(p->done, 0, p->k->val.n);
     p->joining = true;
-    mc_str_addf(p->out, "ENTRY %s_join(const %s_args A)\n{\nconst u32 at = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x, lanes = blockDim.x;\n",
+    mc_str_addf(p->out, "ENTRY %s_join(const %s_args A)\n{\nBEGIN\nconst u32 at = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x, lanes = blockDim.x;\n",
                 p->k->name, p->k->name);
     mc_grid_point(p);
     p->stage = 0;

@@ -222,7 +222,7 @@ static void exchange(struct print *p, bool lanes)
 void mc_grid_print_row(struct print *p, struct mc_grid_row row)
 {
     memset(p->done, 0, p->k->val.n);
-    mc_str_addf(p->out, "ENTRY __launch_bounds__(%d) %s_r(const %s_args A)\n{\nconst int K = %d, V = %d; extern __shared__ i64 shared_[];\n", row.most, p->k->name,
+    mc_str_addf(p->out, "ENTRY __launch_bounds__(%d) %s_r(const %s_args A)\n{\nBEGIN\nconst int K = %d, V = %d; extern __shared__ i64 shared_[];\n", row.most, p->k->name,
                 p->k->name, GRID_KEPT, row.vector);
     mc_str_add(p->out, "const u32 lanes = blockDim.x, lane = threadIdx.x, n = A.count[1] / V;\n");
     tallies(p, false);

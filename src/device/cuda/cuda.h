@@ -104,6 +104,9 @@ struct mc_cuda_code_stats mc_cuda_code_stats(void);
 struct mc_grid { unsigned blocks[3], threads[3]; size_t shared; };
 /* args: one struct, the kernel's only parameter.  A grid without blocks launches nothing. */
 mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs);
+/* The same for a kernel that begins with griddepcontrol.wait, where GPUs know that (9.0 and later): its blocks may be set up
+ * while the kernel before it ends. */
+mc_status mc_cuda_follow(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs);
 /* Events, for times on the device. */
 void *mc_cuda_mark(struct mc_cuda *d);                        /* NULL: failed */
 double mc_cuda_between(struct mc_cuda *d, void *from, void *to); /* seconds, waits; frees both; < 0: failed */

@@ -12,7 +12,7 @@ enum {
 #undef CU
 };
 
-enum { NV_OLDEST_SM = 70, NV_OLDEST_DRIVER = 11020 }; /* Volta; CUDA 11.2 brought memory pools */
+enum { NV_OLDEST_SM = 70, NV_OLDEST_DRIVER = 12000 }; /* Volta; what NVRTC 12 compiles, a driver for CUDA 12 loads */
 
 /* ---- start.c ---- */
 bool mc_cuda_usable(const struct mc_cuda *d);             /* false: it is lost, or another process's.  Sets no error */

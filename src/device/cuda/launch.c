@@ -4,12 +4,32 @@
 #include "device/cuda/driver.h"
 
 enum { PARAM_END = 0, PARAM_POINTER = 1, PARAM_SIZE = 2 }; /* the driver's marks in the list `extra` */
+enum { FOLLOWS_SM = 90 };
 static const size_t given = 48 << 10; /* bytes of shared memory that every kernel may have without asking */
 
+/* CUlaunchAttribute and CUlaunchConfig, as the ABI has them. */
+struct attribute {
+    int id;
+    char pad[4];
+    union { int value; char bytes[64]; } u;
+};
+struct config {
+    unsigned blocks[3], threads[3], shared;
+    void *stream;
+    const struct attribute *attribute;
+    unsigned attributes;
+};
+_Static_assert(sizeof(struct attribute) == 72 && offsetof(struct attribute, u) == 8, "tests/nv_abi.cpp says the same of cuda.h");
+_Static_assert(sizeof(struct config) == 56 && offsetof(struct config, stream) == 32 && offsetof(struct config, attribute) == 40, "and of this");
+
 static mc_status enqueue(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args,
-                         size_t nargs)
+                         size_t nargs, bool follows)
 {
+    static const struct attribute early = { .id = NV_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .u.value = 1 };
     void *extra[] = { (void *)PARAM_POINTER, (void *)(uintptr_t)args, (void *)PARAM_SIZE, &nargs, (void *)PARAM_END };
+    const struct config c = { .blocks = { g->blocks[0], g->blocks[1], g->blocks[2] },
+                              .threads = { g->threads[0], g->threads[1], g->threads[2] }, .shared = (unsigned)g->shared,
+                              .stream = d->stream, .attribute = &early, .attributes = follows && d->sm >= FOLLOWS_SM };
     if (g->shared > d->shared) {
         return mc_fail(MC_EDEVICE, "%s: launch of %s: a block asks for %zu bytes of shared memory, and %zu is the most", d->id,
                        name, g->shared, d->shared);
@@ -19,9 +39,7 @@ static mc_status enqueue(struct mc_cuda *d, void *kernel, const char *name, cons
                                                       (int)g->shared), "shared memory of", name));
     }
     mc_cuda_launched(d, name);
-    return mc_cuda_check(d, mc_nv.cuLaunchKernel(kernel, g->blocks[0], g->blocks[1], g->blocks[2], g->threads[0], g->threads[1],
-                                                 g->threads[2], (unsigned)g->shared, d->stream, NULL, nargs ? extra : NULL),
-                         "launch of", name);
+    return mc_cuda_check(d, mc_nv.cuLaunchKernelEx(&c, kernel, NULL, nargs ? extra : NULL), "launch of", name);
 }
 
 static bool hollow(const struct mc_grid *g)
@@ -29,19 +47,28 @@ static bool hollow(const struct mc_grid *g)
     return !g->blocks[0] || !g->blocks[1] || !g->blocks[2];
 }
 
-mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args,
-                         size_t nargs)
+static mc_status launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs, bool follows)
 {
     if (hollow(g)) {
         return MC_OK;
     }
     TRY(mc_cuda_enter(d));
-    mc_status s = enqueue(d, kernel, name, g, args, nargs);
+    mc_status s = enqueue(d, kernel, name, g, args, nargs, follows);
     if (s == MC_OK && !d->recording && mc_cuda_blocking()) {
         s = mc_cuda_check(d, mc_nv.cuStreamSynchronize(d->stream), "launch of", name);
     }
     mc_cuda_leave(d);
     return s;
+}
+
+mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs)
+{
+    return launch(d, kernel, name, g, args, nargs, false);
+}
+
+mc_status mc_cuda_follow(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs)
+{
+    return launch(d, kernel, name, g, args, nargs, true);
 }
 
 /* ---- times ---- */

@@ -75,6 +75,7 @@ static void try_sets(const struct mc_solver *s, int least)
 
 TEST(conv_fft_in_every_instruction_set) { try_sets(&mc_conv_fft, 21); }
 TEST(conv_winograd_in_every_instruction_set) { try_sets(&mc_conv_winograd, 9); }
+TEST(conv_winograd4_in_every_instruction_set) { try_sets(&mc_conv_winograd4, 9); }
 TEST(conv_spread_in_every_instruction_set) { try_sets(&mc_conv_spread, 9); }
 TEST(conv_direct_in_every_instruction_set) { try_sets(&mc_conv_direct, 27); }
 
@@ -120,7 +121,7 @@ TEST(conv_fft_far_spectra_are_the_same)
 /* What one call leaves, another gives again, whatever the threads. */
 TEST(conv_fast_gives_the_same_bits_on_any_threads)
 {
-    const struct mc_solver *const solvers[] = { &mc_conv_fft, &mc_conv_winograd, &mc_conv_direct, &mc_conv_spread };
+    const struct mc_solver *const solvers[] = { &mc_conv_fft, &mc_conv_winograd, &mc_conv_winograd4, &mc_conv_direct, &mc_conv_spread };
     for (size_t q = 0; q < NELEM(solvers); q++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
             const struct mc_conv_problem p = problem(1, (enum mc_conv_pass)pass);
@@ -145,6 +146,56 @@ TEST(conv_fast_gives_the_same_bits_on_any_threads)
             mc_free(first);
             mc_free_pages(work);
             mc_plan_free(plan);
+        }
+    }
+}
+
+/* Relative to the reference, which sums in float64, in the Frobenius norm. */
+static double error_of(const struct mc_solver *s, const struct mc_conv_problem *p)
+{
+    const struct mc_conv_array a = mc_conv_array(p, mc_conv_result(p->s.pass));
+    const int64_t count = mc_conv_count(&a);
+    struct mc_plan *plan = mc_plan_with(&p->base, s), *truth = mc_plan_with(&p->base, &mc_conv_reference);
+    void *operand[8], *work = plan ? mc_alloc_pages(plan->workspace, "test") : NULL;
+    float *have = mc_alloc((size_t)count * sizeof *have, "test");
+    double wrong = 0, all = 0;
+    if (CHECK(plan && truth && work && have && mc_conv_family.operands(&p->base, operand) == MC_OK, "%s", mc_last_error())) {
+        const float *result = operand[mc_conv_result(p->s.pass)];
+        plan->run(plan, operand, work, 1);
+        memcpy(have, result, (size_t)count * sizeof *have);
+        truth->run(truth, operand, NULL, 1);
+        for (int64_t i = 0; i < count; i++) {
+            wrong += ((double)have[i] - result[i]) * ((double)have[i] - result[i]);
+            all += (double)result[i] * result[i];
+        }
+        mc_conv_family.discard(&p->base, operand);
+    }
+    mc_free(have);
+    mc_free_pages(work);
+    mc_plan_free(truth);
+    mc_plan_free(plan);
+    return sqrt(wrong / all);
+}
+
+/* F(4x4, 3x3) with points 1 and 2 loses more than twice as much as with 5/8 and 3/2. */
+TEST(conv_transforms_lose_few_digits)
+{
+    static const struct { const struct mc_solver *solver; double most; } rows[] = {
+        { &mc_conv_fft, 3e-7 }, { &mc_conv_winograd, 4e-7 }, { &mc_conv_winograd4, 9e-7 },
+    };
+    for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+        struct mc_conv_problem p = problem(4, (enum mc_conv_pass)pass);
+        p.s.n = 8, p.s.c = 96, p.s.k[1] = p.s.k[2] = 3, p.s.dilation[1] = p.s.dilation[2] = 1;
+        p.s.out[1] = p.s.in[1], p.s.out[2] = p.s.in[2];
+        p.alpha = 1, p.beta = 0;
+        int64_t *const strides[] = { p.at.x, p.at.w, p.at.y };
+        for (int role = CONV_X; role <= CONV_Y; role++) {
+            const struct mc_conv_array a = mc_conv_array(&p, role);
+            mc_conv_dense_strides(&a, strides[role]);
+        }
+        for (size_t i = 0; i < NELEM(rows); i++) {
+            const double error = error_of(rows[i].solver, &p);
+            CHECK(error < rows[i].most, "%s, pass %d: %g", rows[i].solver->name, pass, error);
         }
     }
 }

@@ -13,6 +13,7 @@ struct result {
     double flops, bytes, error; /* of one call; error negative: not measured */
 };
 void bench_report(const struct result *r);
+bool bench_wanted(const char *name, const char *pass); /* --only, if given, is part of "NAME PASS" */
 bool bench_fail(const char *name); /* complains that this case cannot be measured: the library's error; false */
 
 /* A compiled function, its inputs and its results, ready to be called again and again. */

@@ -22,7 +22,7 @@ static const struct command commands[] = {
     { "train",  "MODEL [OPTION ...]",   "train a model of layers, a line each, with checkpoints and a report; without MODEL the options", command_train },
     { "predict", "FILE.npz [OPTION ...] [PICTURE ...]", "what a trained model makes of pictures, or of data", command_predict },
     { "demo",   "[PAGE]",               "train on drawn digits, time the tutorial's loop, write demo.html", command_demo },
-    { "bench",  "SUITE [--json]",       "measure; without SUITE a list of suites", command_bench },
+    { "bench",  "SUITE [--only TEXT] [--json]", "measure; without SUITE a list of suites", command_bench },
     { "wisdom", "show|clear|export FILE|import FILE|picture FILE", "what timing found out about this machine", command_wisdom },
     { "ops",    "[WORD ...]",           "the ops, or those whose name or description has each word", command_ops },
     { "docs",   "DIR",                  "write DIR/ops.md and DIR/flags.md from the tables", command_docs },

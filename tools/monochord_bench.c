@@ -1,4 +1,4 @@
-/* monochord_bench.c: `monochord bench SUITE [--json]`: the table of suites, and how results are printed.
+/* monochord_bench.c: `monochord bench SUITE [--only TEXT] [--json]`: the table of suites, and how results are printed.
  *
  * Invariant: with --json standard output holds one object a line and nothing else. */
 #include "bench.h"
@@ -25,6 +25,14 @@ static const struct suite {
 };
 
 static bool json;
+static const char *only; /* NULL: all */
+
+bool bench_wanted(const char *name, const char *pass)
+{
+    char both[96];
+    snprintf(both, sizeof both, "%s %s", name, pass);
+    return !only || strstr(both, only);
+}
 
 static void print_json(const struct result *r)
 {
@@ -140,6 +148,8 @@ int command_bench(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             json = true;
+        } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
+            only = argv[++i];
         } else if (name || argv[i][0] == '-') {
             return complain("bench: '%s' is not understood", argv[i]);
         } else {

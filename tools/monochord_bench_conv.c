@@ -234,7 +234,10 @@ bool bench_conv(const char *suite)
     bool good = true;
     for (int i = 0; i < COUNT(layers) * COUNT(passes); i++) {
         const struct layer *l = &layers[i / COUNT(passes)];
-        good = (strcmp(l->suite, suite) != 0 || measure_all(l, &passes[i % COUNT(passes)])) && good;
+        const struct pass *p = &passes[i % COUNT(passes)];
+        if (strcmp(l->suite, suite) == 0 && bench_wanted(l->name, p->name)) {
+            good = measure_all(l, p) && good;
+        }
     }
     return good;
 }

@@ -131,7 +131,7 @@ bool bench_layers(const char *suite)
 {
     bool good = true;
     for (int i = 0; i < COUNT(cases); i++) {
-        if (strcmp(cases[i].suite, suite) == 0) {
+        if (strcmp(cases[i].suite, suite) == 0 && bench_wanted(cases[i].name, "")) {
             good = run(&cases[i]) && good;
         }
     }

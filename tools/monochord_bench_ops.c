@@ -276,7 +276,7 @@ bool bench_cases(const char *suite)
 {
     bool good = true;
     for (int i = 0; i < COUNT(cases); i++) {
-        if (strcmp(cases[i].suite, suite) == 0 && cases[i].where != (bench_far() ? NEAR : FAR)) {
+        if (strcmp(cases[i].suite, suite) == 0 && cases[i].where != (bench_far() ? NEAR : FAR) && bench_wanted(cases[i].name, "")) {
             good = run(&cases[i]) && good;
         }
     }

@@ -6,9 +6,9 @@
 #include "conv/fft_plan.h"
 #include "gemm/kernel.h"
 
-enum { MANY = 1024 }; /* tiles, whose sums lose digits in Winograd's weights */
+enum { MANY = 4096 }; /* tiles, whose sums lose digits in Winograd's weights */
 
-static const char *refuse_any(const struct mc_problem *p_, bool winograd)
+static const char *refuse_any(const struct mc_problem *p_, int which)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
@@ -31,15 +31,15 @@ static const char *refuse_any(const struct mc_problem *p_, bool winograd)
     if (fft_wide(s, 1) >= FFT_MOST || fft_wide(s, 2) >= FFT_MOST) {
         return "has tiles of at most 64 places a side, and the filter is wider";
     }
-    return mc_fft_choose(&d, p, winograd) ? NULL : "needs more workspace than the flag workspace allows";
+    return mc_fft_choose(&d, p, which) ? NULL : "needs more workspace than the flag workspace allows";
 }
 
 static const char *refuse(const struct mc_problem *p)
 {
-    return refuse_any(p, false);
+    return refuse_any(p, FFT);
 }
 
-static const char *refuse_winograd(const struct mc_problem *p)
+static const char *refuse_winograd(const struct mc_problem *p, int which, int wide)
 {
     const struct mc_conv_shape *s = &conv(p)->s;
     for (int i = 1; i < 3; i++) {
@@ -47,20 +47,30 @@ static const char *refuse_winograd(const struct mc_problem *p)
             return "takes filters of 3 by 3 taps, side by side";
         }
     }
-    if (s->pass == CONV_WEIGHTS && s->n * conv_ceil(s->out[1], 2) * conv_ceil(s->out[2], 2) > MANY) {
+    if (s->pass == CONV_WEIGHTS && s->n * conv_ceil(s->out[1], wide) * conv_ceil(s->out[2], wide) > MANY) {
         return "would lose digits in the weights' sums over so many tiles";
     }
-    return refuse_any(p, true);
+    return refuse_any(p, which);
 }
 
-static struct mc_plan *plan_any(const struct mc_problem *p, bool winograd)
+static const char *refuse_winograd2(const struct mc_problem *p)
+{
+    return refuse_winograd(p, WINOGRAD2, 2);
+}
+
+static const char *refuse_winograd4(const struct mc_problem *p)
+{
+    return refuse_winograd(p, WINOGRAD4, 4);
+}
+
+static struct mc_plan *plan_any(const struct mc_problem *p, int which)
 {
     struct fft *d = mc_calloc(1, sizeof *d, "plans");
     if (!d) {
         return NULL;
     }
     d->base.run = mc_fft_run;
-    if (!mc_fft_choose(d, conv(p), winograd)) {
+    if (!mc_fft_choose(d, conv(p), which)) {
         mc_fail(MC_EUNSUPPORTED, "conv: no tiles fit into the workspace");
         mc_free(d);
         return NULL;
@@ -76,12 +86,17 @@ static struct mc_plan *plan_any(const struct mc_problem *p, bool winograd)
 
 static struct mc_plan *plan(const struct mc_problem *p)
 {
-    return plan_any(p, false);
+    return plan_any(p, FFT);
 }
 
-static struct mc_plan *plan_winograd(const struct mc_problem *p)
+static struct mc_plan *plan_winograd2(const struct mc_problem *p)
 {
-    return plan_any(p, true);
+    return plan_any(p, WINOGRAD2);
+}
+
+static struct mc_plan *plan_winograd4(const struct mc_problem *p)
+{
+    return plan_any(p, WINOGRAD4);
 }
 
 /* Spectra of filters: each is written and read, in pieces far apart, however few the images are. */
@@ -90,12 +105,12 @@ static double filter_bytes(const struct fft *d, const struct mc_conv_shape *s)
     return 4.0 * (double)(s->groups * d->numbers * d->frequencies) * (double)d->all[C] * (double)d->all[F];
 }
 
-static double estimate_any(const struct mc_problem *p_, bool winograd)
+static double estimate_any(const struct mc_problem *p_, int which)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
     struct fft d = { 0 };
-    if (!mc_fft_choose(&d, p, winograd)) {
+    if (!mc_fft_choose(&d, p, which)) {
         return 1e30;
     }
     const double hz = mc_conv_peak(p) / mc_gemm_kernel(MC_FLOAT32)->flops;
@@ -106,16 +121,24 @@ static double estimate_any(const struct mc_problem *p_, bool winograd)
 
 static double estimate(const struct mc_problem *p)
 {
-    return estimate_any(p, false);
+    return estimate_any(p, FFT);
 }
 
-static double estimate_winograd(const struct mc_problem *p)
+static double estimate_winograd2(const struct mc_problem *p)
 {
-    return estimate_any(p, true);
+    return estimate_any(p, WINOGRAD2);
+}
+
+static double estimate_winograd4(const struct mc_problem *p)
+{
+    return estimate_any(p, WINOGRAD4);
 }
 
 const struct mc_solver mc_conv_fft = { .name = "fft", .refuse = refuse, .estimate = estimate, .plan = plan };
-/* F(2x2, 3x3) alone: F(4x4, 3x3) loses ten times as much as plain sums do, and tiles of fft need no more products. */
 const struct mc_solver mc_conv_winograd = {
-    .name = "winograd", .refuse = refuse_winograd, .estimate = estimate_winograd, .plan = plan_winograd,
+    .name = "winograd", .refuse = refuse_winograd2, .estimate = estimate_winograd2, .plan = plan_winograd2,
+};
+/* Loses three times as much as plain sums do, as libraries' Winograd does. */
+const struct mc_solver mc_conv_winograd4 = {
+    .name = "winograd4", .refuse = refuse_winograd4, .estimate = estimate_winograd4, .plan = plan_winograd4,
 };

@@ -9,9 +9,9 @@
 
 #include "base/base.h"
 
-/* Winograd's F(2x2, 3x3) has real tiles of 4 by 4, and a transform for each role: what is read whole, filters of three
- * taps, and what is two places wide. */
-enum { WINOGRAD_SIZE = 4, WINOGRAD_WHOLE = 0, WINOGRAD_FILTER, WINOGRAD_NARROW };
+/* Winograd's F(2x2, 3x3) and F(4x4, 3x3) have real tiles of 4 by 4 and 6 by 6, and a transform for each role: what is
+ * read whole, filters of three taps, and what is two or four places wide. */
+enum { WINOGRAD_SIZES = 2, WINOGRAD_WHOLE = 0, WINOGRAD_FILTER, WINOGRAD_NARROW };
 enum { FFT_LANES = 16, FFT_SIZES = 4, FFT_MOST = 64 };  /* most lanes; sizes 8, 16, 32, 64; the largest */
 /* One lane's window on an array: element (r, c) at at[r * rs + c * cs] for top <= r < bottom and left <= c < right,
  * zeros elsewhere. */
@@ -28,6 +28,7 @@ struct mc_fft_window {
 /* c (rows, columns) = a (rows, depth) * b (depth, columns), or added to c; complex unless said otherwise */
 struct mc_fft_product {
     int64_t rows, columns, depth;
+    int64_t piece;              /* of depth, summed at once: less is lost than in one long sum, and b stays in the cache */
     const float *a, *b;
     float *c;
     int64_t a_row, a_depth, a_im, b_depth, b_im, c_row, c_im;   /* columns: whole vectors, adjacent */
@@ -45,10 +46,10 @@ struct mc_fft_kernel {
     mc_fft_forward *forward[FFT_SIZES]; /* four times the transform's values */
     mc_fft_inverse *inverse[FFT_SIZES];
     void (*product)(const struct mc_fft_product *p), (*real_product)(const struct mc_fft_product *p);
-    double winograd_turn;       /* as turn */
-    void (*winograd_forward)(const struct mc_fft_window *w, int role, float *spectrum, int64_t step);
-    void (*winograd_inverse)(const float *spectrum, int64_t step, int role, float alpha, float beta,
-                             const struct mc_fft_window *w);
+    double winograd_turn[WINOGRAD_SIZES]; /* as turn */
+    void (*winograd_forward[WINOGRAD_SIZES])(const struct mc_fft_window *w, int role, float *spectrum, int64_t step);
+    void (*winograd_inverse[WINOGRAD_SIZES])(const float *spectrum, int64_t step, int role, float alpha, float beta,
+                                             const struct mc_fft_window *w);
 };
 extern const struct mc_fft_kernel *const mc_fft_avx512, *const mc_fft_avx2, *const mc_fft_plain;
 

@@ -1,6 +1,7 @@
 /* fft_body.h: the one text of the transforms, compiled for each instruction set by the file that includes it, which
- * defines TARGET, L (lanes), MR and NV (rows and vectors of a product's tile), TURN (8 by 8 or none), READ_ROW and
- * WRITE_ROW (a piece of a row), ISA; and, where a vector is a line of the caches, STREAM and FENCE: stores past them.
+ * defines TARGET, L (lanes), MR, REAL_MR and NV (rows and vectors of a product's tile; EACH_ROWS lists the first, and
+ * EACH_REAL_ROWS those beyond), TURN (8 by 8 or none), READ_ROW and WRITE_ROW (a piece of a row), ISA; and, where a
+ * vector is a line of the caches, STREAM and FENCE: stores past them.
  *
  * A tile's rows are transformed two at a time, one as real and one as imaginary part; then its columns, of which the
  * first and the middle one are real for the same reason and go as one.  The inverse does the same backwards; the
@@ -404,6 +405,6 @@ static const struct mc_fft_kernel kernel = {
     .lanes = L, .math = MATH, .turn = TURN_CYCLES,
     .forward = { forward8, forward16, forward32, forward64 },
     .inverse = { inverse8, inverse16, inverse32, inverse64 }, .product = product,
-    .real_product = real_product, .winograd_turn = WINOGRAD_CYCLES, .winograd_forward = winograd_forward,
-    .winograd_inverse = winograd_inverse,
+    .real_product = real_product, .winograd_turn = WINOGRAD_CYCLES,
+    .winograd_forward = { winograd_forward4, winograd_forward6 }, .winograd_inverse = { winograd_inverse4, winograd_inverse6 },
 };

@@ -8,7 +8,7 @@
 enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, FAR = 16 << 20, PARTS = 12 };
 static const double CYCLES_A_BYTE = 0.25; /* between memory and one thread of all */
 static const double FEW_TAPS = 0.4;       /* of a transform, where most of the tile is zeros */
-static const int sizes[FFT_SIZES] = { 8, 16, 32, 64 };
+static const int sizes[FFT_SIZES] = { 8, 16, 32, 64 }, winograd_sizes[WINOGRAD_SIZES] = { 4, 6 };
 const signed char mc_fft_letter[3][2] = { [CONV_X] = { M, C }, [CONV_W] = { C, F }, [CONV_Y] = { M, F } };
 
 static const struct mc_fft_kernel *kernel(void)
@@ -26,15 +26,15 @@ static bool tiles(struct fft *d, const struct mc_conv_shape *s, int which)
     const int64_t *result = s->pass == CONV_INPUTS ? s->in : s->out, *read = s->pass == CONV_INPUTS ? s->out : s->in;
     d->kernel = kernel();
     d->which = which;
-    d->size = which == WINOGRAD ? WINOGRAD_SIZE : sizes[which];
-    d->frequencies = which == WINOGRAD ? WINOGRAD_SIZE * WINOGRAD_SIZE : fft_frequencies(d->size);
-    d->numbers = which == WINOGRAD ? 1 : 2;
+    d->size = which < 0 ? winograd_sizes[fft_winograd(d)] : sizes[which];
+    d->frequencies = which < 0 ? d->size * d->size : fft_frequencies(d->size);
+    d->numbers = which < 0 ? 1 : 2;
     for (int i = 0; i < 2; i++) {
         const int64_t w = fft_wide(s, 1 + i), before = s->pass == CONV_INPUTS ? w - s->pad[1 + i] : s->pad[1 + i];
         d->step[i] = d->size - w;
         /* One tile has more places where what is wrapped around is zeros. */
         const bool seen = read[1 + i] + before <= d->size, clear = result[1 + i] + w - d->size <= before;
-        if (which != WINOGRAD && seen && clear && result[1 + i] <= d->size && w < d->size) {
+        if (which >= 0 && seen && clear && result[1 + i] <= d->size && w < d->size) {
             d->step[i] = MC_MAX(d->step[i], result[1 + i]);
         }
         if (d->step[i] < 1) {
@@ -161,7 +161,7 @@ double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s)
 {
     const double lanes = d->kernel->lanes, frequencies = (double)d->frequencies;
     const double area = (double)d->size * d->size, rows = (double)d->all[d->rows], depth = (double)d->all[d->summed];
-    const double turn = d->which == WINOGRAD ? d->kernel->winograd_turn : d->kernel->turn[d->which];
+    const double turn = d->which < 0 ? d->kernel->winograd_turn[fft_winograd(d)] : d->kernel->turn[d->which];
     const double each = (double)(d->numbers * d->numbers) * depth / d->kernel->math + 8;
     const double products = frequencies * rows * (double)padded(d, d->all[d->lanes]) / lanes * each;
     double sum = products + traffic(d) * CYCLES_A_BYTE;
@@ -264,13 +264,13 @@ static bool fit(struct fft *d, const struct mc_conv_shape *s)
 }
 
 /* The size that costs least; false: none fits. */
-bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, bool winograd)
+bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, int which)
 {
     double least = 0;
     bool found = false;
-    for (int which = winograd ? WINOGRAD : 0; which < (winograd ? 0 : FFT_SIZES); which++) {
+    for (int i = which; i < (which < 0 ? which + 1 : FFT_SIZES); i++) {
         struct fft one = *d;
-        if (!tiles(&one, &p->s, which)) {
+        if (!tiles(&one, &p->s, i)) {
             continue;
         }
         letters(&one, p->s.pass);

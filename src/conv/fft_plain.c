@@ -9,9 +9,11 @@
 #define MR          4
 #define NV          1
 #define EACH_ROWS(F) F(1) F(2) F(3) F(4)
+#define REAL_MR     8
+#define EACH_REAL_ROWS(F) F(5) F(6) F(7) F(8)
 #define MATH        0.6
 #define TURN_CYCLES { 60, 60, 70, 100 }
-#define WINOGRAD_CYCLES 120.0
+#define WINOGRAD_CYCLES { 120, 100 }
 #define TURN_SIZE   4
 #define TURN        turn4
 

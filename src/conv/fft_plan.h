@@ -15,7 +15,7 @@
 #include "conv/solver.h"
 
 enum { M, C, F, NLETTER };
-enum { WINOGRAD = -1 };
+enum { FFT = 0, WINOGRAD2 = -1, WINOGRAD4 = -2 }; /* FFT: any of its sizes */
 /* Spectra of one operand's block: rows by one letter, lanes by the other. */
 struct spectra {
     int row, lane;              /* letters */
@@ -26,7 +26,7 @@ struct spectra {
 struct fft {
     struct mc_plan base;
     const struct mc_fft_kernel *kernel;
-    int which, size;            /* of the kernel's sizes, or WINOGRAD; places of a tile along one axis */
+    int which, size;            /* of the kernel's sizes, or WINOGRAD2, WINOGRAD4; places of a tile along one axis */
     int64_t frequencies, numbers;   /* of a tile; floats of each */
     int64_t step[2], tiles[2];  /* along the last two axes: places that a tile gives, and how many tiles */
     int64_t all[NLETTER], block[NLETTER];
@@ -40,12 +40,16 @@ struct fft {
 };
 
 extern const signed char mc_fft_letter[3][2];           /* of each role */
+static inline int fft_winograd(const struct fft *d)    /* of the kernel's winograds; negative: none of them */
+{
+    return -1 - d->which;
+}
 static inline int64_t fft_wide(const struct mc_conv_shape *s, int axis)
 {
     return (s->k[axis] - 1) * s->dilation[axis];
 }
 /* The size of tile and the blocks that cost least; false: none fits. */
-bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, bool winograd);
+bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, int which);
 size_t mc_fft_lay_out(struct fft *d, int slots);        /* bytes */
 double mc_fft_blocks(const struct fft *d, int letter);  /* how many */
 double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s); /* of one thread */

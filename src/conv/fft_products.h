@@ -1,18 +1,22 @@
 /* fft_products.h: products of spectra, frequency by frequency, as part of fft_body.h.
  *
- * A tile is MR rows by NV vectors of sums in registers; complex numbers have two sums each, and four products.
+ * A tile is MR rows by NV vectors of sums in registers; complex numbers have two sums each, and four products; of real
+ * numbers there are REAL_MR rows.
  *
  * Invariant: sums over depth are added in one order, whatever the tile. */
 
 FUSED void tile_of(const bool real, const int mr, const int nv, const struct mc_fft_product *p, const float *a,
                    const float *b, float *c, int64_t depth, bool add)
 {
-    V cr[MR][NV], ci[MR][NV];
-    UNROLL(8)
+    V cr[REAL_MR][NV], ci[MR][NV];
+    UNROLL(12)
     for (int i = 0; i < mr; i++) {
         UNROLL(4)
         for (int v = 0; v < nv; v++) {
-            cr[i][v] = ci[i][v] = (V){ 0 };
+            cr[i][v] = (V){ 0 };
+            if (!real) {
+                ci[i][v] = (V){ 0 };
+            }
         }
     }
     for (int64_t k = 0; k < depth; k++, a += p->a_depth, b += p->b_depth) {
@@ -21,7 +25,7 @@ FUSED void tile_of(const bool real, const int mr, const int nv, const struct mc_
         for (int v = 0; v < nv; v++) {
             br[v] = load(b + v * L), bi[v] = real ? br[v] : load(b + p->b_im + v * L);
         }
-        UNROLL(8)
+        UNROLL(12)
         for (int i = 0; i < mr; i++) {
             const float ar = a[i * p->a_row], ai = real ? 0 : a[i * p->a_row + p->a_im];
             UNROLL(4)
@@ -35,7 +39,7 @@ FUSED void tile_of(const bool real, const int mr, const int nv, const struct mc_
             }
         }
     }
-    UNROLL(8)
+    UNROLL(12)
     for (int i = 0; i < mr; i++) {
         UNROLL(4)
         for (int v = 0; v < nv; v++) {
@@ -52,26 +56,28 @@ FUSED void tile_of(const bool real, const int mr, const int nv, const struct mc_
 FUSED void rows_of(const bool real, const int nv, const struct mc_fft_product *p, int64_t column, int64_t k, int64_t depth)
 {
     const bool add = p->add || k > 0;
-    for (int64_t i = 0; i < p->rows; i += MR) {
+    const int most = real ? REAL_MR : MR;
+    for (int64_t i = 0; i < p->rows; i += most) {
         const float *a = p->a + i * p->a_row + k * p->a_depth, *b = p->b + column + k * p->b_depth;
         float *c = p->c + i * p->c_row + column;
-        switch (MC_MIN(p->rows - i, (int64_t)MR)) {
+        switch (MC_MIN(p->rows - i, (int64_t)most)) {
 #define ROWS(n) case n: tile_of(real, n, nv, p, a, b, c, depth, add); break;
         EACH_ROWS(ROWS)
+#undef ROWS
+#define ROWS(n) case n: if (real) { tile_of(true, n, nv, p, a, b, c, depth, add); } break;
+        EACH_REAL_ROWS(ROWS)
 #undef ROWS
         default: break;
         }
     }
 }
 
-/* Sums in pieces of at most DEPTH: half the digits that one long sum would lose, and pieces of b that stay in cache. */
-enum { DEPTH = 64 };
 FUSED void product_of(const bool real, const struct mc_fft_product *p)
 {
     for (int64_t column = 0, n = 0; column < p->columns; column += n) {
         n = p->columns - column >= NV * L ? NV * L : L;
-        for (int64_t k = 0; k < p->depth; k += DEPTH) {
-            const int64_t depth = MC_MIN(p->depth - k, (int64_t)DEPTH);
+        for (int64_t k = 0; k < p->depth; k += p->piece) {
+            const int64_t depth = MC_MIN(p->depth - k, p->piece);
             if (n == NV * L) {
                 rows_of(real, NV, p, column, k, depth);
             } else {

@@ -52,7 +52,7 @@ static void reach(const struct call *x, int axis, int64_t *before, int64_t *size
     *size = whole ? x->d->size : x->d->step[axis - 1];
 }
 
-/* Elements before tile m, channel c of x or y, counted over groups. */
+/* Elements before tile m, channel c of x or y, counted over groups; box: its image, channel, first row and column. */
 static int64_t tile_window(const struct call *x, int64_t m, int64_t c, struct mc_fft_lane *lane, int64_t box[4])
 {
     const struct mc_conv_shape *s = &x->r.p->s;
@@ -75,11 +75,12 @@ static bool turned(const struct mc_conv_shape *s)
     return s->flip != (s->pass == CONV_INPUTS);
 }
 
-static int64_t filter_window(const struct call *x, int64_t c, int64_t f, struct mc_fft_lane *lane)
+static int64_t filter_window(const struct call *x, int64_t c, int64_t f, struct mc_fft_lane *lane, int64_t box[4])
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t *stride = x->r.p->at.w;
     lane->top = lane->left = 0;
+    box[0] = f, box[1] = c, box[2] = box[3] = 0;
     lane->bottom = (int)s->k[1];
     lane->right = (int)s->k[2];
     return f * stride[0] + c * stride[1] + (turned(s) ? (s->k[1] - 1) * stride[3] + (s->k[2] - 1) * stride[4] : 0);
@@ -100,20 +101,25 @@ static int window(const struct call *x, int64_t i, int64_t j, struct mc_fft_wind
     w->cs = filter ? sign * x->r.p->at.w[4] : stride[4];
     w->dr = filter ? (int)s->dilation[1] : 1;
     w->dc = filter ? (int)s->dilation[2] : 1;
-    for (int l = d->kernel->lanes - 1; l >= 0; l--) {
+    const int64_t next = filter ? x->r.p->at.w[sp->lane == C] : stride[1]; /* from a channel's window to the next one's */
+    int64_t e = 0;
+    for (int l = 0; l < d->kernel->lanes; l++) {
         struct mc_fft_lane *lane = &w->lane[l];
-        int64_t index[NLETTER] = { 0 };
+        int64_t index[NLETTER] = { 0 }, own[4];
         *lane = (struct mc_fft_lane){ 0 };
         if (l >= count) {
             continue;
         }
-        index[sp->row] = x->at[sp->row] + i;
-        index[sp->lane] = x->at[sp->lane] + j + l;
-        const int64_t c = x->group * d->all[C] + index[C], f = x->group * d->all[F] + index[F];
-        const int64_t e = filter ? filter_window(x, index[C], f, lane)
-                                 : tile_window(x, index[M], x->role == CONV_X ? c : f, lane, box);
-        if (filter) {
-            box[0] = f, box[1] = index[C], box[2] = box[3] = 0;
+        if (l > 0 && sp->lane != M) {
+            *lane = w->lane[0];
+            e += next;
+        } else {
+            index[sp->row] = x->at[sp->row] + i;
+            index[sp->lane] = x->at[sp->lane] + j + l;
+            const int64_t c = x->group * d->all[C] + index[C], f = x->group * d->all[F] + index[F];
+            e = filter ? filter_window(x, index[C], f, lane, own)
+                       : tile_window(x, index[M], x->role == CONV_X ? c : f, lane, own);
+            memcpy(box, own, l == 0 ? sizeof own : 0);
         }
         lane->at = (float *)(void *)x->r.at[x->role] + e;
         lane->add = result && x->r.c0 ? (const float *)(const void *)x->r.c0 + e : NULL;
@@ -133,10 +139,10 @@ static void forward_task(void *arg, int64_t task, int slot)
     struct mc_fft_window w;
     int64_t box[4];
     window(x, i, j, &w, box);
-    if (d->which == WINOGRAD) {
+    if (d->which < 0) {
         const bool narrow = pass == CONV_WEIGHTS && x->role == CONV_Y;
         const int role = x->role == CONV_W ? WINOGRAD_FILTER : narrow ? WINOGRAD_NARROW : WINOGRAD_WHOLE;
-        d->kernel->winograd_forward(&w, role, spectra(x, x->role) + i * s->next + j, s->step);
+        d->kernel->winograd_forward[fft_winograd(d)](&w, role, spectra(x, x->role) + i * s->next + j, s->step);
         return;
     }
     d->kernel->forward[d->which](&w, x->role == (pass == CONV_WEIGHTS ? CONV_Y : CONV_W), s->far,
@@ -178,10 +184,10 @@ static void inverse_task(void *arg, int64_t task, int slot)
     int64_t box[4];
     const int count = window(x, i, j, &w, box);
     const double scale = x->r.p->alpha / (4.0 * d->size * d->size);
-    if (d->which == WINOGRAD) {
-        d->kernel->winograd_inverse(spectra(x, x->role) + i * s->next + j, s->step,
-                                    x->role == CONV_W ? WINOGRAD_FILTER : WINOGRAD_NARROW, (float)x->r.p->alpha,
-                                    (float)x->r.p->beta, &w);
+    if (d->which < 0) {
+        d->kernel->winograd_inverse[fft_winograd(d)](spectra(x, x->role) + i * s->next + j, s->step,
+                                                     x->role == CONV_W ? WINOGRAD_FILTER : WINOGRAD_NARROW,
+                                                     (float)x->r.p->alpha, (float)x->r.p->beta, &w);
         finish(x, &w, count, j, box);
         return;
     }
@@ -191,25 +197,35 @@ static void inverse_task(void *arg, int64_t task, int slot)
     finish(x, &w, count, j, box);
 }
 
-enum { FREQUENCIES = 4 }; /* of one task */
+/* Winograd's sums over tiles are long, and what it loses it multiplies. */
+static int64_t piece(const struct call *x)
+{
+    return x->d->which < 0 && x->d->summed == M ? 32 : 64;
+}
+
+/* Frequencies of one task. */
+static int64_t together(const struct fft *d)
+{
+    return d->which < 0 ? 1 : 4;
+}
 
 static void product_task(void *arg, int64_t task, int slot)
 {
     const struct call *x = arg;
     const struct fft *d = x->d;
     const struct spectra *a = &d->s[d->a], *b = &d->s[d->b], *c = &d->s[d->c];
-    const int64_t stop = MC_MIN((task + 1) * FREQUENCIES, d->frequencies);
+    const int64_t stop = MC_MIN((task + 1) * together(d), d->frequencies);
     (void)slot;
     struct mc_fft_product p = {
-        .rows = x->n[d->rows], .columns = lanes_of(x, c) * d->kernel->lanes, .depth = x->n[d->summed], .add = x->add,
+        .rows = x->n[d->rows], .columns = lanes_of(x, c) * d->kernel->lanes, .depth = x->n[d->summed], .piece = piece(x), .add = x->add,
         .a_row = a->row == d->rows ? a->next : 1, .a_depth = a->row == d->rows ? 1 : a->next, .a_im = a->width,
         .b_depth = b->next, .b_im = b->width, .c_row = c->next, .c_im = c->width,
     };
-    for (int64_t i = task * FREQUENCIES; i < stop; i++) {
+    for (int64_t i = task * together(d); i < stop; i++) {
         p.a = spectra(x, d->a) + i * a->step;
         p.b = spectra(x, d->b) + i * b->step;
         p.c = spectra(x, d->c) + i * c->step;
-        (d->which == WINOGRAD ? d->kernel->real_product : d->kernel->product)(&p);
+        (d->which < 0 ? d->kernel->real_product : d->kernel->product)(&p);
     }
 }
 
@@ -255,7 +271,7 @@ mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *wor
         x.add = at[2] > 0;
         bring(&x, d->a, a_there, seconds);
         bring(&x, d->b, b_there, seconds);
-        mc_team_tasks(product_task, &x, conv_ceil(d->frequencies, FREQUENCIES), d->slots, x.r.threads, seconds);
+        mc_team_tasks(product_task, &x, conv_ceil(d->frequencies, together(d)), d->slots, x.r.threads, seconds);
         if (at[2] + 1 == blocks[2]) {
             transform(&x, d->c, inverse_task, seconds);
         }

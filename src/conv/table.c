@@ -6,8 +6,9 @@
 const struct mc_solver *const mc_conv_solvers[] = {
     &mc_conv_one,       /* filters of one tap are matrices */
     &mc_conv_fft,       /* spectra of tiles, multiplied */
-    &mc_conv_depth,     /* as many groups as channels */
     &mc_conv_winograd,  /* the same with tiles of 4 and fewer products for 3 by 3 taps */
+    &mc_conv_winograd4, /* tiles of 6: fewer still, and a digit less */
+    &mc_conv_depth,     /* as many groups as channels */
     &mc_conv_direct,    /* tap by tap, over padded planes */
     &mc_conv_spread,    /* places of y over the taps of x, for inputs */
     &mc_conv_im2col,    /* windows as columns of a matrix product */

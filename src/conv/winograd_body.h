@@ -1,10 +1,21 @@
-/* winograd_body.h: the transforms of Winograd's F(2x2, 3x3), as part of fft_body.h.
+/* winograd_body.h: the transforms of Winograd's F(2x2, 3x3) and F(4x4, 3x3), as part of fft_body.h.
  *
- * Along one axis y = A' (G w * B' x) for x of 4 places, w of 3, y of 2; the gradient wrt w is G' (A y * B' x).
+ * Along one axis y = A' (G w * B' x) for x of 4 or 6 places, w of 3, y of 2 or 4; the gradient wrt w is G' (A y * B' x).
+ * They are products of polynomials, known by their values at 0, 1, -1 and infinity, or at 0, p, -p, q, -q and infinity.
  *
  * Invariant: no arithmetic mixes lanes. */
 
-FUSED void winograd(int role, const V *x, V *to)
+/* 5/8 and 3/2: of the pairs of short fractions these lose least, half of what 1 and 2 do. */
+#define WINOGRAD_P  0.625f
+#define WINOGRAD_Q  1.5f
+#define WINOGRAD_PP (WINOGRAD_P * WINOGRAD_P)
+#define WINOGRAD_QQ (WINOGRAD_Q * WINOGRAD_Q)
+/* one over the products of a point's distances from the others */
+#define WINOGRAD_0  (1 / (WINOGRAD_PP * WINOGRAD_QQ))
+#define WINOGRAD_1  (0.5f / (WINOGRAD_PP * (WINOGRAD_PP - WINOGRAD_QQ)))
+#define WINOGRAD_2  (0.5f / (WINOGRAD_QQ * (WINOGRAD_QQ - WINOGRAD_PP)))
+
+FUSED void winograd_of_4(int role, const V *x, V *to)
 {
     if (role == WINOGRAD_WHOLE) {           /* B' */
         to[0] = x[0] - x[2], to[1] = x[1] + x[2], to[2] = x[2] - x[1], to[3] = x[1] - x[3];
@@ -16,58 +27,128 @@ FUSED void winograd(int role, const V *x, V *to)
     }
 }
 
-FUSED void winograd_back(int role, const V *x, V *to)
+FUSED void winograd_back_4(int role, const V *x, V *to)
 {
     if (role == WINOGRAD_FILTER) {          /* G' */
         const V sum = (x[1] + x[2]) * 0.5f;
         to[0] = x[0] + sum, to[1] = (x[1] - x[2]) * 0.5f, to[2] = sum + x[3];
     } else {                                /* A' */
-        to[0] = x[0] + x[1] + x[2], to[1] = x[1] - x[2] - x[3], to[2] = (V){ 0 };
+        to[0] = x[0] + x[1] + x[2], to[1] = x[1] - x[2] - x[3];
     }
-    to[3] = (V){ 0 };
 }
 
-static TARGET void winograd_forward(const struct mc_fft_window *w, int role, float *out, int64_t step)
+/* The even and the odd part of a value at p give those at p and -p. */
+FUSED void winograd_pair(V even, V odd, V *to)
 {
-    V tile[4][4], column[4], turned[4];
+    to[0] = even + odd;
+    to[1] = even - odd;
+}
+
+FUSED void winograd_of_6(int role, const V *x, V *to)
+{
+    if (role == WINOGRAD_WHOLE) {           /* B' */
+        to[0] = x[4] - x[2] * (WINOGRAD_PP + WINOGRAD_QQ) + x[0] * (WINOGRAD_PP * WINOGRAD_QQ);
+        winograd_pair(x[4] - x[2] * WINOGRAD_QQ, (x[3] - x[1] * WINOGRAD_QQ) * WINOGRAD_P, to + 1);
+        winograd_pair(x[4] - x[2] * WINOGRAD_PP, (x[3] - x[1] * WINOGRAD_PP) * WINOGRAD_Q, to + 3);
+        to[5] = x[5] - x[3] * (WINOGRAD_PP + WINOGRAD_QQ) + x[1] * (WINOGRAD_PP * WINOGRAD_QQ);
+    } else if (role == WINOGRAD_FILTER) {   /* G */
+        to[0] = x[0] * WINOGRAD_0;
+        winograd_pair((x[0] + x[2] * WINOGRAD_PP) * WINOGRAD_1, x[1] * (WINOGRAD_1 * WINOGRAD_P), to + 1);
+        winograd_pair((x[0] + x[2] * WINOGRAD_QQ) * WINOGRAD_2, x[1] * (WINOGRAD_2 * WINOGRAD_Q), to + 3);
+        to[5] = x[2];
+    } else {                                /* A */
+        to[0] = x[0];
+        winograd_pair(x[0] + x[2] * WINOGRAD_PP, (x[1] + x[3] * WINOGRAD_PP) * WINOGRAD_P, to + 1);
+        winograd_pair(x[0] + x[2] * WINOGRAD_QQ, (x[1] + x[3] * WINOGRAD_QQ) * WINOGRAD_Q, to + 3);
+        to[5] = x[3];
+    }
+}
+
+FUSED void winograd_back_6(int role, const V *x, V *to)
+{
+    const V sp = x[1] + x[2], dp = (x[1] - x[2]) * WINOGRAD_P, sq = x[3] + x[4], dq = (x[3] - x[4]) * WINOGRAD_Q;
+    if (role == WINOGRAD_FILTER) {          /* G' */
+        to[0] = x[0] * WINOGRAD_0 + sp * WINOGRAD_1 + sq * WINOGRAD_2;
+        to[1] = dp * WINOGRAD_1 + dq * WINOGRAD_2;
+        to[2] = sp * (WINOGRAD_1 * WINOGRAD_PP) + sq * (WINOGRAD_2 * WINOGRAD_QQ) + x[5];
+    } else {                                /* A' */
+        to[0] = x[0] + sp + sq;
+        to[1] = dp + dq;
+        to[2] = sp * WINOGRAD_PP + sq * WINOGRAD_QQ;
+        to[3] = dp * WINOGRAD_PP + dq * WINOGRAD_QQ + x[5];
+    }
+}
+
+FUSED void winograd_of(const int size, int role, const V *x, V *to)
+{
+    size == 4 ? winograd_of_4(role, x, to) : winograd_of_6(role, x, to);
+}
+
+FUSED void winograd_back(const int size, int role, const V *x, V *to)
+{
+    size == 4 ? winograd_back_4(role, x, to) : winograd_back_6(role, x, to);
+}
+
+FUSED void winograd_forward(const int size, const struct mc_fft_window *w, int role, float *out, int64_t step)
+{
+    const int rows = role == WINOGRAD_FILTER ? 3 : role == WINOGRAD_NARROW ? size - 2 : size;
+    V tile[6][6], column[6] = { 0 }, turned[6];
     _Alignas(64) float row[FFT_MOST * L];
-    for (int r = 0; r < 4; r++) {
-        read_row(8, w, r, 4, row);
-        for (int c = 0; c < 4; c++) {
+    for (int r = 0; r < rows; r++) {
+        read_row(8, w, r, size, row);
+        UNROLL(6)
+        for (int c = 0; c < size; c++) {
             column[c] = load(row + c * L);
         }
-        winograd(role, column, tile[r]);
+        winograd_of(size, role, column, tile[r]);
     }
-    for (int c = 0; c < 4; c++) {
-        for (int r = 0; r < 4; r++) {
+    for (int c = 0; c < size; c++) {
+        for (int r = 0; r < rows; r++) {
             column[r] = tile[r][c];
         }
-        winograd(role, column, turned);
-        for (int r = 0; r < 4; r++) {
-            store(out + (4 * r + c) * step, turned[r]);
+        winograd_of(size, role, column, turned);
+        UNROLL(6)
+        for (int r = 0; r < size; r++) {
+            store(out + (size * r + c) * step, turned[r]);
         }
     }
 }
 
-static TARGET void winograd_inverse(const float *in, int64_t step, int role, float alpha, float beta, const struct mc_fft_window *w)
+FUSED void winograd_inverse(const int size, const float *in, int64_t step, int role, float alpha, float beta,
+                            const struct mc_fft_window *w)
 {
-    V tile[4][4], column[4], turned[4];
+    const int rows = role == WINOGRAD_FILTER ? 3 : size - 2;
+    V tile[6][6], column[6], turned[6] = { 0 };
     _Alignas(64) float row[FFT_MOST * L];
-    memset(row, 0, sizeof row);
-    for (int c = 0; c < 4; c++) {
-        for (int r = 0; r < 4; r++) {
-            column[r] = load(in + (4 * r + c) * step);
+    memset(row, 0, 8 * L * sizeof *row);
+    for (int c = 0; c < size; c++) {
+        UNROLL(6)
+        for (int r = 0; r < size; r++) {
+            column[r] = load(in + (size * r + c) * step);
         }
-        winograd_back(role, column, turned);
-        for (int r = 0; r < 4; r++) {
+        winograd_back(size, role, column, turned);
+        for (int r = 0; r < rows; r++) {
             tile[r][c] = turned[r];
         }
     }
-    for (int r = 0; r < 3; r++) {
-        winograd_back(role, tile[r], turned);
-        for (int c = 0; c < 4; c++) {
+    for (int r = 0; r < rows; r++) {
+        winograd_back(size, role, tile[r], turned);
+        for (int c = 0; c < rows; c++) {
             store(row + c * L, turned[c]);
         }
         write_row(8, w, r, row, alpha, beta);
     }
 }
+
+#define WINOGRAD(size)                                                                                                   \
+    static TARGET void winograd_forward##size(const struct mc_fft_window *w, int role, float *out, int64_t step)         \
+    {                                                                                                                    \
+        winograd_forward(size, w, role, out, step);                                                                      \
+    }                                                                                                                    \
+    static TARGET void winograd_inverse##size(const float *in, int64_t step, int role, float alpha, float beta,          \
+                                              const struct mc_fft_window *w)                                             \
+    {                                                                                                                    \
+        winograd_inverse(size, in, step, role, alpha, beta, w);                                                          \
+    }
+WINOGRAD(4)
+WINOGRAD(6)

@@ -6,6 +6,8 @@
 
 const struct mc_solver *const mc_conv_cuda_solvers[] = {
     &mc_conv_cudnn,          /* a library, where there is one: every engine of it */
+    &mc_conv_cuda_fft,       /* whole images by their frequencies */
+    &mc_conv_cuda_fft_tiling, /* tiles of them */
     &mc_conv_cuda_im2col,    /* windows as columns of a matrix product */
     &mc_conv_cuda_exchange,  /* taps and places change places: forward by the weights pass, and back */
     &mc_conv_cuda_exchange_full, /* forward by the inputs pass, and back */

@@ -24,7 +24,8 @@ SETTING = {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS
            "OMP_WAIT_POLICY": "active"}
 
 # suite, case, pass, against whom, at least, aim.  Who: a peer, "case NAME" (another case of ours in the same run: its time
-# over this one's), several peers with | between them (the fastest), or "ms" (a limit in milliseconds, which a smaller time keeps).
+# over this one's), several peers with | between them (the fastest), "wider" (the fastest of ours that keeps more bits), or "ms" (a
+# limit in milliseconds, which a smaller time keeps).
 PROMISES = [
     ("exp",         "exp 230400",             "",        "numpy",  4.0,   None),
     ("exp",         "exp 230400",             "",        "torch",  2.0,   None),
@@ -61,7 +62,16 @@ PROMISES = [
     ("conv128 cuda", "* least",               "*",       "torch|torch_last", 1.0, None),
     ("rows cuda",   "softmax 4096x1024",      "*",       "torch:compile", 1.0, 1.3),
     ("rows cuda",   "layernorm 4096x1024",    "*",       "torch:compile", 1.0, 1.3),
+    ("narrow cuda", "* least",                "*",       "torch|torch_last", 1.0, 1.5),
+    ("narrow cuda", "* geometric mean",       "*",       "torch|torch_last", 1.0, 1.5),
+    ("narrow cuda", "* least",                "*",       "wider",  1.0,   None),
+    ("nets cuda",   "pair 28x28 b32",         "*",       "case pair 5x5 b32", 0.667, None),
+    ("nets cuda",   "* geometric mean",       "*",       "torch|torch_last", 1.0, 2.0),
+    ("pool cuda",   "* least",                "*",       "torch:compile", 1.0, 1.3),
+    ("norm cuda",   "batch 32x64x56x56",      "*",       "torch:compile", 1.0, 1.3),
+    ("softmax cuda", "* least",               "*",       "torch:compile", 1.0, 1.3),
 ]
+WIDTH = ["bfloat16", "tf32", "float32"]
 
 
 # In our process, where other libraries are only some of the solvers, their threads must not spin while ours work.
@@ -108,7 +118,7 @@ def run(suite, runs, rounds, save):
                 continue
             for row in found:
                 algo = row.get("algo", "")
-                apart = suite in ("gemm", "conv", "conv128", "nets") and not algo.startswith("auto") if who == "ours" else algo
+                apart = suite in ("gemm", "conv", "conv128", "narrow", "nets") and not algo.startswith("auto") if who == "ours" else algo
                 name = f"{who}:{algo}" if apart else who
                 key = row["case"], row.get("pass", ""), row.get("dtype", "")
                 cell = times.setdefault(key, {}).setdefault(name, {"ms": [], "err": row.get("rel_err")})
@@ -161,8 +171,12 @@ def score(promise, key, cells, times):
     who, ours = promise[3], median(cells["ours"])
     if who == "ms":
         return ours
+    if who == "wider":
+        more = WIDTH[WIDTH.index(key[2]) + 1:]
+        others = [median(c["ours"]) for k, c in times.items() if k[:2] == key[:2] and k[2] in more and "ours" in c]
+        return min(others) / ours if others else None
     if who.startswith("case "):
-        others = [median(c["ours"]) for k, c in times.items() if fnmatch.fnmatch(k[0], who[5:]) and "ours" in c]
+        others = [median(c["ours"]) for k, c in times.items() if fnmatch.fnmatch(k[0], who[5:]) and k[1:] == key[1:] and "ours" in c]
         return min(others) / ours if others else None
     others = [median(cells[name]) for name in who.split("|") if name in cells]
     return min(others) / ours if others else None

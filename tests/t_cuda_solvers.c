@@ -435,6 +435,31 @@ TEST(cudnn_planned_by_time)
     }
 }
 
+/* dnn.enabled: required and not there is an error before anything of a GPU is touched; left alone, it declines. */
+TEST(cudnn_is_enabled_or_not)
+{
+    struct mc_conv_problem p = convolution("n2c3f5 i7x9 k3x3", CONV_FORWARD, &variants[0]);
+    struct mc_str with = { 0 }, without = { 0 };
+    mc_flag_set("dnn.enabled", "True");
+    if (!mc_nv_found(NV_CUDNN)->there) {
+        CHECK(!mc_conv_cuda_plan(&p) && strstr(mc_last_error(), "dnn.enabled is True"), "%s", mc_last_error());
+    }
+    mc_conv_cuda.word(&p.base, &with);
+    mc_flag_set("dnn.enabled", "False");
+    const char *no = mc_conv_cudnn.refuse(&p.base);
+    CHECK(no && strstr(no, "dnn.enabled"), "%s", no ? no : "takes it");
+    mc_conv_cuda.word(&p.base, &without);
+    CHECK(strcmp(with.s, without.s) != 0, "wisdom cannot tell: %s", with.s);
+    mc_str_free(&with);
+    mc_str_free(&without);
+    if (mc_cuda_count() > 0) {
+        REQUIRE(enter(), "%s", mc_last_error());
+        struct mc_plan *plan = mc_conv_cuda_plan(&p);
+        CHECK(plan && plan->solver != &mc_conv_cudnn, "%s", plan ? plan->solver->name : mc_last_error());
+        mc_plan_free(plan);
+    }
+}
+
 /* The planner as a whole: times, remembers, and gives the same plan from wisdom. */
 TEST(cuda_conv_planner_remembers)
 {

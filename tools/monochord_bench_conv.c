@@ -1,5 +1,5 @@
-/* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128, and nets, the layers
- * that networks are made of; bench/peers/layers.py has the same table.
+/* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128, narrow, which
+ * allows fewer bits, and nets, the layers that networks are made of; bench/peers/layers.py has the same table.
  *
  * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included. */
 #include "bench.h"
@@ -60,10 +60,16 @@ static const struct pass {
     { "inputs",  "w, y", "conv_inputs(w, y",  0 },
     { "weights", "x, y", "conv_weights(x, y", 1 },
 };
-static const struct { const char *suite; double seconds; const char *solvers[2]; } suites[] = {
-    { "conv",    0.5, { "auto", "onednn" } },
-    { "conv128", 0.3, { "auto" } },
-    { "nets",    0.1, { "auto" } },
+static const struct mode { const char *name, *precision; mc_dtype dtype; } modes[] = {
+    { "float32",  "as_input_f32", MC_FLOAT32  },
+    { "tf32",     "tf32",         MC_FLOAT32  },
+    { "bfloat16", "as_input_f32", MC_BFLOAT16 },
+};
+static const struct { const char *suite, *layers; int modes; double seconds; const char *solvers[2]; } suites[] = {
+    { "conv",    "conv",    1, 0.5, { "auto", "onednn" } },
+    { "conv128", "conv128", 1, 0.3, { "auto" } },
+    { "narrow",  "conv128", 3, 0.1, { "auto" } },
+    { "nets",    "nets",    1, 0.1, { "auto" } },
 };
 enum { SAMPLES = 300 };
 
@@ -159,27 +165,38 @@ static void formula(const struct layer *l, const struct pass *p, char *to, size_
     snprintf(to, room, "borrow(%s%s, flip=False, stride=%d, border=%d))", p->call, p->result == 2 ? "" : sizes_text, l->stride, l->pad);
 }
 
-static bool measure(const struct layer *l, const struct pass *p, const char *solver, double seconds)
+/* Random numbers of [-1, 1) in a dtype, and the same as floats. */
+static mc_array *numbers(const struct mode *m, int rank, const int64_t *dims, uint64_t *state, mc_array **plain)
+{
+    mc_array *a = must(mc_array_new(MC_FLOAT32, rank, dims));
+    float *to = mc_array_data(a);
+    for (int64_t k = mc_array_size(a); k-- > 0;) {
+        to[k] = (float)(2 * random_next(state) - 1);
+    }
+    mc_array *rounded = must(mc_array_cast(a, m->dtype));
+    *plain = must(mc_array_cast(rounded, MC_FLOAT32));
+    mc_array_unref(&a);
+    return rounded;
+}
+
+static bool measure(const char *suite, const struct layer *l, const struct pass *p, const struct mode *m, const char *solver, double seconds)
 {
     static const char *const flags[] = { "conv.algo_bwd_data", "conv.algo_bwd_filter", "conv.algo_fwd" };
     static const char *const names[] = { "x", "w", "y" };
     struct bench_function b = { .g = must(mc_graph_new()), .nin = 2, .nout = 1 };
-    mc_array *array[3];
+    mc_array *array[3], *plain[3];
     float *a[3];
     int64_t dims[3][5];
     uint64_t state = 1;
     char algo[48], output[200];
-    struct result r = { l->suite, l->name, p->name, "float32", algo, .error = -1 };
+    struct result r = { suite, l->name, p->name, m->name, algo, .error = -1 };
     sizes(l, dims);
     for (int i = 0; i < 3; i++) {
         int64_t own[5] = { dims[i][0], dims[i][1] };
         memcpy(own + 2, dims[i] + 5 - axes(l), (size_t)axes(l) * sizeof *own);
-        array[i] = must(mc_array_new(MC_FLOAT32, 2 + axes(l), own));
-        a[i] = mc_array_data(array[i]);
-        for (int64_t k = mc_array_size(array[i]); k-- > 0;) {
-            a[i][k] = (float)(2 * random_next(&state) - 1);
-        }
-        mc_input_sized(b.g, names[i], MC_FLOAT32, 2 + axes(l), own);
+        array[i] = numbers(m, 2 + axes(l), own, &state, &plain[i]);
+        a[i] = mc_array_data(plain[i]);
+        mc_input_sized(b.g, names[i], m->dtype, 2 + axes(l), own);
     }
     struct text stays = { 0 };
     b.in[0] = must(bench_place(mc_array_ref(array[p->result == 0])));
@@ -188,6 +205,7 @@ static bool measure(const struct layer *l, const struct pass *p, const char *sol
     bench_stay(&stays, output);
     mc_flag_set(flags[p->result], solver);
     mc_flag_set("plan", "measure");
+    mc_flag_set("conv.precision", m->precision);
     b.f = mc_compile(b.g, &(mc_spec){ .name = "conv", .inputs = p->inputs, .outputs = stays.s });
     text_free(&stays);
     r.flops = 2. * l->n * l->f * l->c * (double)(l->k[0] * l->k[1] * l->k[2] * out(l, 0) * out(l, 1) * out(l, 2));
@@ -200,30 +218,32 @@ static bool measure(const struct layer *l, const struct pass *p, const char *sol
     }
     bool good = r.time.calls > 0;
     if (good) {
-        mc_array *home = must(mc_array_to(b.out[0], "cpu"));
-        r.error = error_of(l, p->result, a, mc_array_data(home));
+        mc_array *home = must(mc_array_to(b.out[0], "cpu")), *wide = must(mc_array_cast(home, MC_FLOAT32));
+        r.error = error_of(l, p->result, a, mc_array_data(wide));
         mc_array_unref(&home);
+        mc_array_unref(&wide);
         bench_report(&r);
     }
     for (int i = 0; i < 3; i++) {
         mc_array_unref(&array[i]);
+        mc_array_unref(&plain[i]);
     }
     bench_free(&b);
     mc_flag_set(flags[p->result], "auto");
+    mc_flag_set("conv.precision", modes[0].precision);
     mc_flag_set("plan", "estimate");
     return good;
 }
 
-/* One row by each of a suite's solvers; false: the planner's own choice failed. */
-static bool measure_all(const struct layer *l, const struct pass *p)
+/* One row by each of a suite's modes and solvers; false: the planner's own choice failed. */
+static bool measure_all(int suite, const struct layer *l, const struct pass *p)
 {
     bool good = true;
-    for (int s = 0; s < COUNT(suites); s++) {
-        int most = bench_far() ? 1 : COUNT(suites[s].solvers); /* the others are the processor's */
-        for (int k = 0; strcmp(suites[s].suite, l->suite) == 0 && k < most && suites[s].solvers[k]; k++) {
-            if (!measure(l, p, suites[s].solvers[k], suites[s].seconds) && k == 0) {
-                good = bench_fail(l->name);
-            }
+    int most = bench_far() ? 1 : COUNT(suites[suite].solvers); /* the others are the processor's */
+    for (int i = 0; i < suites[suite].modes * most; i++) {
+        const char *solver = suites[suite].solvers[i % most];
+        if (solver && !measure(suites[suite].suite, l, p, &modes[i / most], solver, suites[suite].seconds) && i % most == 0) {
+            good = bench_fail(l->name);
         }
     }
     return good;
@@ -232,11 +252,15 @@ static bool measure_all(const struct layer *l, const struct pass *p)
 bool bench_conv(const char *suite)
 {
     bool good = true;
+    int s = 0;
+    while (strcmp(suites[s].suite, suite) != 0) {
+        s++;
+    }
     for (int i = 0; i < COUNT(layers) * COUNT(passes); i++) {
         const struct layer *l = &layers[i / COUNT(passes)];
         const struct pass *p = &passes[i % COUNT(passes)];
-        if (strcmp(l->suite, suite) == 0 && bench_wanted(l->name, p->name)) {
-            good = measure_all(l, p) && good;
+        if (strcmp(l->suite, suites[s].layers) == 0 && bench_wanted(l->name, p->name)) {
+            good = measure_all(s, l, p) && good;
         }
     }
     return good;

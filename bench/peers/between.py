@@ -1,8 +1,9 @@
-"""between.py: the layers between convolutions by PyTorch, eager: pool, norm, softmax, forward and with gradients."""
+"""between.py: the layers between convolutions by PyTorch: pool, norm, softmax, forward and with gradients; on a GPU compiled and
+replayed too."""
 import torch
 import torch.nn.functional as F
 
-from peer import THREADS, error, floats, report
+from peer import DEVICE, THREADS, error, floats, report, ways
 
 
 def batch(x, g, b):
@@ -63,13 +64,15 @@ def gradient(f, x, rest, v):
 def run(suite):
     torch.set_num_threads(THREADS)
     for name, f, shape in CASES[suite]:
-        x = torch.from_numpy(floats(*shape))
-        rest = [torch.from_numpy(floats(shape[1])) for _ in range(2)] if f is batch else []
+        x = torch.from_numpy(floats(*shape)).to(DEVICE)
+        rest = [torch.from_numpy(floats(shape[1])).to(DEVICE) for _ in range(2)] if f is batch else []
         with torch.no_grad():
             y = f(x, *rest)
             wrong = error(y, f(x.double(), *[r.double() for r in rest]))
-            report(suite, name, lambda: f(x, *rest), "fwd", rel_err=wrong, seconds=0.5)
-        v = torch.from_numpy(floats(*y.shape))
+            for way, once in ways(f, x, *rest):
+                report(suite, name, once, "fwd", way, rel_err=wrong, seconds=0.5)
+        v = torch.from_numpy(floats(*y.shape)).to(DEVICE)
         once = gradient(f, x, rest, v)
         wrong = error(once(), gradient(f, x.double(), [r.double() for r in rest], v.double())())
-        report(suite, name, once, "fwd+bwd", rel_err=wrong, seconds=0.5)
+        for way, once in [("", once), *([("compile", gradient(torch.compile(f), x, rest, v))] if DEVICE != "cpu" else [])]:
+            report(suite, name, once, "fwd+bwd", way, rel_err=wrong, seconds=0.5)

@@ -23,8 +23,10 @@ LAYERS = {
         ("three axes b2", 2, 16, 32, 32, 3, 1, 1, 3),
     ],
 }
-SECONDS = {"conv": 0.5, "conv128": 0.1, "nets": 0.1}
-CALLS = {"conv": 3, "conv128": 1, "nets": 3}  # at least; some take seconds
+LAYERS["narrow"] = LAYERS["conv128"]
+MODES = {"narrow": [("tf32", torch.float32), ("bfloat16", torch.bfloat16)]}
+SECONDS = {"conv": 0.5, "conv128": 0.1, "narrow": 0.1, "nets": 0.1}
+CALLS = {"conv": 3, "conv128": 1, "narrow": 1, "nets": 3}  # at least; some take seconds
 FORWARD = {1: torch.nn.functional.conv1d, 2: torch.nn.functional.conv2d, 3: torch.nn.functional.conv3d}
 LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
 
@@ -33,12 +35,17 @@ def run(suite, last=False):
     """last: images and filters with their channels innermost, where PyTorch has such a layout."""
     torch.set_num_threads(THREADS)
     torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-    limits = {"seconds": SECONDS[suite], "calls": CALLS[suite]}
+    for name, dtype in MODES.get(suite, [("float32", torch.float32)]):
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
+        run_mode(suite, last, name, dtype)
+
+
+def run_mode(suite, last, mode, dtype):
+    limits = {"seconds": SECONDS[suite], "calls": CALLS[suite], "dtype": mode}
     for name, n, c, size, f, k, stride, pad, axes in LAYERS[suite]:
         out = (size + 2 * pad - k) // stride + 1
         shapes = ((n, c) + (size,) * axes, (f, c) + (k,) * axes, (n, f) + (out,) * axes)
-        x, w, y = (torch.from_numpy((2 * rng.random(s, dtype=numpy.float32) - 1)).to(DEVICE) for s in shapes)
+        x, w, y = (torch.from_numpy((2 * rng.random(s, dtype=numpy.float32) - 1)).to(DEVICE, dtype) for s in shapes)
         if last and axes not in LAST:
             continue
         if last:

@@ -18,6 +18,7 @@ struct mc_cuda_copy *mc_conv_cuda_c0_copy(const struct mc_conv_problem *p);
 /* ---- texts ---- */
 extern const struct mc_cuda_text mc_conv_direct_text, mc_conv_im2col_text, mc_conv_fft_text, mc_conv_fft_products_text;
 
+enum { DNN_AUTO, DNN_REQUIRED, DNN_NEVER };  /* the flag dnn.enabled, in the order of its words */
 /* ---- cudnn_graph.c: descriptors of cuDNN's backend ---- */
 enum {
 #define DNN(name, value) name = value,

@@ -261,10 +261,11 @@ static double seconds(const struct mc_conv_problem *p, const struct fft *d)
 /* The fastest size for p; false: none is large enough. */
 static bool choose(const struct mc_conv_problem *p, bool tiled, struct fft *best)
 {
+    const struct mc_cuda *gpu = mc_cuda_current();
     double least = 0;
     for (size_t i = 0; i < NELEM(sizes); i++) {
         struct fft d = { .size = sizes[i], .tiled = tiled };
-        bool fits = sizes[i].shared <= mc_cuda_current()->shared;
+        bool fits = !gpu || sizes[i].shared <= gpu->shared;
         for (int axis = 1; axis < 3; axis++) {
             const int64_t touched = MC_MAX(p->s.out[axis] + p->s.k[axis] - 1, p->s.in[axis] + p->s.pad[axis]);
             fits = fits && d.size.n >= (tiled ? p->s.k[axis] : touched);

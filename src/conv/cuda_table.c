@@ -53,7 +53,14 @@ double mc_conv_cuda_best(const struct mc_conv_problem *p)
     return best;
 }
 
-/* ---- operands ---- */
+/* ---- the family ---- */
+
+/* What was timed without cuDNN says nothing of a machine with it. */
+static void word(const struct mc_problem *p, struct mc_str *out)
+{
+    mc_conv_word(p, out);
+    mc_str_add(out, mc_flag_int(FLAG_dnn_enabled) == DNN_NEVER ? " no cudnn" : "");
+}
 
 static mc_status operands(const struct mc_problem *p, void *operand[8])
 {
@@ -115,7 +122,7 @@ const struct mc_family mc_conv_cuda = {
     .solvers      = mc_conv_cuda_solvers,
     .problem_size = sizeof(struct mc_conv_problem),
     .site         = &mc_site_cuda,
-    .word         = mc_conv_word,
+    .word         = word,
     .operands     = operands,
     .discard      = discard,
     .verify       = verify,
@@ -126,6 +133,10 @@ struct mc_plan *mc_conv_cuda_plan(const struct mc_conv_problem *p)
 {
     if (p->has_epilogue) {
         mc_fail(MC_EUNSUPPORTED, "conv: a GPU calls no epilogue");
+        return NULL;
+    }
+    if (mc_flag_int(FLAG_dnn_enabled) == DNN_REQUIRED && !mc_nv_found(NV_CUDNN)->there) {
+        mc_fail(MC_EUNSUPPORTED, "conv: the flag dnn.enabled is True, and cuDNN is not there: %s", mc_nv_found(NV_CUDNN)->why);
         return NULL;
     }
     if (p->has_bias && p->s.pass != CONV_FORWARD) {

@@ -49,7 +49,7 @@ endif
 test-full: all ## all tests, the slow ones too
 	@$(call tests,$(BUILD)) --tier full --times $(WHAT)
 
-demo: all ## train on drawn digits, race the tutorial's loop with NumPy, leave demo.html
+demo: all ## LeNet learns drawn digits, the tutorial's loop races NumPy; leaves report.html
 	@$(BUILD)/monochord demo
 
 test-gpu: ## WHAT="t_cuda t_gemm": tests on this machine's GPU, built in build-gpu/, output in build-gpu/gpu_test.txt

@@ -21,7 +21,7 @@ static const struct command commands[] = {
     { "run",    "FILE [OPTION ...]",    "compile a text-form program, show its passes, call it", command_run },
     { "train",  "MODEL [OPTION ...]",   "train a model of layers, a line each, with checkpoints and a report; without MODEL the options", command_train },
     { "predict", "FILE.npz [OPTION ...] [PICTURE ...]", "what a trained model makes of pictures, or of data", command_predict },
-    { "demo",   "[PAGE]",               "train on drawn digits, time the tutorial's loop, write demo.html", command_demo },
+    { "demo",   "[PAGE]",               "LeNet learns drawn digits, the tutorial's loop races NumPy; writes report.html", command_demo },
     { "bench",  "SUITE [--only TEXT] [--json]", "measure; without SUITE a list of suites", command_bench },
     { "wisdom", "show|clear|export FILE|import FILE|picture FILE", "what timing found out about this machine", command_wisdom },
     { "ops",    "[WORD ...]",           "the ops, or those whose name or description has each word", command_ops },

@@ -33,6 +33,7 @@ static const char usage[] =
     "  --seed N         1: of initial values, order and augmentation\n"
     "  --save FILE      MODEL.npz: a checkpoint after each epoch, on Ctrl-C, and\n"
     "  --every SECONDS  60: so often between; 0: after each batch\n"
+    "  --new            begin anew although there is a checkpoint\n"
     "  --resume         go on from the checkpoint: the same numbers as if it had never stopped\n"
     "  --report FILE    report.html; none: no report\n"
     "  --quiet          only what goes wrong\n";
@@ -99,6 +100,8 @@ static bool parse(struct options *o, int argc, char **argv)
             ok = whole(a, value, 0, &o->seed);
         } else if (strcmp(a, "--every") == 0) {
             ok = whole(a, value, 0, &o->seconds);
+        } else if (strcmp(a, "--new") == 0) {
+            o->anew = true;
         } else if (strcmp(a, "--resume") == 0) {
             o->resume = true;
         } else if (strcmp(a, "--quiet") == 0) {
@@ -169,8 +172,8 @@ static bool set_up(struct run *r)
     if (r->o.resume && !checkpoint_load(r)) {
         return false;
     }
-    if (!r->o.resume && access(r->o.save, F_OK) == 0) {
-        return complain("'%s' is there already: --resume goes on from it, --save takes another name", r->o.save), false;
+    if (!r->o.resume && !r->o.anew && access(r->o.save, F_OK) == 0) {
+        return complain("'%s' is there already: --resume goes on from it, --new begins anew", r->o.save), false;
     }
     return true;
 }
@@ -240,6 +243,7 @@ static void explain(struct run *r, const char *ill)
 
 /* ---- checkpoints ---- */
 
+/* False: a parameter is not finite.  A disk that takes no more does not end the run: the next one may go there. */
 static bool save(struct run *r)
 {
     struct text ill = { 0 };
@@ -253,7 +257,8 @@ static bool save(struct run *r)
     r->last = s;
     r->saved = seconds_now();
     text_free(&ill);
-    return snapshot_save(r, s);
+    r->unsaved = !snapshot_save(r, s);
+    return true;
 }
 
 /* ---- epochs ---- */
@@ -375,13 +380,16 @@ int train_and_report(const struct options *o, const char *extra_html)
         listen();
         end = train(&r);
     }
-    if (end == STOPPED) {
+    if (r.unsaved) {
+        good = !complain("the last checkpoint was not saved");
+    } else if (end == STOPPED) {
         printf("\nstopped in epoch %lld, batch %lld; --resume goes on from %s\n", (long long)r.p.epoch + 1, (long long)r.p.batch, r.o.save);
-    } else if (end == DONE) {
-        good = conclude(&r, extra_html);
+    }
+    if (end == DONE) {
+        good = conclude(&r, extra_html) && good;
     }
     clean_up(&r);
-    return end == STOPPED ? 130 : !(good && end == DONE);
+    return good && end == STOPPED ? 130 : !(good && end == DONE);
 }
 
 int command_train(int argc, char **argv)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FILTERS = 64, PROFILED = 5, WIDE = 520, HIGH = 250, LEFT = 54, RIGHT = 10, TOP = 14, BOTTOM = 30 };
+enum { MOST_FILTERS = 64, MOST_MAPS = 32, MOST_LAYERS = 12, PROFILED = 5, WIDE = 520, HIGH = 250, LEFT = 54, RIGHT = 10, TOP = 14, BOTTOM = 30 };
 
 static const char style[] =
     "<style>.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(360px,1fr));gap:14px}"
@@ -91,10 +91,21 @@ static double y_of(double v, double low, double high)
     return TOP + (HIGH - TOP - BOTTOM) * (1 - (log10(v) - low) / (high - low));
 }
 
-/* Two curves over the epochs, up by factors: lines at 1, 2, 5 times powers of ten.  scale: 100 for percent. */
+static const double steps[] = { 1, 2, 5 }; /* lines stand at these times powers of ten */
+
+/* The line at or above v, or below. */
+static double round_to(double v, bool up)
+{
+    double power = pow(10, floor(log10(v))), at = power;
+    for (int k = 0; k < COUNT(steps); k++) {
+        at = steps[k] * power <= v * (1 + 1e-9) ? steps[k] * power : at;
+    }
+    return !up || at >= v ? at : at >= 5 * power ? 10 * power : at >= 2 * power ? 5 * power : 2 * power;
+}
+
+/* Two curves over the epochs, up by factors.  scale: 100 for percent. */
 static void chart(struct text *t, const struct progress *p, const struct curve c[2], const char *title, double scale, const char *unit)
 {
-    static const double steps[] = { 1, 2, 5 };
     double least = 1e300, most = 1e-300;
     for (int i = 0; i < p->nhistory; i++) {
         for (int k = 0; k < 2; k++) {
@@ -104,7 +115,7 @@ static void chart(struct text *t, const struct progress *p, const struct curve c
         }
     }
     most = fmax(most, 1e-6);
-    double low = log10(fmin(least, most) / 1.15), high = log10(most * 1.15);
+    double low = log10(round_to(fmin(least, most), false)), high = log10(round_to(most, true) * 1.05);
     text_addf(t, "<div class=\"card\"><p class=\"small\">%s<span class=\"key\" style=\"background:var(--d)\"></span>test"
               "<span class=\"key\" style=\"background:var(--a)\"></span>training</p>\n<svg class=\"chart\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">\n",
               title, WIDE, HIGH, title);
@@ -112,7 +123,7 @@ static void chart(struct text *t, const struct progress *p, const struct curve c
     for (int e = (int)floor(low); e <= (int)ceil(high); e++) {
         for (int k = 0; k < COUNT(steps); k += fine ? 1 : COUNT(steps)) {
             double v = steps[k] * pow(10, e);
-            if (log10(v) >= low && log10(v) <= high) {
+            if (log10(v) >= low - 1e-9 && log10(v) <= high) {
                 text_addf(t, "<line class=\"g\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g%s</text>\n", LEFT,
                           WIDE - RIGHT, y_of(v, low, high), y_of(v, low, high), LEFT - 8, y_of(v, low, high) + 4, v, unit);
             }
@@ -213,7 +224,7 @@ static void mistakes(struct text *t, const struct run *r, const struct findings 
         example(t, r->held, m->example, 72, "");
         text_addf(t, "<figcaption>");
         html(t, mc_data_class(r->held, m->label));
-        text_addf(t, " &#8594; <b>");
+        text_addf(t, " → <b>");
         html(t, mc_data_class(r->held, m->answer));
         text_addf(t, "</b> <span class=\"dim\">%.0f%%</span></figcaption></figure>\n", 100 * m->sure);
     }
@@ -249,7 +260,7 @@ static void confusion(struct text *t, const struct run *r, const struct findings
             } else if (v) {
                 text_addf(t, "<td style=\"background:color-mix(in srgb,var(--d) %.0f%%,transparent)\">%lld</td>", 15 + 60.0 * (double)v / (double)most, (long long)v);
             } else {
-                text_addf(t, "<td class=\"z\">&#183;</td>");
+                text_addf(t, "<td class=\"z\">·</td>");
             }
         }
         text_addf(t, "</tr>\n");
@@ -329,6 +340,75 @@ static void filters(struct text *t, const struct run *r)
     mc_array_unref(&all);
 }
 
+/* ---- one example on its way through the layers ---- */
+
+/* The maps of one layer, (1, channels, rows, columns): each from its least, black, to its largest. */
+static void maps(struct text *t, const char *name, const mc_array *a)
+{
+    const int64_t *d = mc_array_dims(a);
+    int64_t plane = d[2] * d[3], n = d[1] < MOST_MAPS ? d[1] : MOST_MAPS;
+    mc_array *cast = must(mc_array_cast(a, MC_FLOAT32)), *whole = must(mc_array_copy(cast));
+    uint8_t *v = must(malloc((size_t)plane));
+    text_addf(t, "<p class=\"small\"><code>%s</code> <span class=\"dim\">%lld maps of %lldx%lld%s</span></p><div class=\"filters\">\n", name, (long long)d[1],
+              (long long)d[2], (long long)d[3], n < d[1] ? ", the first of them" : "");
+    for (int64_t c = 0; c < n; c++) {
+        const float *x = (const float *)mc_array_data(whole) + c * plane;
+        float low = x[0], high = x[0];
+        for (int64_t i = 0; i < plane; i++) {
+            low = fminf(low, x[i]);
+            high = fmaxf(high, x[i]);
+        }
+        for (int64_t i = 0; i < plane; i++) {
+            v[i] = byte_of(high > low ? (x[i] - low) / (high - low) : 0);
+        }
+        picture(t, v, d[2], d[3], 1, 38, "");
+    }
+    text_addf(t, "</div>\n");
+    free(v);
+    mc_array_unref(&cast);
+    mc_array_unref(&whole);
+}
+
+static void way(struct text *t, const struct run *r)
+{
+    mc_node *in = mc_layer_node(mc_net_layer(r->m.net, 0), MC_TRAINING), *out[MOST_LAYERS];
+    const mc_layer *of[MOST_LAYERS];
+    const mc_array *x, *label;
+    int n = 0;
+    for (int i = 1; i < mc_net_nlayers(r->m.net) && n < MOST_LAYERS; i++) {
+        const mc_layer *l = mc_net_layer(r->m.net, i);
+        if (mc_layer_rank(l) == 4 && mc_layer_dims(l)[2] * mc_layer_dims(l)[3] > 1) {
+            of[n] = l;
+            out[n++] = mc_layer_node(l, MC_DETERMINISTIC);
+        }
+    }
+    mc_function *f = n ? mc_compile(r->m.g, &(mc_spec){ .name = "layers", .input = &in, .ninput = 1, .output = out, .noutput = n }) : NULL;
+    mc_batches_start(r->test_batches, 0, 0);
+    if (f && mc_batches_next(r->test_batches, &x, &label) == 1) {
+        mc_array *got[MOST_LAYERS] = { NULL }, *one = must(mc_array_slice(x, 0, 0, 1, 1)), *shaped = model_input(&r->m, one);
+        mc_arg result[MOST_LAYERS], given = mc_arg_array(shaped);
+        for (int i = 0; i < n; i++) {
+            result[i] = mc_arg_slot(&got[i]);
+        }
+        if (mc_call_args(f, 1, &given, n, result) == MC_OK) {
+            text_addf(t, "<h2>One example on its way</h2>\n<div class=\"card\"><p class=\"small dim\">The first example of the test set, and what each layer makes of it.</p>"
+                      "<div class=\"filters\">");
+            example(t, r->held, mc_batches_example(r->test_batches, 0), 84, "");
+            text_addf(t, "</div>\n");
+            for (int i = 0; i < n; i++) {
+                maps(t, mc_layer_name(of[i]), got[i]);
+            }
+            text_addf(t, "</div>\n");
+        }
+        for (int i = 0; i < n; i++) {
+            mc_array_unref(&got[i]);
+        }
+        mc_array_unref(&shaped);
+        mc_array_unref(&one);
+    }
+    mc_function_free(f);
+}
+
 /* ---- the model, and how it is computed ---- */
 
 static void layers(struct text *t, const struct run *r)
@@ -392,7 +472,7 @@ static void convolution(struct text *t, const char *formula)
     snprintf(cut, sizeof cut, "%s", formula);
     text_addf(t, "<td>%s</td><td><code>", directions[k].what);
     html(t, cut);
-    text_addf(t, "%s</code></td>", n > MOST ? "&#8230;" : "");
+    text_addf(t, "%s</code></td>", n > MOST ? "…" : "");
 }
 
 static void plans(struct text *t, const mc_function *f)
@@ -436,6 +516,7 @@ bool report_write(struct run *r, const struct findings *f, const char *extra_htm
     }
     filters(&t, r);
     if (are_pictures(r->held)) {
+        way(&t, r);
         mistakes(&t, r, f);
     }
     confusion(&t, r, f);

@@ -13,7 +13,7 @@ struct options {
     const char *lines[16];                    /* of the model, after its own: "epochs 3" */
     int nlines;
     long seed, seconds;                       /* between two checkpoints */
-    bool resume, quiet;
+    bool resume, anew, quiet;
 };
 
 /* One epoch, as it ended. */
@@ -49,6 +49,7 @@ struct run {
     struct snapshot *last;       /* as it was when it was saved last, or began */
     struct snapshot *best;       /* of the best epoch; only where the model has patience */
     double began, saved;         /* this epoch, the last checkpoint: on the clock */
+    bool unsaved;                /* that one could not be written */
 };
 
 /* ---- monochord_train_model.c ---- */

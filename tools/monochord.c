@@ -20,6 +20,7 @@ static const struct command commands[] = {
     { "info",   "[--flags]",            "processor, compiler, libraries found, cache; with --flags every flag", command_info },
     { "run",    "FILE [OPTION ...]",    "compile a text-form program, show its passes, call it", command_run },
     { "train",  "MODEL [OPTION ...]",   "train a model of layers, a line each, with checkpoints and a report; without MODEL the options", command_train },
+    { "data",   "WHERE [SHEET.png]",    "what data there is, and a sheet of its pictures", command_data },
     { "predict", "FILE.npz [OPTION ...] [PICTURE ...]", "what a trained model makes of pictures, or of data", command_predict },
     { "demo",   "[PAGE]",               "LeNet learns drawn digits, the tutorial's loop races NumPy; writes report.html", command_demo },
     { "bench",  "SUITE [--only TEXT] [--json]", "measure; without SUITE a list of suites", command_bench },

@@ -36,6 +36,7 @@ static const char usage[] =
     "  --new            begin anew although there is a checkpoint\n"
     "  --resume         go on from the checkpoint: the same numbers as if it had never stopped\n"
     "  --report FILE    report.html; none: no report\n"
+    "  --curve FILE     the learning curve alone, as SVG\n"
     "  --quiet          only what goes wrong\n";
 
 static bool whole(const char *option, const char *word, long least, long *out)
@@ -76,7 +77,7 @@ static bool parse(struct options *o, int argc, char **argv)
     *o = (struct options){ .data = "digits", .report = "report.html", .seed = 1, .seconds = 60 };
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-        static const char *const take[] = { "--data", "--epochs", "--batch", "--line", "--seed", "--save", "--every", "--report" };
+        static const char *const take[] = { "--data", "--epochs", "--batch", "--line", "--seed", "--save", "--every", "--report", "--curve" };
         int with = 0;
         for (int k = 0; k < COUNT(take); k++) {
             with |= strcmp(a, take[k]) == 0;
@@ -92,6 +93,8 @@ static bool parse(struct options *o, int argc, char **argv)
             o->save = value;
         } else if (strcmp(a, "--report") == 0) {
             o->report = strcmp(value, "none") ? value : NULL;
+        } else if (strcmp(a, "--curve") == 0) {
+            o->curve = value;
         } else if (strcmp(a, "--epochs") == 0 || strcmp(a, "--batch") == 0) {
             ok = number_line(o, a, value);
         } else if (strcmp(a, "--line") == 0) {
@@ -358,8 +361,10 @@ static bool conclude(struct run *r, const char *extra_html)
     if (good && !r->o.quiet) {
         show_curve(&r->p);
         show_confusion(&f, r->train);
-        printf("\ntest error %.2f%%%s, loss %.4f; saved as %s\n", 100 * f.error, r->best ? " (of the best epoch)" : "", f.loss, r->o.save);
+        printf("\ntest error %.2f%%%s, loss %.4f%s%s\n", 100 * f.error, r->best ? " (of the best epoch)" : "", f.loss, r->unsaved ? "" : "; saved as ",
+               r->unsaved ? "" : r->o.save);
     }
+    good = good && (!r->o.curve || curve_write(r));
     good = good && (!r->o.report || report_write(r, &f, extra_html));
     findings_free(&f);
     return good;

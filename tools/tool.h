@@ -53,6 +53,7 @@ struct timing time_calls(bool (*once)(void *arg), void *arg, double seconds);
 int command_run(int argc, char **argv);   /* monochord_run.c */
 int command_bench(int argc, char **argv); /* monochord_bench.c */
 int command_demo(int argc, char **argv);  /* monochord_demo.c */
+int command_data(int argc, char **argv);  /* monochord_data.c */
 int command_train(int argc, char **argv); /* monochord_train.c */
 int command_predict(int argc, char **argv); /* monochord_predict.c */
 int wisdom_picture(const char *path);     /* monochord_picture.c */

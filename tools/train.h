@@ -9,7 +9,8 @@
 #include <monochord_nn.h>
 
 struct options {
-    const char *model, *data, *save, *report; /* report: NULL for none */
+    const char *model, *data, *save;
+    const char *report, *curve;               /* NULL: none */
     const char *lines[16];                    /* of the model, after its own: "epochs 3" */
     int nlines;
     long seed, seconds;                       /* between two checkpoints */
@@ -95,6 +96,19 @@ void show_progress(const struct run *r, bool force); /* on a terminal: one line 
 void show_epoch(const struct run *r, const struct epoch *e);
 void show_curve(const struct progress *p);
 void show_confusion(const struct findings *f, const mc_data *d);
+
+/* ---- monochord_train_draw.c: into a page ---- */
+void draw_curves(struct text *t, const struct run *r);
+bool curve_write(const struct run *r); /* the curve of errors alone, as SVG, to where the options say */
+/* v: (rows, columns, channels); says: what stands over it when one points at it. */
+void draw_picture(struct text *t, const uint8_t *v, int64_t rows, int64_t columns, int channels, int wide, const char *says);
+bool draw_can(const mc_data *d);       /* are its examples pictures? */
+void draw_example(struct text *t, const mc_data *d, int64_t i, int wide, const char *says);
+static inline uint8_t draw_byte(double v) { return (uint8_t)(v <= 0 ? 0 : v >= 1 ? 255 : v * 255 + 0.5); }
+
+/* ---- monochord_train_see.c ---- */
+void draw_filters(struct text *t, const struct run *r);
+void draw_way(struct text *t, const struct run *r);
 
 /* ---- monochord_train_report.c ---- */
 bool report_write(struct run *r, const struct findings *f, const char *extra_html);

@@ -180,6 +180,25 @@ MC_API void mc_batches_start(mc_batches *b, int64_t epoch, int64_t batch); /* wh
 MC_API int mc_batches_next(mc_batches *b, const mc_array **x, const mc_array **t);
 MC_API int64_t mc_batches_example(const mc_batches *b, int64_t i); /* which of the data is the i-th of that batch */
 
+#if !defined(MC_BUILD) /* messages show the line that made the mistake, as those of ops do */
+#define mc_net_add(...) (mc_here(__FILE__, __LINE__), mc_net_add(__VA_ARGS__))
+#define mc_net_read(...) (mc_here(__FILE__, __LINE__), mc_net_read(__VA_ARGS__))
+#define mc_net_load(...) (mc_here(__FILE__, __LINE__), mc_net_load(__VA_ARGS__))
+#define mc_net_cost(...) (mc_here(__FILE__, __LINE__), mc_net_cost(__VA_ARGS__))
+#define mc_net_wrong(...) (mc_here(__FILE__, __LINE__), mc_net_wrong(__VA_ARGS__))
+#define mc_net_trainer(...) (mc_here(__FILE__, __LINE__), mc_net_trainer(__VA_ARGS__))
+#define mc_net_tester(...) (mc_here(__FILE__, __LINE__), mc_net_tester(__VA_ARGS__))
+#define mc_net_predictor(...) (mc_here(__FILE__, __LINE__), mc_net_predictor(__VA_ARGS__))
+#define mc_net_updates(...) (mc_here(__FILE__, __LINE__), mc_net_updates(__VA_ARGS__))
+#define mc_updates_of(...) (mc_here(__FILE__, __LINE__), mc_updates_of(__VA_ARGS__))
+#define mc_loss(...) (mc_here(__FILE__, __LINE__), mc_loss(__VA_ARGS__))
+#define mc_accuracy(...) (mc_here(__FILE__, __LINE__), mc_accuracy(__VA_ARGS__))
+#define mc_aggregate(...) (mc_here(__FILE__, __LINE__), mc_aggregate(__VA_ARGS__))
+#define mc_penalty(...) (mc_here(__FILE__, __LINE__), mc_penalty(__VA_ARGS__))
+#define mc_norm_constraint(...) (mc_here(__FILE__, __LINE__), mc_norm_constraint(__VA_ARGS__))
+#define mc_init(...) (mc_here(__FILE__, __LINE__), mc_init(__VA_ARGS__))
+#endif
+
 #ifdef __cplusplus
 }
 #endif

@@ -32,6 +32,7 @@ mc_node *mc_net_target(mc_net *net)
         mc_node *p = prediction(net, 0);
         bool labels = mc_nn_loss_labels(net->train.loss);
         net->target = name ? mc_input_sized(net->g, name, labels ? MC_INT32 : mc_nn_float(), mc_node_rank(p) - labels, mc_node_dims(p)) : NULL;
+        net->target = mc_graph_status(net->g) == MC_OK ? net->target : NULL;
     }
     return net->target;
 }
@@ -47,7 +48,7 @@ mc_node *mc_net_cost(mc_net *net, enum mc_pass pass)
         }
         net->cost[i] = cost;
     }
-    return net->cost[i] ? net->cost[i] : mc_mistake(net->g, mc_graph_status(net->g), "%s", mc_error(net->g));
+    return net->cost[i] ? net->cost[i] : mc_mistake(net->g, MC_EMEMORY, "out of memory");
 }
 
 mc_node *mc_net_wrong(mc_net *net, enum mc_pass pass)
@@ -88,8 +89,8 @@ static mc_function *compile(mc_net *net, const char *name, bool target, int nout
         mc_fail(mc_graph_status(net->g), "%s", mc_error(net->g));
         return NULL;
     }
-    return mc_compile(net->g, &(mc_spec){ .name = name, .input = in, .ninput = n, .output = out, .noutput = nout,
-                                          .update_of = u ? u->of : NULL, .update = u ? u->to : NULL, .nupdate = u ? u->n : 0 });
+    return mc_compile_at(net->g, &(mc_spec){ .name = name, .input = in, .ninput = n, .output = out, .noutput = nout,
+                                          .update_of = u ? u->of : NULL, .update = u ? u->to : NULL, .nupdate = u ? u->n : 0 }, NULL, 0);
 }
 
 mc_function *mc_net_trainer(mc_net *net)

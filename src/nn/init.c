@@ -28,8 +28,8 @@ static mc_array *numbers(mc_net *net, int how, int64_t n, double low, double hig
     mc_function **f = &net->draw[2 * how + many];
     mc_array *out = NULL;
     if (!*f) {
-        *f = mc_compile(net->draw_graph, &(mc_spec){ .name = "initial values", .inputs = "n, a, b", .outputs = form[how],
-                                                     .mode = many ? "FAST_RUN" : "FAST_COMPILE" });
+        *f = mc_compile_at(net->draw_graph, &(mc_spec){ .name = "initial values", .inputs = "n, a, b", .outputs = form[how],
+                                                     .mode = many ? "FAST_RUN" : "FAST_COMPILE" }, NULL, 0);
     }
     if (!*f || mc_call(*f, MC_IN(n, low, high), MC_OUT(&out)) < 0) {
         mc_mistake(net->g, MC_EMEMORY, "initial values: %s", mc_last_error());

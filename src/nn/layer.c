@@ -209,7 +209,10 @@ bool mc_nn_weights(struct mc_nn_build *b, const char *field, const char *tags, i
         mc_array *value = name.bad ? NULL : mc_nn_draw(b->net, b->set.line, init, rank, dims);
         name.n = 0;
         mc_nn_addf(&name, "%s_%s", b->layer->var[0], field);
-        s = value && !name.bad ? mc_nn_param(b->net, b->layer, name.s, tags, value) : NULL;
+        if (name.bad) {
+            mc_array_unref(&value);
+        }
+        s = value ? mc_nn_param(b->net, b->layer, name.s, tags, value) : NULL;
         b->failed |= !s;
         mc_nn_let(b, field, "%s", s ? mc_shared_name(s) : "");
     }
@@ -453,5 +456,6 @@ mc_layer *mc_nn_layer(mc_net *net, const struct mc_nn_line *line)
     b->net = net;
     b->layer = l;
     bool made = make(b, line, at, name) && mc_nn_push(net, &net->layer, &net->nlayer, &net->layer_cap, sizeof l, &l);
+    mc_nn_told(net, made);
     return made ? l : &net->broken;
 }

@@ -102,7 +102,7 @@ static mc_node *of_row(mc_net *net, const char *words, const struct mc_nn_row *t
         n = mc_nn_both(net, what, form.s, p, t);
     }
     mc_nn_free(&form);
-    return n ? n : mc_mistake(net->g, mc_graph_status(net->g), "%s", mc_error(net->g));
+    return n ? n : mc_mistake(net->g, MC_EMEMORY, "out of memory");
 }
 
 /* ---- losses ---- */

@@ -136,20 +136,23 @@ static void sum(struct mc_nn_build *b)
     struct mc_nn_text t = { 0 };
     struct mc_nn_slice all = mc_nn_get(&b->set, "coeffs");
     const char *c = all.s, *end = all.s + all.n;
-    int n = 0;
+    int n = 1;
+    for (const char *k = c; k < end; k++) {
+        n += *k == ',';
+    }
+    if (n != 1 && n != b->layer->nin) {
+        mc_nn_refuse(b, "coeffs", "%d coefficients for %d layers", n, b->layer->nin);
+        return;
+    }
     for (int i = 0; agree(b, -1) && i < b->layer->nin; i++) {
         const char *comma = memchr(c, ',', (size_t)(end - c));
         struct mc_nn_slice one = { c, (size_t)((comma ? comma : end) - c) };
-        mc_nn_addf(&t, i ? " + " : "");
+        mc_nn_add(&t, i ? " + " : "");
         if (!mc_nn_same(one, "1")) {
             mc_nn_addf(&t, "%.*s * ", (int)one.n, one.s);
         }
         add_input(b, &t, i, -1);
-        n += comma || i == 0;
-        c = comma ? comma + 1 : c; /* the last one stands for all that follow */
-    }
-    if (!b->failed && n != 1 && n != b->layer->nin) {
-        mc_nn_refuse(b, "coeffs", "%d numbers for %d layers", n, b->layer->nin);
+        c = comma ? comma + 1 : c; /* one alone stands for all */
     }
     let_parts(b, &t);
 }

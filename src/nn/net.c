@@ -23,6 +23,14 @@ void *mc_nn_keep(mc_net *net, size_t n)
     return b->bytes;
 }
 
+bool mc_nn_told(mc_net *net, bool good)
+{
+    if (!good && mc_graph_status(net->g) == MC_OK) {
+        mc_mistake(net->g, MC_EMEMORY, "out of memory");
+    }
+    return good;
+}
+
 char *mc_nn_keep_text(mc_net *net, const char *s, size_t n)
 {
     char *p = mc_nn_keep(net, n + 1);

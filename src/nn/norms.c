@@ -31,7 +31,7 @@ static void running(struct mc_nn_build *b, const char *name, int item)
 {
     struct mc_nn_text t = { 0 };
     mc_node *now = NULL;
-    mc_nn_addf(&t, "(1 - $alpha) * $%s + $alpha * $batch[%d]", name, item);
+    mc_nn_addf(&t, "(1 - $alpha) * $%s + $alpha * reshape($batch[%d], $sizes)", name, item);
     now = t.bad ? NULL : mc_nn_probe(b, t.s);
     t.n = 0;
     mc_nn_addf(&t, "%s_%s", b->layer->var[0], name);

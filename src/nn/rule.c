@@ -275,10 +275,11 @@ static mc_updates make(mc_net *net, mc_node *cost, int n, mc_shared *const *para
         !rate_variable(net, rate < 0 ? mc_nn_real(&use[0].set, "rate") : rate) ||
         !gradients(&m, cost, n, params, grads, mc_nn_real(&use[0].set, "clip"), grad) ||
         ((use[0].rule->counts || (use[1].rule && use[1].rule->counts)) && !count_steps(&m, use[0].rule))) {
+        mc_nn_told(net, false);
         return none;
     }
     for (int i = 0; i < n; i++) {
-        if (!one_parameter(&m, use, params[i], grad[i])) {
+        if (!mc_nn_told(net, one_parameter(&m, use, params[i], grad[i]))) {
             return none;
         }
     }

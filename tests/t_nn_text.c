@@ -1,0 +1,180 @@
+/* t_nn_text.c: models as text: every mistake has its message, with the line and a caret under it; the models that come
+ * along are read, and have as many parameters as their inventors say.
+ *
+ * Invariant: a row's `says` is the whole message but for the line of this file, so a message that changes is seen here. */
+#include "check.h"
+#include "nn/nn.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#define X "input 3x8x8\n"
+static const struct {
+    const char *model, *says;
+} mistakes[] = {
+    { X "cov 32 5x5", "m.txt:2: there is no layer 'cov'; did you mean 'conv'?\n    cov 32 5x5\n    ^" },
+    { X "conv 32 5y5", "m.txt:2: conv: size takes sizes, as in 5x5, not '5y5'\n    conv 32 5y5\n            ^" },
+    { X "conv many 5x5", "m.txt:2: conv: filters takes a whole number, not 'many'\n    conv many 5x5\n         ^" },
+    { X "  conv 32    # and nothing else", "m.txt:2: conv needs size: sizes, as in 5x5\n    conv 32\n           ^" },
+    { X "conv 32 5x5 tahn", "m.txt:2: there is no nonlinearity 'tahn'; did you mean 'tanh'?\n    conv 32 5x5 tahn\n                ^" },
+    { X "conv 32 5x5 strid=2", "m.txt:2: conv has no setting 'strid'; did you mean 'stride'?\n    conv 32 5x5 strid=2\n                ^" },
+    { X "conv 32 5x5 stride=0", "m.txt:2: conv: stride is 0, less than 1\n    conv 32 5x5 stride=0\n                       ^" },
+    { X "conv 32 5x5x5", "m.txt:2: conv: size has 3 sizes, for 2 axes\n    conv 32 5x5x5\n            ^" },
+    { X "conv 32 5x5 stride=2 stride=2", "m.txt:2: conv: 'stride' is given twice\n    conv 32 5x5 stride=2 stride=2\n                                ^" },
+    { X "conv 32 5x5 pad=outside", "m.txt:2: conv: pad takes sizes, as in 5x5 or valid|full|same|half, not 'outside'\n    conv 32 5x5 pad=outside\n                    ^" },
+    { X "conv 32 5x5 groups=2", "m.txt:2: conv: 32 filters and 3 channels do not make 2 groups\n    conv 32 5x5 groups=2\n                       ^" },
+    { X "conv 32 5x5 W=glorrot_normal", "m.txt:2: there is no initial value and no variable 'glorrot_normal'; did you mean 'glorot_normal'?\n"
+                                        "    conv 32 5x5 W=glorrot_normal\n                  ^" },
+    { X "conv 32 5x5 W=normal(0.1, 2, 3)", "m.txt:2: normal takes no more than this; '3' is one too many\n    conv 32 5x5 W=normal(0.1, 2, 3)\n                                 ^" },
+    { X "conv 32 5x5 W=normal(0.1", "m.txt:2: a bracket in this word does not close\n    conv 32 5x5 W=normal(0.1\n                ^" },
+    { X "expression 'sqr($x)", "m.txt:2: this quote does not end\n    expression 'sqr($x)\n               ^" },
+    { X "pool 2x2 middle", "m.txt:2: pool: mode takes one of max|sum|mean|average_inc_pad|average_exc_pad, not 'middle'\n    pool 2x2 middle\n             ^" },
+    { X "dense 10 from=y", "m.txt:2: there is no layer 'y'\n    dense 10 from=y\n                  ^" },
+    { X "x = dense 10", "m.txt:2: there is a layer 'x' already\n    x = dense 10\n    ^" },
+    { X "y =", "m.txt:2: a kind of layer is missing\n    y =\n       ^" },
+    { X "sum x", "m.txt:2: sum needs the names of two or more layers\n    sum x\n    ^" },
+    { X "a = dense 4\nb = dense 5\nsum a b", "m.txt:4: sum: on axis 1 'a' has size 4, 'b' has 5\n    sum a b\n    ^" },
+    { X "a = dense 4\nconcat a x", "m.txt:3: concat: 'a' has rank 2, 'x' has 4\n    concat a x\n    ^" },
+    { X "a = dense 4\nsum a a coeffs=1,2,3", "m.txt:3: sum: 3 coefficients for 2 layers\n    sum a a coeffs=1,2,3\n                   ^" },
+    { "dense 10", "m.txt:1: dense needs a layer before it\n    dense 10\n    ^" },
+    { "input 3x?x8\ndense 10", "m.txt:2: dense: size 2 of its input must be known, for its weights\n    dense 10\n    ^" },
+    { X "dropout 1.5", "m.txt:2: dropout: p is 1.5; it is a probability below 1\n    dropout 1.5\n            ^" },
+    { X "lrn 4", "m.txt:2: lrn: n is 4; it must be odd\n    lrn 4\n        ^" },
+    { X "feature_pool 2", "m.txt:2: feature_pool: 3 channels do not make groups of 2\n    feature_pool 2\n                 ^" },
+    { X "reshape 0,8", "m.txt:2: reshape: '0' is no size: a number, [axis] or -1\n    reshape 0,8\n            ^" },
+    { X "reshape [7],8", "m.txt:2: reshape: [7] of an input of rank 4\n    reshape [7],8\n            ^" },
+    { X "slice 0 axis=4", "m.txt:2: slice: there is no axis 4 in rank 4\n    slice 0 axis=4\n                 ^" },
+    { X "inverse of=y", "m.txt:2: inverse: there is no layer 'y'\n    inverse of=y\n               ^" },
+    { X "conv_cc 20 3", "m.txt:2: conv_cc: 20 filters; a multiple of 16 is possible\n    conv_cc 20 3\n            ^" },
+    { X "conv_cc 16 3x2", "m.txt:2: conv_cc: size is 3x2; it must be square\n    conv_cc 16 3x2\n               ^" },
+    { X "pool_cc 2 stride=3", "m.txt:2: pool_cc: stride 3 of windows of 2 leaves gaps\n    pool_cc 2 stride=3\n                     ^" },
+    { X "nervana_conv 8 3 border_mode=same pad=1", "m.txt:2: nervana_conv: border_mode and pad are both given\n    nervana_conv 8 3 border_mode=same pad=1\n                                 ^" },
+    { X "batch 0", "m.txt:2: batch is 0, less than 1\n    batch 0\n          ^" },
+    { X "batch", "m.txt:2: batch needs batch: a whole number\n    batch\n         ^" },
+    { X "rule momentun 0.1", "m.txt:2: there is no rule 'momentun'; did you mean 'momentum'?\n    rule momentun 0.1\n         ^" },
+    { X "rule adam speed=3", "m.txt:2: adam has no setting 'speed'\n    rule adam speed=3\n              ^" },
+    { X "rule nesterov 0.1 base=momentum", "m.txt:2: momentum is no base for nesterov\n    rule nesterov 0.1 base=momentum\n                           ^" },
+    { X "loss hubert", "m.txt:2: there is no loss 'hubert'; did you mean 'huber'?\n    loss hubert\n         ^" },
+    { X "penalty l3 0.1", "m.txt:2: there is no penalty 'l3'; did you mean 'l1'?\n    penalty l3 0.1\n            ^" },
+    { X "schedule stepp 3", "m.txt:2: there is no schedule 'stepp'; did you mean 'step'?\n    schedule stepp 3\n             ^" },
+    { X "schedule step", "m.txt:2: step needs every: a number\n    schedule step\n                 ^" },
+    { X "augment shift=far", "m.txt:2: augment: shift takes a whole number, not 'far'\n    augment shift=far\n                  ^" },
+    { "# nothing\n\n", "m.txt: there is no layer" },
+};
+
+TEST(mistakes_in_models)
+{
+    for (int i = 0; i < COUNT(mistakes); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_net *net = mc_net_new(g, NULL, 1);
+        CHECK(mc_net_read(net, "m.txt", mistakes[i].model) < 0, "this is no mistake:\n%s", mistakes[i].model);
+        size_t n = strlen(mistakes[i].says);
+        CHECK(strncmp(mc_error(g), mistakes[i].says, n) == 0 && (!mc_error(g)[n] || strncmp(mc_error(g) + n, "\n    at ", 8) == 0), "wanted\n%s\nnot\n%s", mistakes[i].says,
+              mc_error(g));
+        CHECK(mc_net_add(net, "dense 3") && !mc_layer_node(mc_net_add(net, "dense 3"), MC_TRAINING), "a layer after a mistake");
+        mc_net_free(net);
+        mc_graph_free(g);
+    }
+}
+
+/* What the graph finds wrong is told under the line, too. */
+TEST(mistakes_that_the_graph_finds)
+{
+    mc_graph *g = mc_graph_new();
+    mc_net *net = mc_net_new(g, NULL, 1);
+    mc_net_read(net, "m.txt", X "conv 16 9x9");
+    CHECK(strncmp(mc_error(g), "m.txt:2: conv: conv: ", 21) == 0 && strstr(mc_error(g), "\n    conv 16 9x9\n    ^"), "%s", mc_error(g));
+    mc_graph_clear_error(g);
+    mc_net_add(net, "expression 'sqrr($x)'");
+    CHECK(strstr(mc_error(g), "there is no function 'sqrr'; did you mean 'sqr'?"), "%s", mc_error(g));
+    mc_net_free(net);
+    mc_graph_free(g);
+}
+
+static const struct {
+    const char *file;
+    int64_t parameters; /* weights and biases, or scales and shifts; statistics are left out */
+    int layers;
+    bool large;
+} models[] = {
+    { "lenet",     569606,    7,   false },  /* 32*25+32 + 64*32*25+64 + 1024*500+500 + 500*10+10 */
+    { "mlp",       1276810,   7,   false },  /* 784*800+800 + 800*800+800 + 800*10+10 */
+    { "resnet-50", 25557032,  126, true },   /* He et al. 2015, as torchvision counts */
+    { "alexnet",   61100840,  14,  true },   /* Krizhevsky 2014, the same */
+    { "vgg-a",     132863336, 19,  true },   /* Simonyan and Zisserman 2014, the same */
+};
+
+static void read_models(bool large)
+{
+    mc_flag_set("floatX", "float32");
+    for (int i = 0; i < COUNT(models); i++) {
+        char path[400];
+        if (models[i].large != large) {
+            continue;
+        }
+        snprintf(path, sizeof path, "%s/../models/%s.txt", TEST_ROOT, models[i].file);
+        mc_graph *g = mc_graph_new();
+        mc_net *net = mc_net_new(g, NULL, 1);
+        CHECK(mc_net_load(net, path) == MC_OK, "%s", mc_error(g));
+        CHECK(mc_net_count(net, "trainable") == models[i].parameters, "%s: %lld parameters", models[i].file, (long long)mc_net_count(net, "trainable"));
+        CHECK(mc_net_nlayers(net) == models[i].layers, "%s: %d layers", models[i].file, mc_net_nlayers(net));
+        mc_node *cost = mc_net_cost(net, MC_TRAINING);
+        mc_updates u = mc_net_updates(net, cost, NULL);
+        CHECK(u.n > 0 && !*mc_error(g), "%s: %s", models[i].file, mc_error(g));
+        mc_net_free(net);
+        mc_graph_free(g);
+    }
+}
+
+TEST(models_are_read) { read_models(false); }
+TEST_FULL(large_models_are_read) { read_models(true); }
+
+/* Two nets in one graph, one of them upon a variable of the other: names do not meet. */
+TEST(two_nets_in_one_graph)
+{
+    mc_graph *g = mc_graph_new();
+    mc_net *a = mc_net_new(g, NULL, 1), *b = mc_net_new(g, "other", 1);
+    mc_net_read(a, "a", "input 5\ndense 4 tanh");
+    mc_net_read(b, "b", "input 5\ndense 4 tanh W=dense1_W");
+    CHECK(!*mc_error(g), "%s", mc_error(g));
+    mc_node *x = mc_var(g, "x"), *y = mc_var(g, "other_x"), *in[] = { x, y };
+    mc_node *out[] = { mc_layer_node(mc_net_layer(a, -1), MC_TRAINING), mc_layer_node(mc_net_layer(b, -1), MC_TRAINING) };
+    mc_function *f = mc_compile(g, &(mc_spec){ .input = in, .ninput = 2, .output = out, .noutput = 2, .mode = "FAST_COMPILE" });
+    mc_array *v = mc_array_new(MC_FLOAT64, MC_SHAPE(2, 5)), *p = NULL, *q = NULL;
+    for (int i = 0; i < 10; i++) {
+        ((double *)mc_array_data(v))[i] = 0.3 * i - 1;
+    }
+    CHECK(f && mc_call(f, MC_IN(v, v), MC_OUT(&p, &q)) == MC_OK, "%s", mc_last_error());
+    CHECK(p && q && memcmp(mc_array_data(p), mc_array_data(q), 8 * sizeof(double)) == 0, "a shared weight gives another result");
+    mc_array_unref(&v);
+    mc_array_unref(&p);
+    mc_array_unref(&q);
+    mc_function_free(f);
+    mc_net_free(a);
+    mc_net_free(b);
+    mc_graph_free(g);
+}
+
+/* The batch is not known, nor are the places of a convolution: shapes say so, and what runs fits them. */
+TEST(sizes_that_only_the_call_brings)
+{
+    mc_graph *g = mc_graph_new();
+    mc_net *net = mc_net_new(g, NULL, 1);
+    mc_net_read(net, "m", "input 3x?x?\na = conv 4 3x3 pad=same\nb = conv 6 5x5\nconcat a b crop=none,none,center,center\nbatch_norm\ndropout 0.5 shared=2,3\n"
+                          "pool 2x2\nupscale 2\npad 1\ndeconv 2 3x3 stride=2\nprelu\nspatial_pyramid 2,1\nflatten\n");
+    CHECK(!*mc_error(g), "%s", mc_error(g));
+    mc_layer *l = mc_net_layer(net, -1);
+    CHECK(mc_layer_rank(l) == 2 && mc_layer_dims(l)[0] == -1 && mc_layer_dims(l)[1] == 10, "%d, %d", (int)mc_layer_dims(l)[0], (int)mc_layer_dims(l)[1]);
+    mc_node *x = mc_var(g, "x");
+    for (int pass = 0; pass < 2; pass++) {
+        mc_node *y = mc_layer_node(l, (enum mc_pass)pass);
+        mc_function *f = mc_compile(g, &(mc_spec){ .input = &x, .ninput = 1, .output = &y, .noutput = 1, .mode = "FAST_COMPILE" });
+        mc_array *v = mc_array_new(MC_FLOAT64, MC_SHAPE(2, 3, 9, 12)), *got = NULL;
+        CHECK(f && mc_call(f, MC_IN(v), MC_OUT(&got)) == MC_OK, "%s", mc_last_error());
+        CHECK(got && mc_array_dims(got)[0] == 2 && mc_array_dims(got)[1] == 10, "another shape");
+        mc_array_unref(&v);
+        mc_array_unref(&got);
+        mc_function_free(f);
+    }
+    mc_net_free(net);
+    mc_graph_free(g);
+}

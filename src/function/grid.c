@@ -115,13 +115,14 @@ static void spread_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, 
     l->grid.blocks[0] = blocks(teams, apart);
     h->teams = (uint32_t)(l->grid.blocks[0] * apart);
     l->scratch = (size_t)h->teams * h->count[1] * (size_t)n * 8;
-    l->join_grid = (struct mc_grid){ { blocks(h->count[1], WARP), (unsigned)n, 1 }, { WARP, 16, 1 }, WARP * 16 * GRID_SHARED };
+    l->join_grid = (struct mc_grid){ { blocks(h->count[1], WARP), (unsigned)n, 1 }, { WARP, WARP, 1 }, WARP * WARP * GRID_SHARED };
 }
 
 /* Threads of a kernel that keeps its rows in registers. */
-static void rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h, int v)
+static void rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h)
 {
-    int64_t each = v * GRID_KEPT;
+    struct mc_grid_row row = mc_grid_row(k);
+    int64_t each = row.vector * row.kept;
     unsigned lanes = MC_MAX(power((h->count[1] + each - 1) / each), (unsigned)WARP), apart = MC_MAX(BLOCK / 2 / lanes, 1);
     l->grid = (struct mc_grid){ { blocks(h->count[0], apart), 1, 1 }, { lanes, apart, 1 }, 0 };
     l->grid.shared = lanes > WARP ? (size_t)k->nreduce * apart * WARP * GRID_SHARED : 0;
@@ -152,7 +153,7 @@ static void spread(const struct mc_kernel *k, struct mc_grid_launch *l, struct m
 static bool keeps_rows(const struct mc_kernel *k, const struct space *s, const struct mc_grid_launch *l, const struct mc_spot *place, const struct mc_grid_kernel *g)
 {
     struct mc_grid_row row = mc_grid_row(k);
-    return g->row && row.vector && s->n[1] == 1 && s->count[1] * 2 >= row.vector * WARP && s->count[1] <= (int64_t)row.vector * GRID_KEPT * row.most &&
+    return g->row && row.vector && s->n[1] == 1 && s->count[1] * 2 >= row.vector * WARP && s->count[1] <= (int64_t)row.vector * row.kept * row.most &&
            dense(k, s, l, place, s->n[0], row.vector);
 }
 
@@ -204,7 +205,7 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
         spread(k, l, a.head);
         if (a.head->splits == 1 && keeps_rows(k, s, l, p->place, g)) {
             l->fn = g->row;
-            rows(k, l, a.head, mc_grid_row(k).vector);
+            rows(k, l, a.head);
         }
         l->join = a.head->splits > 1 ? g->join : NULL;
     }

@@ -28,9 +28,10 @@ static const char prelude[] =
     "  else if (n % 4 == 0) words_<u32, T, V>(to, from); else words_<u16, T, V>(to, from); }\n"
     "template <class T, int V> INLINE void load_(T *to, const T *from) { copy_<T, V>(to, from); }\n"
     "template <class T, int V> INLINE void store_(T *to, const T *from) { copy_<T, V>(to, from); }\n"
-    /* within a warp: its first lane gets the sum; Z: with flags */
+    /* within a warp: its first lane gets the sum; Z: 1 with flags, which all lanes get, 2 with positions */
     "template <int Z, class T, class F> INLINE void warp_(T &c, i64 &z, F merge) {\n"
-    "  _Pragma(\"unroll\") for (u32 d = 16; d; d /= 2) { const T l = __shfl_down_sync(~0u, c, d); const i64 q = Z ? __shfl_down_sync(~0u, z, d) : 0; merge(c, z, l, q); } }\n"
+    "  _Pragma(\"unroll\") for (u32 d = 16; d; d /= 2) { const T l = __shfl_down_sync(~0u, c, d); const i64 q = Z == 2 ? __shfl_down_sync(~0u, z, d) : 0; merge(c, z, l, q); }\n"
+    "  if (Z == 1) z = __any_sync(~0u, z != 0); }\n"
     /* lanes side by side: within warps by shuffling, then warps in order; lanes above each other: in order */
     "template <class T, class F> INLINE void across(u32 column, u32 lanes, T &c, i64 &z, F merge) {\n"
     "  extern __shared__ i64 shared_[]; T *const cs = (T *)shared_; i64 *const zs = shared_ + blockDim.x * blockDim.y;\n"

@@ -271,6 +271,9 @@ void mc_grid_point(struct print *p)
 {
     mc_str_add(p->out, "const bool live = at < A.count[0]; i64 none = 0, unheard[4]; (void)none;\ni64 *const err = live ? A.err : unheard; (void)err;\n");
     mc_grid_offsets(p, 'o', false, 0);
+    mc_str_add(p->out, "if (A.axes[0] == 1) {");
+    move(p, 'o', false, "0", "(i64)(live ? at : 0)");
+    mc_str_add(p->out, " } else ");
     mc_grid_apart(p, 'o', false, "(live ? at : 0)", "A.axes[0]", "0");
     mc_grid_pointers(p, false, 'o');
 }
@@ -329,7 +332,7 @@ static void print_tally(struct print *p)
         if (!o->tally) {
             continue;
         }
-        mc_str_addf(p->out, "if (blockIdx.y == %d) {\nfor (u32 team = threadIdx.y; r < A.count[1] && team < A.teams; team += blockDim.y) c0 += ((const %s *)(", tally_slot(p->k, i), t);
+        mc_str_addf(p->out, "if (blockIdx.y == %d) {\n_Pragma(\"unroll 8\") for (u32 team = threadIdx.y; r < A.count[1] && team < A.teams; team += blockDim.y) c0 += ((const %s *)(", tally_slot(p->k, i), t);
         mc_grid_part(p, i, "team");
         mc_str_add(p->out, "))[r];\nacross(1, blockDim.y, c0, none, [](double &c, i64 &, const double l, const i64) { c += l; });\n"
                            "if (r < A.count[1] && threadIdx.y == 0) {\ni64 o = 0; u32 left = r;\n");

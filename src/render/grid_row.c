@@ -1,13 +1,13 @@
 /* grid_row.c: kernels over rows that lie dense, NAME_r: a team of lanes side by side has a whole row in registers, so
  * that several stages read memory once, sixteen bytes at a time.
  *
- * Lane i has the vectors i, i + lanes and so on, GRID_KEPT of them.  Sums go along a lane's own elements and within its
+ * Lane i has the vectors i, i + lanes and so on, a few of them.  Sums go along a lane's own elements and within its
  * warp in the element's type, from warp to warp in the accumulator's.
  *
  * Invariant: each lane takes part in every exchange, whether its row or its vectors are there or not. */
 #include "render/grid.h"
 
-enum { REGISTERS = 32 }; /* for all but what is kept */
+enum { REGISTERS = 32, FEW = 56, MANY = 96, MOST = 112 }; /* a lane's: for all but what is kept; with which 1024 lanes fit, 512, 512 at all */
 
 static bool is_load(const struct print *p, size_t i)
 {
@@ -17,19 +17,21 @@ static bool is_load(const struct print *p, size_t i)
 
 struct mc_grid_row mc_grid_row(const struct mc_kernel *k)
 {
-    size_t size = 2, loads = 0, wide = 0;
+    size_t size = 2, loads = 0, sums = (size_t)k->nsaved;
     for (size_t i = 0; i < k->operand.n; i++) {
         const struct mc_koperand *o = &k->operand.at[i];
         bool moves = mc_print_moves(k, o) && !o->index;
         size = moves ? MC_MAX(size, mc_dtypes[o->dtype].size) : size;
         loads += moves && !o->dst;
-        wide += o->tally;
+        sums += o->tally;
     }
-    size_t registers = REGISTERS + GRID_KEPT * 4 * loads + GRID_KEPT * (16 / size) * MC_MAX(size / 4, 1) * (wide + (size_t)k->nsaved);
-    if (k->mode != KERNEL_ROW || registers > 112) {
+    size_t each = 4 * loads + 16 / size * MC_MAX(size / 4, 1) * sums; /* registers for each vector that is kept */
+    int kept = REGISTERS + 4 * each <= MANY ? 4 : 2;
+    size_t registers = REGISTERS + (size_t)kept * each;
+    if (k->mode != KERNEL_ROW || registers > MOST) {
         return (struct mc_grid_row){ 0 };
     }
-    return (struct mc_grid_row){ (int)(16 / size), registers > 56 ? 512 : 1024 };
+    return (struct mc_grid_row){ (int)(16 / size), kept, registers > FEW ? 512 : 1024 };
 }
 
 /* ---- what is kept ---- */
@@ -44,9 +46,9 @@ static const char *saved_type(const struct print *p, int place)
     return "float";
 }
 
-static void open_vectors(struct print *p)
+static void open_vectors(struct print *p, const char *where)
 {
-    mc_str_add(p->out, "_Pragma(\"unroll\") for (int k = 0; k < K; k++) { const u32 r = lane + k * lanes; if (live && r < n) {\n");
+    mc_str_addf(p->out, "_Pragma(\"unroll\") for (int k = 0; k < K; k++) { const u32 r = lane + k * lanes; if (%sr < n) {\n", where);
 }
 
 static void close_vectors(struct print *p)
@@ -68,22 +70,38 @@ static void tallies(struct print *p, bool store)
     }
 }
 
-/* All that the row is made from, asked for before anything is used. */
-static void load(struct print *p)
+/* The same for every row? */
+static bool is_common(const struct print *p, size_t i)
 {
+    return mc_grid_tallies(p->k) && !(p->k->operand.at[i].varies & ~p->k->reduced);
+}
+
+/* What the row is made from, asked for before anything is used; what all rows share, once before them. */
+static void load(struct print *p, bool common)
+{
+    bool any = false;
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        if (is_load(p, i)) {
+        if (is_load(p, i) && is_common(p, i) == common) {
             mc_str_addf(p->out, "alignas(16) %s x%zu[K][V];\n", p->d->store[p->k->operand.at[i].dtype], i);
+            any = true;
         }
     }
-    open_vectors(p);
+    if (!any) {
+        return;
+    }
+    open_vectors(p, common ? "" : "live && ");
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const char *t = p->d->store[p->k->operand.at[i].dtype];
-        if (is_load(p, i)) {
-            mc_str_addf(p->out, "load_<%s, V>(x%zu[k], (const %s *)(A.p[%zu] + o%zu) + r * V);\n", t, i, t, i, i);
+        if (is_load(p, i) && is_common(p, i) == common) {
+            mc_str_addf(p->out, "load_<%s, V>(x%zu[k], (const %s *)(A.p[%zu]", t, i, t, i);
+            mc_str_addf(p->out, common ? ") + r * V);\n" : " + o%zu) + r * V);\n", i);
         }
     }
     close_vectors(p);
+}
+
+static void save(struct print *p)
+{
     for (int s = 1; s <= p->k->nsaved; s++) {
         mc_str_addf(p->out, "%s s%d[K][V];\n", saved_type(p, s), s);
     }
@@ -124,7 +142,7 @@ static void places(struct print *p)
 
 static void walk(struct print *p, bool lanes)
 {
-    open_vectors(p);
+    open_vectors(p, "live && ");
     places(p);
     mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
     mc_print_body(p, lanes, "((i64)r * V + j)");
@@ -155,7 +173,7 @@ static void within(struct print *p, int v, bool lanes)
     struct names n = names_of(p, v, lanes);
     mc_str_addf(p->out, "i64 f%d = ", v);
     mc_str_addf(p->out, n.flags ? "%c%d" : "0", n.flag, v);
-    mc_str_addf(p->out, "; warp_<%d>(%c%d, f%d, ", n.flags, n.value, v, v);
+    mc_str_addf(p->out, "; warp_<%d>(%c%d, f%d, ", !n.flags ? 0 : mc_print_by_position(&p->k->val.at[v]) ? 2 : 1, n.value, v, v);
     mc_grid_merge(p, v, n.type);
     mc_str_add(p->out, ");\n");
 }
@@ -171,7 +189,21 @@ static void put(struct print *p, int v, bool lanes)
     struct names n = names_of(p, v, lanes);
     mc_str_add(p->out, "{ char *const at = ");
     part(p, v, "threadIdx.x / 32");
-    mc_str_addf(p->out, "; *(%s *)at = %c%d; *(i64 *)(at + 8) = f%d; }\n", n.type, n.value, v, v);
+    mc_str_addf(p->out, "; *(%s *)at = %c%d; ", n.type, n.value, v);
+    mc_str_addf(p->out, n.flags ? "*(i64 *)(at + 8) = f%d; }\n" : "}\n", v);
+}
+
+static void take_first(struct print *p, int v, bool lanes)
+{
+    struct names n = names_of(p, v, lanes);
+    mc_str_addf(p->out, "c%d = *(const %s *)", v, n.type);
+    part(p, v, "0");
+    mc_str_add(p->out, "; ");
+    if (n.flags) {
+        mc_str_addf(p->out, "z%d = *(const i64 *)(8 + ", v);
+        part(p, v, "0");
+        mc_str_add(p->out, "); ");
+    }
 }
 
 static void take(struct print *p, int v, bool lanes)
@@ -179,10 +211,12 @@ static void take(struct print *p, int v, bool lanes)
     struct names n = names_of(p, v, lanes);
     mc_str_add(p->out, "{ const char *const at = ");
     part(p, v, "w");
-    mc_str_addf(p->out, "; const %s l%d = *(const %s *)at; const i64 q%d = *(const i64 *)(at + 8); (void)q%d; if (!w) { c%d = l%d; ", n.type, v, n.type, v, v, v, v);
-    mc_str_addf(p->out, n.flags ? "z%d = q%d; } else { " : "} else { ", v, v);
+    mc_str_addf(p->out, "; const %s l%d = *(const %s *)at; ", n.type, v, n.type);
+    if (n.flags) {
+        mc_str_addf(p->out, "const i64 q%d = *(const i64 *)(at + 8); ", v);
+    }
     mc_print_merge(p, v);
-    mc_str_add(p->out, "} }\n");
+    mc_str_add(p->out, "}\n");
 }
 
 static void alone(struct print *p, int v, bool lanes)
@@ -208,7 +242,9 @@ static void exchange(struct print *p, bool lanes)
     each(p, lanes, within);
     mc_str_add(p->out, "if (lanes > 32) {\nif (threadIdx.x % 32 == 0) {\n");
     each(p, lanes, put);
-    mc_str_add(p->out, "}\n__syncthreads();\nfor (u32 w = 0; w < lanes / 32; w++) {\n");
+    mc_str_add(p->out, "}\n__syncthreads();\n");
+    each(p, lanes, take_first);
+    mc_str_add(p->out, "\nfor (u32 w = 1; w < lanes / 32; w++) {\n");
     each(p, lanes, take);
     mc_str_add(p->out, "}\n} else {\n");
     each(p, lanes, alone);
@@ -223,12 +259,14 @@ void mc_grid_print_row(struct print *p, struct mc_grid_row row)
 {
     memset(p->done, 0, p->k->val.n);
     mc_str_addf(p->out, "ENTRY __launch_bounds__(%d) %s_r(const %s_args A)\n{\nBEGIN\nconst int K = %d, V = %d; extern __shared__ i64 shared_[];\n", row.most, p->k->name,
-                p->k->name, GRID_KEPT, row.vector);
+                p->k->name, row.kept, row.vector);
     mc_str_add(p->out, "const u32 lanes = blockDim.x, lane = threadIdx.x, n = A.count[1] / V;\n");
     tallies(p, false);
+    load(p, true);
     mc_grid_open_rows(p);
     mc_grid_point(p);
-    load(p);
+    load(p, false);
+    save(p);
     for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
         mc_print_row_values(p);
         if (mc_print_mark(p)) {

@@ -120,9 +120,9 @@ bool mc_grid_tallies(const struct mc_kernel *k); /* does anything ride along?  T
 /* grid_row.c: NAME_r keeps a whole row in the registers of its lanes, where it lies dense */
 struct mc_grid_row {
     int vector;                 /* elements at once; 0: there is no NAME_r */
+    int kept;                   /* vectors of a row that a lane keeps */
     int most;                   /* lanes */
 };
-enum { GRID_KEPT = 2 };         /* vectors of a row that a lane keeps */
 struct mc_grid_row mc_grid_row(const struct mc_kernel *k);
 void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
 /* render.c: kernels as one unit */

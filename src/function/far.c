@@ -38,6 +38,8 @@ mc_status mc_synchronize(void)
 
 /* ---- kernels ---- */
 
+_Static_assert(NELEM(((struct mc_code_unit *)0)->far) == MC_CUDA_TEXTS, "a function has a place for each text");
+
 static void *find(struct mc_cuda_code *code, const struct mc_kernel *k, const char *suffix)
 {
     char name[48];
@@ -45,44 +47,96 @@ static void *find(struct mc_cuda_code *code, const struct mc_kernel *k, const ch
     return mc_cuda_code_kernel(code, name);
 }
 
-mc_status mc_far_kernels(struct mc_code_unit *u)
+/* What compiling a kernel takes, roughly, in the time of a map. */
+static int weight(const struct mc_kernel *k)
 {
-    struct mc_program *p = &u->program;
-    struct mc_kernel **k = mc_alloc((p->step.n + 1) * sizeof *k, "compile");
-    struct mc_str text = { 0 };
+    return (int)(10 + k->val.n) * (k->mode == KERNEL_MAP ? 1 : 2 + 2 * k->nstage);
+}
+
+/* Shares kernels out among texts, the heaviest first, each to the lightest text; to[i] is that of step i. */
+static int share_out(const struct mc_program *p, int *to)
+{
+    int total[MC_CUDA_TEXTS] = { 0 }, texts = 0, most = MC_MIN(mc_cpu()->threads, MC_CUDA_TEXTS), kernels = 0;
+    for (size_t i = 0; i < p->step.n; i++) {
+        to[i] = -1;
+        kernels += p->step.at[i].kernel != NULL;
+    }
+    most = MC_MIN(most, kernels);
+    for (int left = kernels; left > 0; left--) {
+        int heaviest = -1, lightest = 0;
+        for (int i = 0; i < (int)p->step.n; i++) {
+            bool open = p->step.at[i].kernel && to[i] < 0;
+            heaviest = open && (heaviest < 0 || weight(p->step.at[i].kernel) > weight(p->step.at[heaviest].kernel)) ? i : heaviest;
+        }
+        for (int t = 1; t < most; t++) {
+            lightest = total[t] < total[lightest] ? t : lightest;
+        }
+        to[heaviest] = lightest;
+        total[lightest] += weight(p->step.at[heaviest].kernel);
+        texts = MC_MAX(texts, lightest + 1);
+    }
+    return texts;
+}
+
+static mc_status print_text(const struct mc_program *p, const int *to, int text, struct mc_kernel **k, struct mc_str *out)
+{
     int n = 0;
-    u->grid = mc_calloc(p->step.n + 1, sizeof *u->grid, "compile");
-    mc_status s = k && u->grid ? MC_OK : MC_EMEMORY;
-    for (size_t i = 0; i < p->step.n && s == MC_OK; i++) {
-        if (p->step.at[i].kernel) {
+    for (size_t i = 0; i < p->step.n; i++) {
+        if (to[i] == text) {
             k[n++] = p->step.at[i].kernel;
         }
     }
-    if (n && s == MC_OK) {
-        mc_render_grid(&text, &mc_dialect_cuda, n, k);
-        s = text.bad ? MC_EMEMORY : MC_OK;
-    }
-    if (n && s == MC_OK) {
-        LOG(LOG_KERNEL, "%s", text.s);
-        u->far = mc_cuda_code_load(u->cuda, text.s, "--disable-warnings");
-        s = u->far ? MC_OK : mc_last_status();
-    }
-    for (size_t i = 0; i < p->step.n && s == MC_OK; i++) {
-        const struct mc_kernel *q = p->step.at[i].kernel;
-        if (q) {
-            u->grid[i] = (struct mc_grid_kernel){ find(u->far, q, ""), find(u->far, q, "_v"), find(u->far, q, "_r"), find(u->far, q, "_join"), find(u->far, q, "_tally") };
+    mc_render_grid(out, &mc_dialect_cuda, n, k);
+    LOG(LOG_KERNEL, "%s", out->bad ? "" : out->s);
+    return out->bad ? MC_EMEMORY : MC_OK;
+}
+
+static void find_kernels(struct mc_code_unit *u, const int *to)
+{
+    struct mc_program *p = &u->program;
+    for (size_t i = 0; i < p->step.n; i++) {
+        const struct mc_kernel *k = p->step.at[i].kernel;
+        struct mc_cuda_code *c = k ? u->far[to[i]] : NULL;
+        if (k) {
+            u->grid[i] = (struct mc_grid_kernel){ find(c, k, ""), find(c, k, "_v"), find(c, k, "_r"), find(c, k, "_join"), find(c, k, "_tally") };
         }
-        for (size_t v = 0; q && v < q->val.n; v++) {
-            u->checks |= q->val.at[v].kind == K_CHECK;
+        for (size_t v = 0; k && v < k->val.n; v++) {
+            u->checks |= k->val.at[v].kind == K_CHECK;
         }
         if (p->step.at[i].kind == STEP_HOST) {
             p->step.at[i].reason = "no kernel on the GPU: by the reference, here";
         }
     }
-    u->source = text.s ? mc_str_take(&text) : mc_strdup("");
-    mc_str_free(&text);
+}
+
+mc_status mc_far_kernels(struct mc_code_unit *u)
+{
+    struct mc_program *p = &u->program;
+    struct mc_kernel **k = mc_alloc((p->step.n + 1) * sizeof *k, "compile");
+    int *to = mc_alloc((p->step.n + 1) * sizeof *to, "compile");
+    struct mc_str text[MC_CUDA_TEXTS] = { 0 }, source = { 0 };
+    const char *at[MC_CUDA_TEXTS];
+    u->grid = mc_calloc(p->step.n + 1, sizeof *u->grid, "compile");
+    mc_status s = k && to && u->grid ? MC_OK : MC_EMEMORY;
+    int n = s == MC_OK ? share_out(p, to) : 0;
+    for (int i = 0; i < n && s == MC_OK; i++) {
+        s = print_text(p, to, i, k, &text[i]);
+        at[i] = text[i].s;
+        mc_str_add(&source, s == MC_OK ? text[i].s : "");
+    }
+    s = s < 0 || !n ? s : mc_cuda_code_load_all(u->cuda, n, at, "--disable-warnings", u->far);
+    if (s == MC_OK) {
+        find_kernels(u, to);
+        u->source = source.n || source.bad ? mc_str_take(&source) : mc_strdup("");
+        s = u->source ? MC_OK : MC_EMEMORY;
+    }
+    for (int i = 0; i < MC_CUDA_TEXTS; i++) {
+        mc_str_free(&text[i]);
+    }
+    mc_str_free(&source);
+    mc_free(to);
     mc_free(k);
-    return s < 0 ? s : u->source ? MC_OK : MC_EMEMORY;
+    return s;
 }
 
 /* ---- running ---- */

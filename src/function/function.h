@@ -23,7 +23,7 @@ struct mc_code_unit {           /* shared by copies; counted */
     mc_graph *graph;
     struct mc_program program;
     struct mc_cuda *cuda;       /* the GPU that it runs on (far.h); NULL: the processor */
-    struct mc_cuda_code *far;   /* there: its kernels; by step */
+    struct mc_cuda_code *far[8]; /* there: its kernels, in as many texts as are compiled at once; by step */
     struct mc_grid_kernel *grid;
     bool checks;                /* there: some kernel checks indices */
     struct mc_code *lib[2];     /* kernels over vectors, others; both NULL: everything by the reference */

@@ -81,7 +81,9 @@ void mc_code_unit_unref(struct mc_code_unit *u)
         mc_free(u->step_text[i]);
     }
     mc_free(u->step_text);
-    mc_cuda_code_free(u->far);
+    for (size_t i = 0; i < NELEM(u->far); i++) {
+        mc_cuda_code_free(u->far[i]);
+    }
     mc_free(u->grid);
     mc_code_unref(&u->lib[0]);
     mc_code_unref(&u->lib[1]);

@@ -90,9 +90,11 @@ mc_status mc_cuda_get_home(struct mc_cuda *d, void *here, const void *there, siz
 mc_status mc_cuda_copy(struct mc_cuda *d, void *to, const void *from, size_t n);
 mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n);
 
-/* ---- code.c: CUDA C text to kernels, by NVRTC, cached on disk ---- */
+/* ---- nvrtc.c, code.c: CUDA C text to machine code, cached on disk; that to kernels ---- */
 struct mc_cuda_code;                                          /* one a text and device, shared by all who ask */
 struct mc_cuda_code *mc_cuda_code_load(struct mc_cuda *d, const char *source, const char *options); /* NULL: the compiler's message */
+enum { MC_CUDA_TEXTS = 8 };                                   /* compiled at once */
+mc_status mc_cuda_code_load_all(struct mc_cuda *d, int n, const char *const *source, const char *options, struct mc_cuda_code **out); /* all or none */
 void *mc_cuda_code_kernel(struct mc_cuda_code *c, const char *name); /* CUfunction; NULL: there is none, no error set */
 void mc_cuda_code_free(struct mc_cuda_code *c);
 /* Compiles only: the machine code's size, for tests where there is no GPU. */

@@ -4,6 +4,7 @@
 #ifndef MC_CUDA_DRIVER_H
 #define MC_CUDA_DRIVER_H
 
+#include "device/cache.h"
 #include "device/cuda/cuda.h"
 
 enum {
@@ -16,6 +17,26 @@ enum { NV_OLDEST_SM = 70, NV_OLDEST_DRIVER = 12000 }; /* Volta; what NVRTC 12 co
 
 /* ---- start.c ---- */
 bool mc_cuda_usable(const struct mc_cuda *d);             /* false: it is lost, or another process's.  Sets no error */
+
+/* ---- nvrtc.c ---- */
+enum { NV_OPTIONS = 32 };
+struct mc_cuda_job {            /* a text to compile */
+    const char *source;
+    char arch[40];              /* "--gpu-architecture=sm_90" */
+    bool portable;              /* NVRTC does not know the GPU: it gives PTX, which the driver finishes */
+    char *words;                /* the user's options, cut up */
+    const char *option[NV_OPTIONS];
+    int n;
+    struct mc_key key;
+    struct mc_str image;        /* machine code */
+    mc_status status;
+    char why[2000];
+};
+mc_status mc_cuda_job_begin(struct mc_cuda_job *j, const char *source, const char *options, int sm);
+mc_status mc_cuda_job_image(struct mc_cuda_job *j);       /* found on disk, or compiled */
+mc_status mc_cuda_job_images(struct mc_cuda_job **job, int n); /* of all at once; at most MC_CUDA_TEXTS */
+void mc_cuda_job_free(struct mc_cuda_job *j);
+struct mc_cuda_code_stats mc_cuda_compiled(void);         /* but for from_memory */
 
 /* ---- fault.c ---- */
 /* The names of what was launched since the device was last known to be well, oldest first. */

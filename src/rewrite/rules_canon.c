@@ -163,6 +163,7 @@ static const struct mc_rule rows[] = {
     { "(x * y) / y",                "x",                        FINITE },
     { "(x / y) * y",                "x",                        FINITE },
     { "x / (x * y)",                "1 / y",                    FINITE },
+    { "x * (y * (z / x))",          "y * z",                    FINITE },
     { "(x * y) / (x * z)",          "y / z",                    FINITE },
     { "x / (x / y)",                "y",                        FINITE },
     { "(x / y) / x",                "1 / y",                    FINITE },

@@ -157,6 +157,13 @@ static const struct mc_rule rows[] = {
     { "(exp(x) * y) / (1 + exp(x))", "sigmoid(x) * y",           ROUND  },
     { "x / (1 + exp(y))",           "x * sigmoid(-y)",           ROUND  },
     { "exp(x) * (y / (1 + exp(x)))", "sigmoid(x) * y",           ROUND  },
+    { "exp(x) / (exp(x) + exp(y))", "sigmoid(x - y)",            ROUND  },
+    { "(exp(x) * z) / (exp(x) + exp(y))", "sigmoid(x - y) * z",  ROUND  },
+    { "exp(x) * (z / (exp(x) + exp(y)))", "sigmoid(x - y) * z",  ROUND  },
+    { "sigmoid(x) - sigmoid(x) * sigmoid(-x)", "sqr(sigmoid(x))", ROUND },
+    { "sigmoid(-x) - sigmoid(-x) * sigmoid(x)", "sqr(sigmoid(-x))", ROUND },
+    { "exp(x) * sqr(sigmoid(-x))",  "sigmoid(x) * sigmoid(-x)",  ROUND  },
+    { "exp(-x) * sqr(sigmoid(x))",  "sigmoid(x) * sigmoid(-x)",  ROUND  },
     { .op = "mul", .make = exp_times_sigmoid, .promise = ROUND, .name = "exp times sigmoid",
       .sample = "exp(x) * sigmoid(-x); (y * exp(-x)) * (sigmoid(x) * y)" },
 

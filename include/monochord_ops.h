@@ -109,6 +109,8 @@ MC_API mc_node *mc_isclose(mc_node *a, mc_node *b, const char *how, ...) MC_FORM
 /* allclose(a, b, rtol=1e-05:real, atol=1e-08:real): are all elements close */
 MC_API mc_node *mc_allclose(mc_node *a, mc_node *b, const char *how, ...) MC_FORMAT(3, 4);
 MC_API mc_node *mc_identity(mc_node *x);                     /* x */
+/* x: values of a graph are never changed, so it is its own copy */
+MC_API mc_node *mc_tensor_copy(mc_node *x);
 MC_API mc_node *mc_second(mc_node *a, mc_node *b);           /* b in the shape of a */
 MC_API mc_node *mc_fill(mc_node *a, mc_node *b);             /* b in the shape and dtype of a */
 MC_API mc_node *mc_zeros_like(mc_node *x);                   /* zeros in the shape and dtype of x */
@@ -142,12 +144,23 @@ MC_API mc_node *mc_crossentropy_1hot(mc_node *p, mc_node *t); /* -log(p[i, t[i]]
 MC_API mc_node *mc_binary_crossentropy(mc_node *p, mc_node *t); /* cross-entropy of probabilities p and targets t */
 /* binary_crossentropy(sigmoid(x), t), exact for large x */
 MC_API mc_node *mc_sigmoid_binary_crossentropy(mc_node *x, mc_node *t);
-MC_API mc_node *mc_softmax_with_bias(mc_node *x, mc_node *b); /* softmax of x + b */
+/* softmax of x + b: one kernel, as everything around a softmax is */
+MC_API mc_node *mc_softmax_with_bias(mc_node *x, mc_node *b);
+/* -log(softmax(x + b))[i, t[i]] for each row i */
+MC_API mc_node *mc_crossentropy_softmax_1hot_with_bias(mc_node *x, mc_node *b, mc_node *t);
+/* crossentropy_softmax_1hot, the largest element of each row and where it first stands */
+MC_API mc_node *mc_crossentropy_softmax_max_and_argmax_1hot(mc_node *x, mc_node *t);
+/* the same of x + b */
+MC_API mc_node *mc_crossentropy_softmax_max_and_argmax_1hot_with_bias(mc_node *x, mc_node *b, mc_node *t);
+MC_API mc_node *mc_crossentropy_categorical_1hot(mc_node *p, mc_node *t); /* -log(p[i, t[i]]) for each row i */
 MC_API mc_node *mc_ravel(mc_node *x);                        /* all elements as a vector */
 MC_API mc_node *mc_outer(mc_node *x, mc_node *y);            /* x[i] * y[j] */
 MC_API mc_node *mc_inverse_permutation(mc_node *p);          /* the permutation that undoes p */
 /* eye(n, m=None, k=0:int, dtype=None:dtype): ones on the k-th diagonal */
 MC_API mc_node *mc_eye(mc_node *n, mc_node *m, const char *how, ...) MC_FORMAT(3, 4);
+MC_API mc_node *mc_identity_like(mc_node *x);                /* ones on the diagonal, in the shape and dtype of x */
+/* the triangular window of n points, 0 at both ends; of one point 1 */
+MC_API mc_node *mc_bartlett(mc_node *n);
 /* tri(n, m=None, k=0:int, dtype=None:dtype): ones on and below the k-th diagonal */
 MC_API mc_node *mc_tri(mc_node *n, mc_node *m, const char *how, ...) MC_FORMAT(3, 4);
 /* tril(x, k=0:int): x below and on the k-th diagonal */
@@ -607,6 +620,7 @@ MC_API mc_node *mc_random_integers(mc_node *rng, mc_node *shape, mc_node *low, m
 /* ----------------------------------------------------------------------------- Effects ---- */
 
 MC_API mc_node *mc_consider_constant(mc_node *x);            /* x, which gradients take for a constant */
+MC_API mc_node *mc_undefined_grad(mc_node *x);               /* x, which it is a mistake to ask the gradient of */
 /* grad_clip(x, lo:real, hi:real): x, whose gradient is held between lo and hi */
 MC_API mc_node *mc_grad_clip(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* grad_scale(x, by:real): x, whose gradient is multiplied by a number */
@@ -717,6 +731,7 @@ MC_API void mc_here(const char *file, int line);
 #define mc_isclose(...) (mc_here(__FILE__, __LINE__), mc_isclose(__VA_ARGS__))
 #define mc_allclose(...) (mc_here(__FILE__, __LINE__), mc_allclose(__VA_ARGS__))
 #define mc_identity(...) (mc_here(__FILE__, __LINE__), mc_identity(__VA_ARGS__))
+#define mc_tensor_copy(...) (mc_here(__FILE__, __LINE__), mc_tensor_copy(__VA_ARGS__))
 #define mc_second(...) (mc_here(__FILE__, __LINE__), mc_second(__VA_ARGS__))
 #define mc_fill(...) (mc_here(__FILE__, __LINE__), mc_fill(__VA_ARGS__))
 #define mc_zeros_like(...) (mc_here(__FILE__, __LINE__), mc_zeros_like(__VA_ARGS__))
@@ -738,10 +753,16 @@ MC_API void mc_here(const char *file, int line);
 #define mc_binary_crossentropy(...) (mc_here(__FILE__, __LINE__), mc_binary_crossentropy(__VA_ARGS__))
 #define mc_sigmoid_binary_crossentropy(...) (mc_here(__FILE__, __LINE__), mc_sigmoid_binary_crossentropy(__VA_ARGS__))
 #define mc_softmax_with_bias(...) (mc_here(__FILE__, __LINE__), mc_softmax_with_bias(__VA_ARGS__))
+#define mc_crossentropy_softmax_1hot_with_bias(...) (mc_here(__FILE__, __LINE__), mc_crossentropy_softmax_1hot_with_bias(__VA_ARGS__))
+#define mc_crossentropy_softmax_max_and_argmax_1hot(...) (mc_here(__FILE__, __LINE__), mc_crossentropy_softmax_max_and_argmax_1hot(__VA_ARGS__))
+#define mc_crossentropy_softmax_max_and_argmax_1hot_with_bias(...) (mc_here(__FILE__, __LINE__), mc_crossentropy_softmax_max_and_argmax_1hot_with_bias(__VA_ARGS__))
+#define mc_crossentropy_categorical_1hot(...) (mc_here(__FILE__, __LINE__), mc_crossentropy_categorical_1hot(__VA_ARGS__))
 #define mc_ravel(...) (mc_here(__FILE__, __LINE__), mc_ravel(__VA_ARGS__))
 #define mc_outer(...) (mc_here(__FILE__, __LINE__), mc_outer(__VA_ARGS__))
 #define mc_inverse_permutation(...) (mc_here(__FILE__, __LINE__), mc_inverse_permutation(__VA_ARGS__))
 #define mc_eye(...) (mc_here(__FILE__, __LINE__), mc_eye(__VA_ARGS__))
+#define mc_identity_like(...) (mc_here(__FILE__, __LINE__), mc_identity_like(__VA_ARGS__))
+#define mc_bartlett(...) (mc_here(__FILE__, __LINE__), mc_bartlett(__VA_ARGS__))
 #define mc_tri(...) (mc_here(__FILE__, __LINE__), mc_tri(__VA_ARGS__))
 #define mc_tril(...) (mc_here(__FILE__, __LINE__), mc_tril(__VA_ARGS__))
 #define mc_triu(...) (mc_here(__FILE__, __LINE__), mc_triu(__VA_ARGS__))
@@ -873,6 +894,7 @@ MC_API void mc_here(const char *file, int line);
 #define mc_permutation(...) (mc_here(__FILE__, __LINE__), mc_permutation(__VA_ARGS__))
 #define mc_random_integers(...) (mc_here(__FILE__, __LINE__), mc_random_integers(__VA_ARGS__))
 #define mc_consider_constant(...) (mc_here(__FILE__, __LINE__), mc_consider_constant(__VA_ARGS__))
+#define mc_undefined_grad(...) (mc_here(__FILE__, __LINE__), mc_undefined_grad(__VA_ARGS__))
 #define mc_grad_clip(...) (mc_here(__FILE__, __LINE__), mc_grad_clip(__VA_ARGS__))
 #define mc_grad_scale(...) (mc_here(__FILE__, __LINE__), mc_grad_scale(__VA_ARGS__))
 #define mc_assert_(...) (mc_here(__FILE__, __LINE__), mc_assert_(__VA_ARGS__))

@@ -6,7 +6,7 @@
 
 TEST(effects_hand_on_their_input)
 {
-    static const char *const rows[] = { "consider_constant(x)", "grad_clip(x, -1, 1)", "grad_scale(x, 0.5)",
+    static const char *const rows[] = { "consider_constant(x)", "undefined_grad(x)", "grad_clip(x, -1, 1)", "grad_scale(x, 0.5)",
                                         "assert_(x)", "assert_(x, x == x, True, msg=\"never\")" };
     int64_t dims[3] = { 2, 3, 2 }, none[2] = { 0, 3 };
     for (size_t k = 0; k < NELEM(rows); k++) {
@@ -48,6 +48,8 @@ TEST(effects_on_gradients)
     }
     const char *said = complaint("grad(sum(consider_constant(x)), x)", MC_FLOAT32, 1);
     CHECK(*said, "a constant has a gradient");
+    said = complaint("grad(sum(x * undefined_grad(sqr(x))), x)", MC_FLOAT32, 1);
+    CHECK(strstr(said, "undefined_grad"), "what has no gradient is named: %s", said);
 }
 
 TEST(assertions_that_do_not_hold)

@@ -128,6 +128,8 @@ mc_node *mc_hold(mc_node *x, mc_node *condition, const char *says)
 const struct mc_op mc_ops_effect[] = {
     { .name = "consider_constant", .params = "x", .flags = OP_VIEW, PASSES, .eval = same_eval, .disconnected = 1,
       .doc = "x, which gradients take for a constant" },
+    { .name = "undefined_grad", .params = "x", .flags = OP_VIEW, PASSES, .eval = same_eval, .dx = { "!" },
+      .doc = "x, which it is a mistake to ask the gradient of" },
     { .name = "grad_clip", .params = "x, lo:real, hi:real", .flags = OP_VIEW, PASSES, .eval = same_eval,
       .grad = grad_clip_grad,
       .doc = "x, whose gradient is held between lo and hi" },

@@ -427,6 +427,11 @@ mc_node *mc_identity(mc_node *x)
     return mc_call_plain("identity", NULL, 1, (mc_node *[]){ x }, 0, NULL);
 }
 
+mc_node *mc_tensor_copy(mc_node *x)
+{
+    return mc_call_plain("tensor_copy", NULL, 1, (mc_node *[]){ x }, 0, NULL);
+}
+
 mc_node *mc_second(mc_node *a, mc_node *b)
 {
     return mc_call_plain("second", NULL, 2, (mc_node *[]){ a, b }, 0, NULL);
@@ -576,6 +581,26 @@ mc_node *mc_softmax_with_bias(mc_node *x, mc_node *b)
     return mc_call_plain("softmax_with_bias", NULL, 2, (mc_node *[]){ x, b }, 0, NULL);
 }
 
+mc_node *mc_crossentropy_softmax_1hot_with_bias(mc_node *x, mc_node *b, mc_node *t)
+{
+    return mc_call_plain("crossentropy_softmax_1hot_with_bias", NULL, 3, (mc_node *[]){ x, b, t }, 0, NULL);
+}
+
+mc_node *mc_crossentropy_softmax_max_and_argmax_1hot(mc_node *x, mc_node *t)
+{
+    return mc_call_plain("crossentropy_softmax_max_and_argmax_1hot", NULL, 2, (mc_node *[]){ x, t }, 0, NULL);
+}
+
+mc_node *mc_crossentropy_softmax_max_and_argmax_1hot_with_bias(mc_node *x, mc_node *b, mc_node *t)
+{
+    return mc_call_plain("crossentropy_softmax_max_and_argmax_1hot_with_bias", NULL, 3, (mc_node *[]){ x, b, t }, 0, NULL);
+}
+
+mc_node *mc_crossentropy_categorical_1hot(mc_node *p, mc_node *t)
+{
+    return mc_call_plain("crossentropy_categorical_1hot", NULL, 2, (mc_node *[]){ p, t }, 0, NULL);
+}
+
 mc_node *mc_ravel(mc_node *x)
 {
     return mc_call_plain("ravel", NULL, 1, (mc_node *[]){ x }, 0, NULL);
@@ -598,6 +623,16 @@ mc_node *mc_eye(mc_node *n, mc_node *m, const char *how, ...)
     mc_node *made_ = mc_call_how("eye", NULL, 2, (mc_node *[]){ n, m }, 0, NULL, how, ap_);
     va_end(ap_);
     return made_;
+}
+
+mc_node *mc_identity_like(mc_node *x)
+{
+    return mc_call_plain("identity_like", NULL, 1, (mc_node *[]){ x }, 0, NULL);
+}
+
+mc_node *mc_bartlett(mc_node *n)
+{
+    return mc_call_plain("bartlett", NULL, 1, (mc_node *[]){ n }, 0, NULL);
 }
 
 mc_node *mc_tri(mc_node *n, mc_node *m, const char *how, ...)
@@ -1713,6 +1748,11 @@ mc_node *mc_random_integers(mc_node *rng, mc_node *shape, mc_node *low, mc_node 
 mc_node *mc_consider_constant(mc_node *x)
 {
     return mc_call_plain("consider_constant", NULL, 1, (mc_node *[]){ x }, 0, NULL);
+}
+
+mc_node *mc_undefined_grad(mc_node *x)
+{
+    return mc_call_plain("undefined_grad", NULL, 1, (mc_node *[]){ x }, 0, NULL);
 }
 
 mc_node *mc_grad_clip(mc_node *x, const char *how, ...)

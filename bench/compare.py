@@ -24,8 +24,8 @@ SETTING = {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS
            "OMP_WAIT_POLICY": "active"}
 
 # suite, case, pass, against whom, at least, aim.  Who: a peer, "case NAME" (another case of ours in the same run: its time
-# over this one's), several peers with | between them (the fastest), "wider" (the fastest of ours that keeps more bits), or "ms" (a
-# limit in milliseconds, which a smaller time keeps).
+# over this one's, of the same pass), several peers with | between them (the fastest), "wider" (the fastest of ours that keeps more
+# bits), or "ms" (a limit in milliseconds, which a smaller time keeps).
 PROMISES = [
     ("exp",         "exp 230400",             "",        "numpy",  4.0,   None),
     ("exp",         "exp 230400",             "",        "torch",  2.0,   None),
@@ -43,6 +43,7 @@ PROMISES = [
     ("conv",        "* least",                "*",       "torch|torch_last|ours:onednn", 1.0, None),
     ("conv128",     "* geometric mean",       "*",       "torch",  2.0,   4.0),
     ("conv128",     "* least",                "*",       "torch",  1.0,   None),
+    *(("room",      f"L{i} b128 in 64M",      "*",       f"case L{i} b128", 0.87, 0.91) for i in range(1, 6)),
     ("nets",        "* geometric mean",       "*",       "torch|torch_last", 1.0, 2.0),
     ("nets",        "pair 28x28 b32",         "*",       "case pair 5x5 b32", 0.667, None),
     ("pool",        "* least",                "*",       "torch",  1.5,   3.0),
@@ -118,7 +119,7 @@ def run(suite, runs, rounds, save):
                 continue
             for row in found:
                 algo = row.get("algo", "")
-                apart = suite in ("gemm", "conv", "conv128", "narrow", "nets") and not algo.startswith("auto") if who == "ours" else algo
+                apart = suite in ("gemm", "conv", "conv128", "narrow", "room", "nets") and not algo.startswith("auto") if who == "ours" else algo
                 name = f"{who}:{algo}" if apart else who
                 key = row["case"], row.get("pass", ""), row.get("dtype", "")
                 cell = times.setdefault(key, {}).setdefault(name, {"ms": [], "err": row.get("rel_err")})

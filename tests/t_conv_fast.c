@@ -1,7 +1,7 @@
 /* t_conv_fast.c: the solvers of convolutions with code for each instruction set, on all of them that this processor runs,
  * against the reference. */
 #include "check.h"
-#include "conv/fft.h"
+#include "conv/fft_plan.h"
 #include "conv/solver.h"
 #include "gemm/kernel.h"
 #include <math.h>
@@ -19,6 +19,7 @@ static const struct {
     { 2, 6,  { 17, 19 }, 9,  { 3, 4 },   2, 1, 1, 3 },
     { 2, 7,  { 26, 25 }, 6,  { 5, 3 },   3, 2, 2, 1, true },
     { 1, 3,  { 9, 300 }, 4,  { 3, 3 },   1, 1, 0, 1 },          /* many parts of rows */
+    { 5, 40, { 26, 23 }, 70, { 3, 3 },   1, 1, 1, 1 },          /* in blocks, under a cap */
 };
 
 static struct mc_conv_problem problem(size_t i, enum mc_conv_pass pass)
@@ -198,4 +199,31 @@ TEST(conv_transforms_lose_few_digits)
             CHECK(error < rows[i].most, "%s, pass %d: %g", rows[i].solver->name, pass, error);
         }
     }
+}
+
+/* Whatever the cap leaves of each letter in one block, and whichever loop is the outer one. */
+TEST(conv_spectra_in_blocks_keep_the_cap)
+{
+    static const char *const caps[] = { "1M", "500K", "250K", "120K" };
+    static const struct mc_solver *const solvers[] = { &mc_conv_fft, &mc_conv_winograd4 };
+    int cut = 0, partial = 0;
+    for (size_t i = 0; i < NELEM(caps) * NELEM(solvers); i++) {
+        const struct mc_solver *s = solvers[i % NELEM(solvers)];
+        mc_flag_set("workspace", caps[i / NELEM(solvers)]);
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            const struct mc_conv_problem p = problem(NELEM(shapes) - 1, (enum mc_conv_pass)pass);
+            struct mc_plan *plan = s->refuse(&p.base) ? NULL : mc_plan_with(&p.base, s);
+            if (!plan) {
+                continue;
+            }
+            const struct fft *d = (const struct fft *)(const void *)plan;
+            CHECK((int64_t)plan->workspace <= mc_flag_int(FLAG_workspace), "%s: %zu", caps[i / NELEM(solvers)], plan->workspace);
+            CHECK(mc_conv_family.verify(&p.base, plan) == MC_OK, "%s: %s", caps[i / NELEM(solvers)], mc_last_error());
+            cut += d->block[0] < d->all[0] && d->block[1] * d->block[2] < d->all[1] * d->all[2];
+            partial += d->partial;
+            mc_plan_free(plan);
+        }
+    }
+    mc_flag_set("workspace", "1G");
+    CHECK(cut >= 6 && partial >= 2, "%d plans in blocks, %d with sums in the result", cut, partial);
 }

@@ -1,5 +1,6 @@
 /* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128, narrow, which
- * allows fewer bits, and nets, the layers that networks are made of; bench/peers/layers.py has the same table.
+ * allows fewer bits, room, which allows less workspace, and nets, the layers that networks are made of;
+ * bench/peers/layers.py has the same table.
  *
  * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included. */
 #include "bench.h"
@@ -18,6 +19,7 @@ static const struct layer {
     int f;
     int64_t k[3];
     int stride, pad;
+    const char *workspace; /* a cap; NULL: as the flag says */
 } layers[] = {
     /* those of the benchmark that compared convolutions in 2014 */
     { "conv",    "L1 b16",             16,  3,   TWO(128),   96,  TWO(11), 1, 0 },
@@ -30,6 +32,17 @@ static const struct layer {
     { "conv128", "L3 b128",            128, 128, TWO(32),    128, TWO(9),  1, 0 },
     { "conv128", "L4 b128",            128, 128, TWO(16),    128, TWO(7),  1, 0 },
     { "conv128", "L5 b128",            128, 384, TWO(13),    384, TWO(3),  1, 0 },
+    /* with and without room */
+    { "room",    "L1 b128",            128, 3,   TWO(128),   96,  TWO(11), 1, 0, NULL },
+    { "room",    "L1 b128 in 64M",     128, 3,   TWO(128),   96,  TWO(11), 1, 0, "64M" },
+    { "room",    "L2 b128",            128, 64,  TWO(64),    128, TWO(9),  1, 0, NULL },
+    { "room",    "L2 b128 in 64M",     128, 64,  TWO(64),    128, TWO(9),  1, 0, "64M" },
+    { "room",    "L3 b128",            128, 128, TWO(32),    128, TWO(9),  1, 0, NULL },
+    { "room",    "L3 b128 in 64M",     128, 128, TWO(32),    128, TWO(9),  1, 0, "64M" },
+    { "room",    "L4 b128",            128, 128, TWO(16),    128, TWO(7),  1, 0, NULL },
+    { "room",    "L4 b128 in 64M",     128, 128, TWO(16),    128, TWO(7),  1, 0, "64M" },
+    { "room",    "L5 b128",            128, 384, TWO(13),    384, TWO(3),  1, 0, NULL },
+    { "room",    "L5 b128 in 64M",     128, 384, TWO(13),    384, TWO(3),  1, 0, "64M" },
     /* the same sums with small filters and with large ones */
     { "nets",    "pair 5x5 b32",       32,  64,  TWO(32),    128, TWO(5),  1, 0 },
     { "nets",    "pair 28x28 b32",     32,  64,  TWO(32),    128, TWO(28), 1, 0 },
@@ -69,6 +82,7 @@ static const struct { const char *suite, *layers; int modes; double seconds; con
     { "conv",    "conv",    1, 0.5, { "auto", "onednn" } },
     { "conv128", "conv128", 1, 0.3, { "auto" } },
     { "narrow",  "conv128", 3, 0.1, { "auto" } },
+    { "room",    "room",    1, 0.3, { "auto" } },
     { "nets",    "nets",    1, 0.1, { "auto" } },
 };
 enum { SAMPLES = 300 };
@@ -203,6 +217,8 @@ static bool measure(const char *suite, const struct layer *l, const struct pass 
     b.in[1] = must(bench_place(mc_array_ref(array[p->result == 2 ? 1 : 2])));
     formula(l, p, output, sizeof output);
     bench_stay(&stays, output);
+    char *room = must(strdup(mc_flag_get("workspace")));
+    mc_flag_set("workspace", l->workspace ? l->workspace : room);
     mc_flag_set(flags[p->result], solver);
     mc_flag_set("plan", "measure");
     mc_flag_set("conv.precision", m->precision);
@@ -229,6 +245,8 @@ static bool measure(const char *suite, const struct layer *l, const struct pass 
         mc_array_unref(&plain[i]);
     }
     bench_free(&b);
+    mc_flag_set("workspace", room);
+    free(room);
     mc_flag_set(flags[p->result], "auto");
     mc_flag_set("conv.precision", modes[0].precision);
     mc_flag_set("plan", "estimate");

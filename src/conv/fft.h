@@ -33,6 +33,7 @@ struct mc_fft_product {
     float *c;
     int64_t a_row, a_depth, a_im, b_depth, b_im, c_row, c_im;   /* columns: whole vectors, adjacent */
     bool add;
+    int64_t a_ahead, b_ahead, c_ahead;  /* floats to the operands of the next product, brought near meanwhile; 0: none */
 };
 /* far: the spectra are too many for the caches, and are written past them. */
 typedef void mc_fft_forward(const struct mc_fft_window *w, bool conjugate, bool far, float *tile, float *spectrum, int64_t step,

@@ -7,7 +7,7 @@
 
 enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, FAR = 16 << 20, PARTS = 12 };
 static const double CYCLES_A_BYTE = 0.25; /* between memory and one thread of all */
-static const double FEW_TAPS = 0.4;       /* of a transform, where most of the tile is zeros */
+static const double FEW_TAPS = 0.55;      /* of a transform, where most of the tile is zeros */
 static const int sizes[FFT_SIZES] = { 8, 16, 32, 64 }, winograd_sizes[WINOGRAD_SIZES] = { 4, 6 };
 const signed char mc_fft_letter[3][2] = { [CONV_X] = { M, C }, [CONV_W] = { C, F }, [CONV_Y] = { M, F } };
 
@@ -132,17 +132,30 @@ static double block_bytes(const struct fft *d, int role)
     return 4 * (double)(d->numbers * d->frequencies) * (double)d->block[s->row] * (double)s->width;
 }
 
+/* Turns of the loops inside of a letter's. */
+static double inside(const struct fft *d, int letter)
+{
+    double turns = 1;
+    for (int i = NLETTER - 1; i >= 0 && d->order[i] != letter; i--) {
+        turns *= mc_fft_blocks(d, d->order[i]);
+    }
+    return turns;
+}
+
+/* The rest as products are fastest: sums over all of the summed letter before the next block of the result. */
+void mc_fft_order(struct fft *d, int outer)
+{
+    d->order[0] = outer;
+    d->order[1] = outer == d->rows ? d->lanes : d->rows;
+    d->order[2] = outer == d->summed ? d->lanes : d->summed;
+}
+
 /* How often an operand is transformed: once, or for each block of the letter it lacks, if a loop inside of that one brings
  * other blocks of it. */
 static double times(const struct fft *d, int role)
 {
-    const int order[NLETTER] = { d->outer, d->rows + d->lanes - d->outer, d->summed };
     const int lacking = M + C + F - mc_fft_letter[role][0] - mc_fft_letter[role][1];
-    double inside = 1;
-    for (int i = NLETTER - 1; i >= 0 && order[i] != lacking; i--) {
-        inside *= mc_fft_blocks(d, order[i]);
-    }
-    return role != d->c && inside > 1 ? mc_fft_blocks(d, lacking) : 1;
+    return inside(d, lacking) > 1 ? mc_fft_blocks(d, lacking) : 1;
 }
 
 /* Bytes that products read and write of blocks that no cache holds. */
@@ -168,7 +181,7 @@ double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s)
     for (int role = CONV_X; role <= CONV_Y; role++) {
         const struct spectra *sp = &d->s[role];
         const double vectors = (double)d->all[sp->row] * (double)padded(d, d->all[sp->lane]) / lanes;
-        sum += vectors * area * turn * times(d, role) * (role == CONV_W && role != d->c ? FEW_TAPS : 1);
+        sum += vectors * area * turn * times(d, role) * (role == CONV_W ? FEW_TAPS : 1);
     }
     return (double)s->groups * sum;
 }
@@ -219,7 +232,7 @@ static bool halve_all(struct fft *d, size_t cap)
 }
 
 /* Blocks that keep the cap for one thread: of channels of one kind in `parts`, and of tiles, looping over either outermost,
- * whichever costs least. */
+ * whichever costs least: the third letter has one block. */
 static bool keep(struct fft *d, const struct mc_conv_shape *s, size_t cap)
 {
     struct fft best = *d;
@@ -229,7 +242,7 @@ static bool keep(struct fft *d, const struct mc_conv_shape *s, size_t cap)
         const int letter = i & 1 ? C : F, parts = 1 + i / 4;
         memcpy(one.block, one.all, sizeof one.block);
         one.block[letter] = even(d, d->all[letter], conv_ceil(d->all[letter], parts), true);
-        one.outer = i & 2 ? d->rows : d->lanes;
+        mc_fft_order(&one, i & 2 ? M : letter);
         if ((parts > 1 && conv_ceil(d->all[letter], one.block[letter]) != parts) || !fill(&one, cap)) {
             continue;
         }
@@ -253,7 +266,7 @@ static bool fit(struct fft *d, const struct mc_conv_shape *s)
     const int64_t filters = 4 * d->numbers * d->all[C] * d->all[F] * d->frequencies;
     const int64_t near = MC_MAX(pass == CONV_WEIGHTS ? 2 * filters : filters, (int64_t)NEAR / 2);
     const int64_t many = MC_MAX(MC_MIN(near / tile, (int64_t)ROWS * (pass == CONV_WEIGHTS ? 4 : 1)), (int64_t)LEAST);
-    d->outer = pass == CONV_WEIGHTS ? C : M;
+    mc_fft_order(d, pass == CONV_WEIGHTS ? C : M);
     d->block_most = filters > NEAR ? MC_MAX(many, (int64_t)2 * ROWS) : many;
     d->block[M] = even(d, d->all[M], d->block_most, vectors);
     if (d->block[M] == d->all[M] && filters > NEAR) { /* the result's channels in turn, so that filters stay near */
@@ -284,5 +297,7 @@ bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, int which)
             found = true;
         }
     }
+    d->partial = found && inside(d, d->summed) > 1;
+    d->ahead = found && traffic(d) > 0;
     return found;
 }

@@ -31,8 +31,10 @@ struct fft {
     int64_t step[2], tiles[2];  /* along the last two axes: places that a tile gives, and how many tiles */
     int64_t all[NLETTER], block[NLETTER];
     int64_t block_most;         /* tiles that are worth having at once */
+    bool ahead;                 /* products fetch: no cache holds the blocks */
     int summed, rows, lanes;    /* letters of the product */
-    int outer;                  /* letter of rows or lanes: its blocks are outermost, the summed letter's innermost */
+    int order[NLETTER];         /* of the loops over blocks, the outermost first */
+    bool partial;               /* sums over a block of the summed letter go into the result, to what the others left there */
     int a, b, c;                /* roles of the product: c is the result */
     struct spectra s[3];
     size_t tile_at, tile_bytes; /* of each slot */
@@ -48,6 +50,8 @@ static inline int64_t fft_wide(const struct mc_conv_shape *s, int axis)
 {
     return (s->k[axis] - 1) * s->dilation[axis];
 }
+/* Where loops are nested otherwise: first the blocks of this letter. */
+void mc_fft_order(struct fft *d, int outer);
 /* The size of tile and the blocks that cost least; false: none fits. */
 bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, int which);
 size_t mc_fft_lay_out(struct fft *d, int slots);        /* bytes */

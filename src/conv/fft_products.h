@@ -53,6 +53,36 @@ FUSED void tile_of(const bool real, const int mr, const int nv, const struct mc_
     }
 }
 
+/* n floats of each of some rows. */
+FUSED void fetch(const float *at, int64_t rows, int64_t row, int64_t n, const bool write)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < n; j += 16) {
+            __builtin_prefetch(at + i * row + j, write, 2);
+        }
+    }
+}
+
+/* Of the next product's operands, what is about to be used of these. */
+FUSED void fetch_ahead(const bool real, const int mr, const int nv, const struct mc_fft_product *p, int64_t i, int64_t column,
+                       int64_t k, int64_t depth)
+{
+    const int64_t parts = (p->rows + mr - 1) / mr, from = depth * (i / mr) / parts, rows = depth * (i / mr + 1) / parts - from;
+    const int64_t height = MC_MIN(p->rows - i, (int64_t)mr);
+    for (int im = 0; im < (real ? 1 : 2); im++) {
+        const float *a = p->a + p->a_ahead + im * p->a_im, *b = p->b + p->b_ahead + im * p->b_im + column;
+        fetch(b + (k + from) * p->b_depth, rows, p->b_depth, nv * L, false);
+        if (column == 0 && p->a_depth == 1) {
+            fetch(a + i * p->a_row + k, height, p->a_row, depth, false);
+        } else if (column == 0) {
+            fetch(a + (k + from) * p->a_depth, rows, p->a_depth, p->rows, false);
+        }
+        if (k == 0) {
+            fetch(p->c + p->c_ahead + im * p->c_im + i * p->c_row + column, height, p->c_row, nv * L, true);
+        }
+    }
+}
+
 FUSED void rows_of(const bool real, const int nv, const struct mc_fft_product *p, int64_t column, int64_t k, int64_t depth)
 {
     const bool add = p->add || k > 0;
@@ -60,6 +90,9 @@ FUSED void rows_of(const bool real, const int nv, const struct mc_fft_product *p
     for (int64_t i = 0; i < p->rows; i += most) {
         const float *a = p->a + i * p->a_row + k * p->a_depth, *b = p->b + column + k * p->b_depth;
         float *c = p->c + i * p->c_row + column;
+        if (p->c_ahead) {
+            fetch_ahead(real, most, nv, p, i, column, k, depth);
+        }
         switch (MC_MIN(p->rows - i, (int64_t)most)) {
 #define ROWS(n) case n: tile_of(real, n, nv, p, a, b, c, depth, add); break;
         EACH_ROWS(ROWS)

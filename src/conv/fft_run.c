@@ -15,6 +15,7 @@ struct call {
     struct mc_conv_run r;
     int64_t group, at[NLETTER], n[NLETTER]; /* this block: where it begins, how much it is */
     bool add;                               /* to the sums that are there */
+    bool more, done;                        /* the result has sums of other blocks; it has all when these are added */
     int role;                               /* whose transforms these tasks are */
 };
 
@@ -122,7 +123,7 @@ static int window(const struct call *x, int64_t i, int64_t j, struct mc_fft_wind
             memcpy(box, own, l == 0 ? sizeof own : 0);
         }
         lane->at = (float *)(void *)x->r.at[x->role] + e;
-        lane->add = result && x->r.c0 ? (const float *)(const void *)x->r.c0 + e : NULL;
+        lane->add = !result ? NULL : x->more ? lane->at : x->r.c0 ? (const float *)(const void *)x->r.c0 + e : NULL;
     }
     return count;
 }
@@ -156,7 +157,7 @@ static void finish(const struct call *x, const struct mc_fft_window *w, int coun
     const bool filter = x->role == CONV_W;
     int64_t at[5] = { box[0], box[1], 0, box[2], box[3] };
     int64_t size[5] = { 1, 1, 1, w->lane[0].bottom, w->lane[0].right };
-    if (!x->r.epilogue) {
+    if (!x->r.epilogue || !x->done) {
         return;
     }
     if (s->lane != M) {
@@ -184,15 +185,15 @@ static void inverse_task(void *arg, int64_t task, int slot)
     int64_t box[4];
     const int count = window(x, i, j, &w, box);
     const double scale = x->r.p->alpha / (4.0 * d->size * d->size);
+    const float beta = x->more ? 1 : (float)x->r.p->beta;
     if (d->which < 0) {
         d->kernel->winograd_inverse[fft_winograd(d)](spectra(x, x->role) + i * s->next + j, s->step,
                                                      x->role == CONV_W ? WINOGRAD_FILTER : WINOGRAD_NARROW,
-                                                     (float)x->r.p->alpha, (float)x->r.p->beta, &w);
+                                                     (float)x->r.p->alpha, beta, &w);
         finish(x, &w, count, j, box);
         return;
     }
-    d->kernel->inverse[d->which](spectra(x, x->role) + i * s->next + j, s->step, s->width, (float)scale,
-                                 (float)x->r.p->beta,
+    d->kernel->inverse[d->which](spectra(x, x->role) + i * s->next + j, s->step, s->width, (float)scale, beta,
                                  (float *)(void *)(x->r.workspace + d->tile_at + (size_t)slot * d->tile_bytes), &w);
     finish(x, &w, count, j, box);
 }
@@ -222,6 +223,8 @@ static void product_task(void *arg, int64_t task, int slot)
         .b_depth = b->next, .b_im = b->width, .c_row = c->next, .c_im = c->width,
     };
     for (int64_t i = task * together(d); i < stop; i++) {
+        const int64_t next = d->ahead && i + 1 < d->frequencies;
+        p.a_ahead = next * a->step, p.b_ahead = next * b->step, p.c_ahead = next * c->step;
         p.a = spectra(x, d->a) + i * a->step;
         p.b = spectra(x, d->b) + i * b->step;
         p.c = spectra(x, d->c) + i * c->step;
@@ -253,10 +256,9 @@ mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *wor
 {
     const struct fft *d = (const struct fft *)(const void *)plan;
     struct call x = { .d = d, .r = mc_conv_bind(plan, operand, workspace, threads) };
-    const int order[NLETTER] = { d->outer, d->rows + d->lanes - d->outer, d->summed };
     int64_t blocks[NLETTER], all = x.r.p->s.groups, a_there[4] = { 0 }, b_there[4] = { 0 };
     for (int i = 0; i < NLETTER; i++) {
-        blocks[i] = conv_ceil(d->all[order[i]], d->block[order[i]]);
+        blocks[i] = conv_ceil(d->all[d->order[i]], d->block[d->order[i]]);
         all *= blocks[i];
     }
     const double seconds = mc_conv_work(x.r.p) / (double)all;
@@ -264,15 +266,18 @@ mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *wor
         const int64_t at[NLETTER] = { b / blocks[2] / blocks[1] % blocks[0], b / blocks[2] % blocks[1], b % blocks[2] };
         x.group = b / blocks[2] / blocks[1] / blocks[0];
         for (int i = 0; i < NLETTER; i++) {
-            const int letter = order[i];
+            const int letter = d->order[i];
             x.at[letter] = at[i] * d->block[letter];
             x.n[letter] = MC_MIN(d->block[letter], d->all[letter] - x.at[letter]);
         }
-        x.add = at[2] > 0;
+        const bool last = x.at[d->summed] + x.n[d->summed] == d->all[d->summed];
+        x.add = !d->partial && x.at[d->summed] > 0;
+        x.more = d->partial && x.at[d->summed] > 0;
+        x.done = last;
         bring(&x, d->a, a_there, seconds);
         bring(&x, d->b, b_there, seconds);
         mc_team_tasks(product_task, &x, conv_ceil(d->frequencies, together(d)), d->slots, x.r.threads, seconds);
-        if (at[2] + 1 == blocks[2]) {
+        if (d->partial || last) {
             transform(&x, d->c, inverse_task, seconds);
         }
     }

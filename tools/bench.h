@@ -36,9 +36,12 @@ bool bench_cases(const char *suite);   /* monochord_bench_ops.c: exp, elementwis
 bool bench_gemm(const char *suite);    /* monochord_bench_gemm.c */
 bool bench_conv(const char *suite);    /* monochord_bench_conv.c: conv, conv128, narrow, room, nets */
 bool bench_layers(const char *suite);  /* monochord_bench_layers.c: pool, norm, softmax */
+bool bench_lenet(const char *suite);   /* monochord_bench_lenet.c */
 bool bench_logreg(const char *suite);  /* monochord_bench_compile.c */
 bool bench_compile(const char *suite);
-int bench_compile_child(void);         /* compiles once in this process and prints how long it took */
+int bench_compile_child(void);         /* compiles once in this process and prints milliseconds: with a first call, without */
+int bench_lenet_child(void);
+bool bench_children(const char *suite, const char *child); /* `monochord bench CHILD` with a fresh folder, and again */
 
 /* monochord_bench_copy.c: copies by a team of threads; seconds of one copy. */
 struct timing copy_time(char *dst, const char *src, size_t n, int threads, bool streaming, double seconds);

@@ -23,6 +23,7 @@ static const struct suite {
     { "norm",        bench_layers,  "normalisation across channels and over batches" },
     { "softmax",     bench_layers,  "softmax of rows and of channels" },
     { "logreg",      bench_logreg,  "a step of logistic regression, 600 x 784 x 10" },
+    { "lenet",       bench_lenet,   "a training step of LeNet, batch 500, in the layouts of its convolutions; compiling it" },
     { "compile",     bench_compile, "compiling: cold, warm, at a new batch size, large graphs" },
 };
 
@@ -163,6 +164,9 @@ int command_bench(int argc, char **argv)
     }
     if (strcmp(name, "compile-child") == 0) { /* a process of its own for the suite compile */
         return bench_compile_child();
+    }
+    if (strcmp(name, "lenet-child") == 0) {
+        return bench_lenet_child();
     }
     for (int i = 0; i < COUNT(suites); i++) {
         if (strcmp(suites[i].name, name) == 0) {

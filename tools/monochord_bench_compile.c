@@ -119,7 +119,7 @@ static void remove_folder(const char *path)
     rmdir(path);
 }
 
-static bool run_child(const char *cache, double ms[2])
+static bool run_child(const char *cache, const char *child, double ms[2])
 {
     char self[4096];
     struct text command = { 0 };
@@ -128,7 +128,7 @@ static bool run_child(const char *cache, double ms[2])
         return complain("compile: cannot find this program") == 0;
     }
     self[n] = '\0';
-    text_addf(&command, "XDG_CACHE_HOME='%s' '%s' bench compile-child", cache, self);
+    text_addf(&command, "XDG_CACHE_HOME='%s' '%s' bench %s", cache, self, child);
     FILE *from = popen(command.s, "r");
     bool good = from && fscanf(from, "%lf %lf", &ms[0], &ms[1]) == 2;
     good = from && pclose(from) == 0 && good;
@@ -149,16 +149,16 @@ static void report_times(const char *suite, const char *name, const char *algo, 
                                    .time = { ms[n / 2] * 1e-3, ms[0] * 1e-3, ms[n - 1] * 1e-3, n }, .error = -1 });
 }
 
-static bool in_children(const char *suite)
+bool bench_children(const char *suite, const char *child)
 {
     double ms[2], cold[2][ROUNDS], warm[2][ROUNDS];
     const char *tmp = getenv("TMPDIR");
     for (int i = 0; i < ROUNDS; i++) {
         struct text cache = { 0 };
         text_addf(&cache, "%s/monochord-bench-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        bool good = mkdtemp(cache.s) && run_child(cache.s, ms);
+        bool good = mkdtemp(cache.s) && run_child(cache.s, child, ms);
         cold[0][i] = ms[0], cold[1][i] = ms[1];
-        good = good && run_child(cache.s, ms);
+        good = good && run_child(cache.s, child, ms);
         warm[0][i] = ms[0], warm[1][i] = ms[1];
         remove_folder(cache.s);
         text_free(&cache);
@@ -259,7 +259,7 @@ static bool large_graph(const char *suite, const char *what, mc_node *(*build)(m
 
 bool bench_compile(const char *suite)
 {
-    bool good = in_children(suite);
+    bool good = bench_children(suite, "compile-child");
     good = new_sizes(suite) && good;
     good = large_graph(suite, "rewriting 10000 nodes", many_nodes, 10000, "FAST_RUN", true) && good;
     good = large_graph(suite, "chain of 100000 nodes", chain_of, 100000, "FAST_COMPILE", false) && good;

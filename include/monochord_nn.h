@@ -67,7 +67,7 @@ MC_API mc_status mc_net_print(const mc_net *net, FILE *to);             /* a tab
 /* Tags: a text of words, each of which a parameter must have, or with a minus in front must not; NULL or "": all of
  * the model.  Layers tag theirs trainable, regularizable, or batch_norm_stat.  What is no part of the model is tagged
  * state and only listed where that word stands: what an update rule remembers, the rate, the stream of random numbers. */
-typedef struct mc_param {
+typedef struct mc_parameter {
     const char *name;  /* in the graph and in files: the same as long as the lines are */
     mc_shared *shared;
     mc_layer *layer;   /* NULL: of no layer */

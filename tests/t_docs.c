@@ -3,10 +3,11 @@
 #include "check.h"
 #include "graph/graph.h"
 #include <dirent.h>
+#include <monochord_nn.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-static const char *const documents[] = { "docs/text-form.md", "docs/map.md", "docs/adding-an-op.md", "docs/adding-a-rule.md", "docs/adding-a-solver.md", "docs/convolution.md", "docs/pooling.md",
+static const char *const documents[] = { "docs/text-form.md", "docs/map.md", "docs/adding-an-op.md", "docs/adding-a-rule.md", "docs/adding-a-solver.md", "docs/convolution.md", "docs/pooling.md", "docs/networks.md",
                                          "README.md" };
 
 static char *slurp(const char *name)
@@ -63,6 +64,35 @@ TEST(formulas_of_the_documents_parse)
         mc_free(text);
     }
     CHECK(formulas >= 10 && mistakes >= 4, "%d formulas, %d mistakes", formulas, mistakes);
+}
+
+/* A model is made, to its cost and its updates; one that is a mistake has a caret. */
+static void check_model(const char *text, bool good, const char *where)
+{
+    mc_graph *g = mc_graph_new();
+    mc_net *net = mc_net_new(g, NULL, 1);
+    mc_net_read(net, where, text);
+    bool made = mc_graph_status(g) == MC_OK && mc_net_updates(net, mc_net_cost(net, MC_TRAINING), NULL).n > 0;
+    CHECK(made == good, "%s:\n%s\n%s", where, text, good ? mc_error(g) : "is no mistake");
+    CHECK(good || strchr(mc_error(g), '^'), "%s: no caret: %s", where, mc_error(g));
+    mc_net_free(net);
+    mc_graph_free(g);
+}
+
+TEST(models_of_the_documents_are_read)
+{
+    int models = 0;
+    char *text = slurp("docs/networks.md"), *s = text, *info, *body;
+    REQUIRE(text, "docs/networks.md is not there");
+    while (block(&s, &info, &body)) {
+        bool good = strcmp(info, "model") == 0, bad = strcmp(info, "model mistake") == 0;
+        if (good || bad) {
+            check_model(body, good, "model.txt");
+            models++;
+        }
+    }
+    CHECK(models >= 5, "%d models", models);
+    mc_free(text);
 }
 
 /* Without the blanks around it. */

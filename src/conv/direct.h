@@ -10,6 +10,12 @@
 #include "base/base.h"
 
 enum { DIRECT_ROWS = 4 };   /* channels of the result in one block */
+/* Rows of n floats that are wanted soon: each step of a sum asks for `each` lines of them. */
+struct mc_direct_ahead {
+    const float *row;
+    int64_t rows, step, n, at;
+    int each;
+};
 /* out[r][j] = sum over k, t of w[k][t][r] * x[k * x_step + off[t] + j], or added to it */
 struct mc_direct_sum {
     const float *x, *w;
@@ -18,6 +24,7 @@ struct mc_direct_sum {
     int64_t x_step, out_step, channels, taps;
     int rows;
     bool add;
+    struct mc_direct_ahead *ahead;  /* NULL: nothing */
 };
 /* out[r][t] = sum over n of images, j of y[n][r][j] * x[n][off[t] + j], for `taps` of at most mc_direct_kernel.taps */
 struct mc_direct_dots {

@@ -26,11 +26,13 @@ static inline TARGET __attribute__((always_inline)) unsigned below(int64_t n)
 static TARGET void fold(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps, int64_t n)
 {
     const int64_t all = n + off[taps - 1];
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), count = _mm512_set1_epi32((int)n);
     for (int64_t i = off[0]; i < all; i += L) {
         const __mmask16 here = (__mmask16)below(all - i);
         __m512 sum = _mm512_maskz_loadu_ps(here, to + i);
-        for (int64_t t = 0; t < taps; t++) {
-            const __mmask16 has = (__mmask16)(below(n + off[t] - i) & ~below(off[t] - i));
+        for (int64_t t = 0; t < taps; t++) { /* from has [0, n): below 0 is far beyond, without a sign */
+            const __m512i at = _mm512_add_epi32(lane, _mm512_set1_epi32((int)(i - off[t])));
+            const __mmask16 has = _mm512_cmplt_epu32_mask(at, count);
             sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(has, from + t * step + i - off[t]));
         }
         _mm512_mask_storeu_ps(to + i, here, sum);

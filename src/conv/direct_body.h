@@ -21,6 +21,20 @@ FUSED void store(float *p, V v)
     memcpy(p, &v, sizeof v);
 }
 
+/* Into the second cache: the first is full. */
+FUSED void ask(struct mc_direct_ahead *q)
+{
+    for (int i = 0; i < q->each && q->rows > 0; i++) {
+        __builtin_prefetch(q->row + q->at, 0, 2);
+        q->at += 64 / (int64_t)sizeof *q->row;
+        if (q->at >= q->n) {
+            q->at = 0;
+            q->row += q->step;
+            q->rows--;
+        }
+    }
+}
+
 FUSED void sum_of(const int rows, const int nv, const struct mc_direct_sum *s)
 {
     V acc[DIRECT_ROWS][NV];
@@ -32,11 +46,18 @@ FUSED void sum_of(const int rows, const int nv, const struct mc_direct_sum *s)
         }
     }
     const float *w = s->w;
+    struct mc_direct_ahead ahead = { 0 };
+    if (s->ahead) {
+        ahead = *s->ahead;
+    }
     for (int64_t k = 0; k < s->channels; k++) {
         const float *x = s->x + k * s->x_step;
         for (int64_t t = 0; t < s->taps; t++, w += DIRECT_ROWS) {
             const float *at = x + s->off[t];
             V b[NV];
+            if (ahead.rows > 0) {
+                ask(&ahead);
+            }
             UNROLL(8)
             for (int v = 0; v < nv; v++) {
                 b[v] = load(at + v * L);
@@ -49,6 +70,9 @@ FUSED void sum_of(const int rows, const int nv, const struct mc_direct_sum *s)
                 }
             }
         }
+    }
+    if (s->ahead) {
+        *s->ahead = ahead;
     }
     UNROLL(4)
     for (int r = 0; r < rows; r++) {

@@ -11,7 +11,7 @@
 #include "conv/solver.h"
 #include "gemm/kernel.h"
 
-enum { LINE = 64, TERMS = 512, TASKS = 8, WIDEST = 128, ROWS = 32, WAYS = 8, PAGE = 4096 };
+enum { LINE = 64, TERMS = 512, TASKS = 4, WIDEST = 128, ROWS = 32, WAYS = 8, PAGE = 4096 };
 /* Taps that one row of x gets from one row of y, in one phase. */
 struct fold { int64_t first, taps, to; };   /* among a channel's taps; in its planes */
 struct spread {
@@ -27,6 +27,7 @@ struct spread {
     struct fold *fold;
     int64_t folds;                  /* of a row of a filter */
     bool copies;                    /* of strips */
+    bool copied;                    /* rows of planes are rows of x */
     size_t w_at, slot_at, sum_at, planes_at, slot_bytes; /* the two in the slot */
     int slots;
 };
@@ -62,30 +63,18 @@ static void w_task(void *arg, int64_t task, int slot)
     }
 }
 
-/* The strip that comes next: here, or of the next image; too many rows for the processor to see it coming. */
-struct next {
-    const float *y; /* NULL: none */
-    int64_t n, step;
-};
-
-static struct next next_strip(const struct call *x, int64_t image, int64_t g, int64_t p)
+/* The strip that comes next: here, or of the next image; too many rows for the processor to see it coming.  `steps` of sums
+ * share the asking. */
+static struct mc_direct_ahead next_strip(const struct call *x, int64_t image, int64_t g, int64_t p, int64_t steps)
 {
     const struct spread *d = x->d;
     const int64_t *stride = x->r.p->at.y;
     image += p >= d->places;
     p = p >= d->places ? 0 : p;
     const float *y = (const float *)(const void *)x->r.at[CONV_Y] + image * stride[0] + g * d->from * stride[1] + p;
-    return (struct next){ image < x->r.p->s.n ? y : NULL, MC_MIN(d->width, d->places - p), stride[1] };
-}
-
-/* Asks for rows [f, stop) of it, a few at a time so that nothing waits for them. */
-static void ask(const struct next *q, int64_t f, int64_t stop)
-{
-    for (; q->y && f < stop; f++) {
-        for (int64_t i = 0; i < q->n; i += LINE / (int64_t)sizeof *q->y) {
-            __builtin_prefetch(q->y + f * q->step + i, 0, 2); /* into the second cache: the first is full */
-        }
-    }
+    const int64_t n = MC_MIN(d->width, d->places - p), lines = d->from * conv_ceil(n * (int64_t)sizeof *y, LINE);
+    return (struct mc_direct_ahead){ .row = y, .rows = image < x->r.p->s.n ? d->from : 0, .step = stride[1], .n = n,
+                                     .each = (int)conv_ceil(lines, steps) };
 }
 
 /* y at places [p, p + n) of all filters of a group: where it lies, or, if it is not whole vectors or its rows would fall into
@@ -110,24 +99,25 @@ static const float *bring(const struct call *x, int64_t image, int64_t g, int64_
 static int cut(const struct call *x, int64_t p, int64_t n, struct piece *piece)
 {
     const int64_t row = x->r.p->s.out[2];
+    int64_t to = p / row * x->d->pitch + p % row, left = row - p % row;
     int count = 0;
     for (int64_t done = 0; done < n; count++) {
-        const int64_t u = (p + done) / row, v = (p + done) % row;
-        piece[count] = (struct piece){ u * x->d->pitch + v, done, MC_MIN(row - v, n - done) };
+        piece[count] = (struct piece){ to, done, MC_MIN(left, n - done) };
         done += piece[count].n;
+        to += left + x->d->pitch - row;
+        left = row;
     }
     return count;
 }
 
-/* A strip of `used` places by `rows` taps; meanwhile the next one is asked for. */
+/* A strip of `used` places by `rows` taps. */
 static void multiply(const struct spread *d, const float *w, int64_t rows, const float *strip, int64_t step, int64_t used,
-                     float *sum, const struct next *next)
+                     float *sum, struct mc_direct_ahead *next)
 {
     const int64_t none = 0;
     for (int64_t row = 0; row < rows; row += DIRECT_ROWS, w += d->from * DIRECT_ROWS) {
         struct mc_direct_sum s = { .off = &none, .x_step = step, .out_step = d->width, .taps = 1, .out = sum + row * d->width,
-                                   .rows = (int)MC_MIN(rows - row, (int64_t)DIRECT_ROWS) };
-        ask(next, d->from * row / rows, d->from * MC_MIN(row + DIRECT_ROWS, rows) / rows);
+                                   .rows = (int)MC_MIN(rows - row, (int64_t)DIRECT_ROWS), .ahead = next };
         for (int64_t f = 0; f < d->from; f += TERMS) {
             s.x = strip + f * step;
             s.w = w + f * DIRECT_ROWS;
@@ -140,14 +130,13 @@ static void multiply(const struct spread *d, const float *w, int64_t rows, const
 
 /* A strip, multiplied by all taps of a part's channels, into their planes. */
 static void spread_strip(const struct call *x, const float *w, int64_t all, const float *strip, int64_t step, float *sum,
-                         float *planes, const struct piece *piece, int pieces, struct next next)
+                         float *planes, const struct piece *piece, int pieces, struct mc_direct_ahead next)
 {
     const struct spread *d = x->d;
     const int64_t used = piece[pieces - 1].from + piece[pieces - 1].n, wide = x->r.p->s.k[2];
     for (int64_t first = 0; first < all; first += d->rows, w += d->blocks * d->from * DIRECT_ROWS) {
         const int64_t rows = MC_MIN(d->rows, all - first);
         multiply(d, w, rows, strip, step, used, sum, &next);
-        next.y = NULL;
         for (int64_t row = 0; row < rows; row += wide) {
             const int64_t c = (first + row) / d->taps, a = (first + row) % d->taps / wide;
             for (int64_t i = 0; i < d->folds; i++) {
@@ -181,11 +170,27 @@ static void add_row(const struct call *x, float *to, const float *from, int64_t 
     }
 }
 
+/* Without strides each row of x is one of the plane, whole. */
+static void write_rows(const struct call *x, int64_t image, int64_t c, const float *plane)
+{
+    const struct mc_conv_shape *s = &x->r.p->s;
+    const int64_t *stride = x->r.p->at.x;
+    for (int64_t i = 0; i < s->in[1]; i++) {
+        const float *from = plane + (i + s->pad[1]) * x->d->pitch + s->pad[2];
+        memcpy((float *)(void *)x->r.result + image * stride[0] + c * stride[1] + i * stride[3], from, (size_t)s->in[2] * sizeof *from);
+    }
+}
+
 static void write_channel(const struct call *x, int64_t image, int64_t c, const float *planes)
 {
     const struct spread *d = x->d;
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t *stride = x->r.p->at.x, at[5] = { image, c, 0, 0, 0 }, size[5] = { 1, 1, 1, s->in[1], s->in[2] };
+    if (d->copied) {
+        write_rows(x, image, c, planes);
+        conv_finish(&x->r, at, size);
+        return;
+    }
     mc_conv_start(&x->r, at, size);
     for (int64_t i = MC_MAX(-s->pad[1], (int64_t)0); i < s->in[1]; i++) {
         const int64_t u = (i + s->pad[1]) / s->stride[1], r = (i + s->pad[1]) % s->stride[1];
@@ -206,6 +211,7 @@ static void part_task(void *arg, int64_t task, int slot)
     const size_t own = d->slot_at + (size_t)slot * d->slot_bytes;
     const float *w = floats(x, d->w_at) + (g * d->parts + part) * d->chunks * d->blocks * d->from * DIRECT_ROWS;
     float *strip = floats(x, own), *sum = floats(x, own + d->sum_at), *planes = floats(x, own + d->planes_at);
+    const int64_t steps = conv_ceil(channels * d->taps, DIRECT_ROWS) * d->from;
     struct piece piece[WIDEST];
     memset(planes, 0, (size_t)(channels * d->channel) * sizeof *planes);
     for (int64_t p = 0; p < d->places; p += d->width) {
@@ -213,7 +219,7 @@ static void part_task(void *arg, int64_t task, int slot)
         int64_t step;
         const float *y = bring(x, image, g, p, n, strip, &step);
         spread_strip(x, w, channels * d->taps, y, step, sum, planes, piece, cut(x, p, n, piece),
-                     next_strip(x, image, g, p + d->width));
+                     next_strip(x, image, g, p + d->width, steps));
     }
     for (int64_t c = 0; c < channels; c++) {
         write_channel(x, image, g * d->to + first + c, planes + c * d->channel);
@@ -254,7 +260,7 @@ static void sizes(struct spread *d, const struct mc_conv_problem *p)
     d->plane = (s->out[1] + farthest(s, 1)) * d->pitch;
     d->channel = d->plane * s->stride[1] * s->stride[2];
     /* Channels whose planes stay in the second cache, in tasks enough for a team. */
-    const int64_t near = MC_MAX((int64_t)mc_cpu()->l2 / 2 / (4 * d->channel), (int64_t)1);
+    const int64_t near = MC_MAX((int64_t)mc_cpu()->l2 * 3 / 4 / (4 * d->channel), (int64_t)1);
     const int64_t few = conv_ceil(d->to * s->n * s->groups, TASKS);
     d->parts = conv_ceil(d->to, MC_MIN(MC_MIN(near, few), d->to));
     d->channels = conv_ceil(d->to, d->parts);
@@ -263,6 +269,8 @@ static void sizes(struct spread *d, const struct mc_conv_problem *p)
     d->chunks = conv_ceil(d->channels * d->taps, d->rows);
     d->blocks = conv_ceil(d->rows, DIRECT_ROWS);
     d->folds = MC_MIN(s->stride[2], s->k[2]);
+    d->copied = s->stride[1] == 1 && s->stride[2] == 1 && s->pad[1] >= 0 && s->pad[2] >= 0 && p->alpha == 1 && p->beta == 0 &&
+                s->in[1] + s->pad[1] <= d->plane / d->pitch && s->in[2] + s->pad[2] <= d->pitch && p->at.x[4] == 1;
     d->copies = d->from > WAYS && p->at.y[1] * 4 % (PAGE / 4) == 0;
 }
 

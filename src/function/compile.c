@@ -84,6 +84,7 @@ static mc_status copy_graph(struct compiling *c)
     if (s == MC_OK && c->user->custom.n) {
         s = mc_custom_share(c->g, c->user);
     }
+    s = s < 0 ? s : mc_rewrite_share(c->g, c->user);
     for (size_t i = 0; i < c->in.n && s == MC_OK; i++) {
         map[c->in.at[i]->id] = copy_node(c, c->in.at[i], NULL);
         c->in.at[i] = map[c->in.at[i]->id];
@@ -120,13 +121,15 @@ static mc_status rewrite(struct compiling *c)
     mc_node **all = mc_spec_results(c, &n);
     double start = mc_now();
     struct mc_rewrite how = { .including = c->spec->including, .excluding = c->spec->excluding, .strict = mc_flag_int(FLAG_strict_math) != 0,
-                              .level = c->mode == MODE_FAST_COMPILE ? REWRITE_FAST : REWRITE_FULL };
+                              .level = c->mode == MODE_FAST_COMPILE ? REWRITE_FAST : REWRITE_FULL,
+                              .watch = c->mode == MODE_DEBUG ? mc_debug_note : NULL, .arg = c };
     mc_status s = all ? mc_rewrite(c->g, (int)n, all, &how) : MC_EMEMORY;
     if (s == MC_OK) {
         mc_node **left = mc_graph_reach((int)n, all, &c->code->nodes_after);
         mc_spec_put_results(c, all);
         c->code->text = mc_graph_text(c->g, (int)n, all);
         s = c->code->text && left ? MC_OK : MC_EMEMORY;
+        s = s == MC_OK && c->mode == MODE_DEBUG ? mc_debug_widen(c) : s;
         mc_free(left);
     }
     c->code->rewrite_seconds = mc_now() - start;

@@ -33,6 +33,8 @@ void mc_spec_put_results(struct compiling *c, mc_node *const *all);
 mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int threads, bool profile);
 void mc_code_unit_unref(struct mc_code_unit *u);
 
+mc_status mc_debug_note(void *compiling, const struct mc_rule *rule, mc_node *from, mc_node *to); /* debug.c */
+mc_status mc_debug_widen(struct compiling *c);
 mc_status mc_compile_kernels(struct compiling *c); /* kernels.c */
 mc_status mc_far_start(struct compiling *c);       /* far.c: on which device? */
 

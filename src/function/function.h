@@ -18,6 +18,9 @@
 
 enum mc_mode { MODE_FAST_RUN, MODE_FAST_COMPILE, MODE_DEBUG, MODE_NANGUARD };
 
+struct mc_rewritten { const char *rule; bool exact; mc_node *from, *to, *wide[2]; }; /* exact: the rule promises the same bits; wide: both in float64 */
+struct mc_twin { mc_node *of, *wide; };
+
 struct mc_code_unit {           /* shared by copies; counted */
     _Atomic int refs;
     mc_graph *graph;
@@ -30,6 +33,8 @@ struct mc_code_unit {           /* shared by copies; counted */
     mc_kernel_fn **fn, **join;  /* by step */
     char *source, *text;        /* of the kernels; of the graph after rewriting */
     enum mc_mode mode;
+    VEC(struct mc_rewritten) rewritten; /* MODE_DEBUG: what rules replaced */
+    VEC(struct mc_twin) twin;   /* there: inputs and shared variables, in float64 */
     char **step_text;           /* by step */
     int nstep;
     double compile_seconds, rewrite_seconds, cc_seconds;
@@ -183,6 +188,8 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
 mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s); /* the error, with the function and the step */
 mc_status mc_steps_run(struct mc_function *f, struct mc_shape_plan *p);
 void mc_memory_free(struct mc_function *f);
+/* debug.c */
+mc_status mc_debug_rewrites(const struct mc_function *f); /* MC_ECHECK: a rule changed values; between steps and updates */
 /* results.c */
 mc_status mc_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out);    /* where a step makes it */
 mc_status mc_result_prepare(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out); /* safe from updates */

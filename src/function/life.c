@@ -81,6 +81,8 @@ void mc_code_unit_unref(struct mc_code_unit *u)
         mc_free(u->step_text[i]);
     }
     mc_free(u->step_text);
+    VEC_FREE(u->rewritten);
+    VEC_FREE(u->twin);
     for (size_t i = 0; i < NELEM(u->far); i++) {
         mc_cuda_code_free(u->far[i]);
     }

@@ -224,6 +224,10 @@ static mc_node *apply(struct run *r, const struct mc_rule *rule, int number, con
         return NULL;
     }
     tell(mc_rule_name(rule), n, fit);
+    if (r->o->watch && r->o->watch(r->o->arg, rule, n, fit) < 0) {
+        r->status = MC_EMEMORY;
+        return NULL;
+    }
     if (!enter(r, mark, n, r->slot.at[n->id].depth + 1u)) {
         return NULL;
     }
@@ -402,9 +406,6 @@ static mc_status run_all(struct run *r, int n, mc_node **out, mc_node **before)
         memcpy(before, out, (size_t)n * sizeof *out);
         TRY(run_pass(r, n, out));
         TRY(check_outputs(p->name, n, before, out));
-        if (r->o->watch) {
-            TRY(r->o->watch(r->o->arg, p->name, n, before, out));
-        }
     }
     return MC_OK;
 }

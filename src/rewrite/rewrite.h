@@ -37,8 +37,8 @@ struct mc_rewrite {
     const char *including, *excluding;              /* NULL: the flags' */
     bool strict;
     enum { REWRITE_FULL, REWRITE_FAST } level;      /* FAST: canonical only, for FAST_COMPILE */
-    /* called after each pass with the outputs before and after: DEBUG mode compares values */
-    mc_status (*watch)(void *arg, const char *pass, int n, mc_node *const *before, mc_node *const *after);
+    /* told of each rule that applies: DEBUG mode compares the values of both */
+    mc_status (*watch)(void *arg, const struct mc_rule *rule, mc_node *from, mc_node *to);
     void *arg;
     unsigned *fired, *failed;                       /* by rule number, counted up; may be NULL */
 };
@@ -72,6 +72,8 @@ struct mc_user_rule {
     const struct mc_pattern *from, *to;
     struct mc_user_rule *next;
 };
+
+mc_status mc_rewrite_share(mc_graph *g, const mc_graph *from);    /* the rules of another graph, read anew */
 
 /* ---- for rules in C ---- */
 static inline mc_node *mc_letter(const struct mc_match *m, char c) { return m->bound[c - 'a']; }

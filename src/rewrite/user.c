@@ -48,3 +48,11 @@ mc_status mc_rewrite_add(mc_graph *g, const char *from, const char *to, const ch
     g->message = message;
     return s;
 }
+
+mc_status mc_rewrite_share(mc_graph *g, const mc_graph *from)
+{
+    for (const struct mc_user_rule *u = from->rules; u; u = u->next) {
+        TRY(mc_rewrite_add(g, u->rule.from, u->rule.to, u->rule.tags));
+    }
+    return MC_OK;
+}

@@ -1,0 +1,98 @@
+/* t_debug.c: what DEBUG mode is for: a rule or a kernel that is wrong is named in the call that it spoils. */
+#include "check.h"
+#include "function/function.h"
+#include <math.h>
+#include <string.h>
+
+static mc_function *made(mc_graph *g, const char *formula, const char *mode)
+{
+    mc_node *out = mc_formula(g, formula);
+    mc_function *f = mc_compile(g, &(mc_spec){ .name = "f", .inputs = "x", .output = &out, .noutput = 1, .mode = mode });
+    CHECK(f, "%s: %s", formula, mc_error(g));
+    return f;
+}
+
+static mc_status called(mc_function *f)
+{
+    mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 3), (float[]){ 0.5f, 1, 2, 3, 4, 5 }), *y = NULL;
+    mc_status s = mc_call(f, MC_IN(x), MC_OUT(&y));
+    mc_array_unref(&x);
+    mc_array_unref(&y);
+    return s;
+}
+
+TEST(debug_names_a_wrong_rule)
+{
+    static const struct { const char *formula, *from, *to; } rows[] = {
+        { "tanh(x)",                     "tanh(x)",         "sinh(x) * 1.5" },
+        { "sum(sqr(cosh(x)), axis=1)",   "cosh(x)",         "sinh(x)" },
+        { "exp2(x) - 1",                 "exp2(x)",         "exp2(-x)" },
+        { "softmax(arctan(x))",          "arctan(x)",       "-arctan(x)" },
+        { "s = shared_3; grad(sum(tanh(x) * s), x)", "tanh(x)", "sinh(x) + 1" },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        for (int debug = 0; debug < 2; debug++) {
+            mc_graph *g = mc_graph_new();
+            mc_input(g, "x", MC_FLOAT32, 2);
+            mc_array *three = mc_array_scalar(MC_FLOAT32, 3);
+            CHECK(mc_shared_new(g, "shared_3", three), "%s", mc_last_error());
+            mc_array_unref(&three);
+            CHECK(mc_rewrite_add(g, rows[i].from, rows[i].to, "wrong") == MC_OK, "%s", mc_last_error());
+            mc_function *f = made(g, rows[i].formula, debug ? "DEBUG" : "FAST_RUN");
+            mc_status status = f ? called(f) : MC_OK;
+            CHECK(status == (debug ? MC_ECHECK : MC_OK), "%s: %s", rows[i].formula, mc_last_error());
+            CHECK(!debug || (strstr(mc_last_error(), "DEBUG: the rule") && strstr(mc_last_error(), rows[i].from)), "%s", mc_last_error());
+            mc_function_free(f);
+            mc_graph_free(g);
+        }
+    }
+}
+
+/* Prints and assertions happen once a call, DEBUG or not. */
+TEST(debug_does_nothing_twice)
+{
+    static const char *const modes[] = { "FAST_RUN", "DEBUG" };
+    for (size_t i = 0; i < NELEM(modes); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_FLOAT32, 2);
+        mc_function *f = made(g, "x * 1 + assert_(x * 2 * 3, x > 0) * 1", modes[i]);
+        CHECK(f && called(f) == MC_OK, "%s: %s", modes[i], mc_last_error());
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
+static mc_kernel_fn *right;
+
+/* The kernel, but for the first element of its result, which is its last operand. */
+static void wrong(char *const *p, const int64_t *s, const int64_t *n, int64_t *err)
+{
+    right(p, s, n, err);
+    *(float *)(void *)p[1] += 1;
+}
+
+TEST(debug_names_a_wrong_kernel)
+{
+    if (!mc_cc_present()) {
+        SKIP("no C compiler");
+    }
+    mc_flag_set("device", "cpu");
+    for (int debug = 0; debug < 2; debug++) {
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_FLOAT32, 2);
+        mc_function *f = made(g, "tanh(x) * 2", debug ? "DEBUG" : "FAST_RUN");
+        REQUIRE(f, "%s", mc_error(g));
+        int step = 0;
+        while (step < f->code->nstep && !f->code->fn[step]) {
+            step++;
+        }
+        REQUIRE(step < f->code->nstep, "no kernel");
+        right = f->code->fn[step];
+        f->code->fn[step] = wrong;
+        mc_status s = called(f);
+        CHECK(s == (debug ? MC_ECHECK : MC_OK), "%s", mc_last_error());
+        CHECK(!debug || (strstr(mc_last_error(), "DEBUG: step") && strstr(mc_last_error(), "element 0")), "%s", mc_last_error());
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}

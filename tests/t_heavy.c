@@ -81,6 +81,26 @@ TEST(convolutions_agree_with_their_reference)
     }
 }
 
+/* What finishes a product may read a value that dies there; the product is made before it is read. */
+TEST(a_finisher_reads_what_dies_with_it)
+{
+    static const char *const outs[] = { "tanh(dot(x, w)) * cumsum(z, axis=0)", "relu(dot(x, w) * cumsum(z, axis=1)) - cumsum(z, axis=0)",
+                                        "tanh(conv(q, u)) * cumsum(q, axis=2)" };
+    for (size_t c = 0; c < NELEM(outs) * NELEM(modes); c++) {
+        struct agree a = { .scale = 400 };
+        agree_input(&a, "x", values(MC_FLOAT32, MC_SHAPE(40, 40)), 0);
+        agree_input(&a, "w", values(MC_FLOAT32, MC_SHAPE(40, 40)), 0);
+        agree_input(&a, "z", values(MC_FLOAT32, MC_SHAPE(40, 40)), 0);
+        agree_input(&a, "q", values(MC_FLOAT32, MC_SHAPE(1, 1, 40, 40)), 0);
+        agree_input(&a, "u", values(MC_FLOAT32, MC_SHAPE(1, 1, 1, 1)), 0);
+        CHECK(!mc_is_error(agree_output(&a, outs[c / NELEM(modes)])), "%s", mc_error(a.g));
+        CHECK(!mc_is_error(agree_output(&a, "sum(u) + sum(q) + sum(x) + sum(w) + sum(z)")), "%s", mc_error(a.g)); /* no input is unused */
+        const char *wrong = agree_in(&a, modes[c % NELEM(modes)], 2);
+        CHECK(!wrong, "%s in %s: %s", outs[c / NELEM(modes)], modes[c % NELEM(modes)], wrong);
+        agree_free(&a);
+    }
+}
+
 /* What follows a convolution, and is all that does, runs on its blocks. */
 TEST(a_map_finishes_a_convolution)
 {

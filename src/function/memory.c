@@ -110,7 +110,8 @@ static int direct_output(const struct mc_function *f, const struct mc_program *p
     return found;
 }
 
-static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, struct arena *a, int step, int v)
+/* heavy: what a product makes, before its finisher has read anything: it writes over no source. */
+static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, struct arena *a, int step, int v, bool heavy)
 {
     const struct mc_program *pr = &f->code->program;
     struct mc_spot *place = &p->place[v];
@@ -120,7 +121,7 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
         place->index = out;
         return MC_OK;
     }
-    int last = MC_MAX(pr->value.at[v].last, step), src = dying_source(f, p, step, v);
+    int last = MC_MAX(pr->value.at[v].last, step), src = heavy ? -1 : dying_source(f, p, step, v);
     place->base = BASE_ARENA;
     if (src >= 0) {
         place->offset = p->place[src].offset;
@@ -166,18 +167,18 @@ mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
         }
         if (st->kind == STEP_VIEW) {
             if (p->place[st->dst[0]].own) {
-                s = place_result(f, p, &a, (int)i, st->dst[0]);
+                s = place_result(f, p, &a, (int)i, st->dst[0], false);
             } else {
                 place_view(pr, p, st);
             }
             continue;
         }
         if (st->heavy && st->kernel) { /* the product first: its finisher may write over it */
-            s = place_result(f, p, &a, (int)i, st->operand[st->product]);
+            s = place_result(f, p, &a, (int)i, st->operand[st->product], true);
         }
         for (int k = 0; k < st->ndst && s == MC_OK; k++) {
             if (!(st->heavy && st->kernel && st->dst[k] == st->operand[st->product])) {
-                s = place_result(f, p, &a, (int)i, st->dst[k]);
+                s = place_result(f, p, &a, (int)i, st->dst[k], false);
             }
         }
     }

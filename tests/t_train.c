@@ -17,7 +17,7 @@ static const struct {
 } models[] = {
     { "m.txt",    "input 1x28x28\ndense 24 tanh\ndropout 0.2\ndense 10 softmax\nbatch 100\nepochs 4\nrule momentum rate=0.1 momentum=0.9\naugment shift=1\n" },
     { "c.txt",    "input 1x28x28\nconv 4 5x5 tanh\npool 4x4\ndense 10 softmax\nbatch 100\nepochs 2\nrule adam rate=0.01\n" },
-    { "n.txt",    "input 1x28x28\ndense 10 softmax\nbatch 100\nepochs 3\nrule sgd rate=0.1\nschedule step every=1 by=0.5\n" },
+    { "n.txt",    "input 1x28x28\nbatch_norm\ndense 10 softmax\nbatch 100\nepochs 3\nrule sgd rate=0.1\nschedule step every=1 by=0.5\n" },
     { "five.txt", "input 1x28x28\ndense 5 softmax\n" },
     { "flat.txt", "input 784\ndense 10 softmax\nepochs 1\n" },
     { "size.txt", "input 1x29x28\ndense 10 softmax\n" },

@@ -108,7 +108,7 @@ int command_demo(int argc, char **argv)
     struct race d = { 0 };
     struct text extra = { 0 };
     struct options o = { .model = "lenet", .data = "digits:20000", .save = "demo.npz", .report = argc == 2 ? argv[1] : "report.html", .seed = 1,
-                         .seconds = 3600, .anew = true, .lines = { "epochs 6" }, .nlines = 1 };
+                         .seconds = 3600, .anew = true, .lines = { "epochs 8" }, .nlines = 1 };
     if (argc > 2) {
         return complain("usage: monochord demo [PAGE]");
     }
@@ -116,7 +116,7 @@ int command_demo(int argc, char **argv)
         return 1;
     }
     tell(&extra, &d);
-    printf("\nLeNet learns to read digits that are drawn here, 28x28 pixels each, no two alike (monochord train %s --data %s --epochs 6)\n", o.model, o.data);
+    printf("\nLeNet learns to read digits that are drawn here, 28x28 pixels each, no two alike (monochord train %s --data %s --epochs 8)\n", o.model, o.data);
     int status = train_and_report(&o, extra.s);
     if (status == 0) {
         printf("what it makes of a picture of yours: monochord predict %s --invert PICTURE.png (28x28; --invert: dark ink)\n", o.save);

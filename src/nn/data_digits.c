@@ -65,13 +65,13 @@ struct hand {
 static struct hand hand_of(struct mc_dice *d)
 {
     int32_t size = between(d, 800, 1080), wide = size * between(d, 780, 1100) / 1024;
-    return (struct hand){ wide, tremble(d, 420), tremble(d, 230), size, tremble(d, 3 * UNIT), tremble(d, 3 * UNIT) };
+    return (struct hand){ wide, tremble(d, 500), tremble(d, 300), size, tremble(d, 3 * UNIT), tremble(d, 3 * UNIT) };
 }
 
 static struct point placed(const struct hand *h, int32_t x, int32_t y, struct mc_dice *d)
 {
     enum { SCALE = 56 }; /* a hundred of the path's numbers are 22 pixels: 56 UNITs to one */
-    int32_t u = (x - 50) * SCALE + tremble(d, UNIT), v = (y - 50) * SCALE + tremble(d, UNIT);
+    int32_t u = (x - 50) * SCALE + tremble(d, 2 * UNIT), v = (y - 50) * SCALE + tremble(d, 2 * UNIT);
     return (struct point){ (h->xx * u - h->xy * v) / 1024 + h->right, (h->yx * u + h->yy * v) / 1024 + h->down };
 }
 
@@ -183,7 +183,7 @@ static void draw(uint8_t *page, int digit, struct mc_dice *d)
         n += glyphs[i].digit == digit;
     }
     write_glyph(&w, glyphs[first + (int)mc_dice_below(d, n)].path, d);
-    ink(page, &w, between(d, UNIT * 6 / 10, UNIT * 16 / 10));
+    ink(page, &w, between(d, UNIT * 6 / 10, UNIT * 18 / 10));
     grain(page, between(d, 0, 60), d);
 }
 

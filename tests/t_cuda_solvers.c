@@ -3,7 +3,7 @@
 #include "check.h"
 #include "conv/cuda.h"
 #include "conv_grid.h"
-#include "gemm/cuda.h"
+#include "gemm/split.h"
 #include "norm/solver.h"
 #include "norm_problems.h"
 #include "pool/solver.h"
@@ -78,6 +78,27 @@ TEST(cuda_solver_texts_compile)
                 }
             }
         }
+    }
+}
+
+/* The product of split operands: its instruction is printed for each width. */
+TEST(cuda_split_text_compiles)
+{
+    static const struct { enum mc_split_mode mode; int tn, unit; } rows[] = {
+        { SPLIT_MATRICES, 64, 8 }, { SPLIT_MATRICES, 128, 8 }, { SPLIT_WINDOWS, 96, 4 }, { SPLIT_WINDOWS, 128, 8 }, { SPLIT_FILTERS, 128, 8 },
+    };
+    if (!mc_nv_found(NV_NVRTC)->there) {
+        SKIP("%s", mc_nv_found(NV_NVRTC)->why);
+    }
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        struct mc_str defines = { 0 };
+        mc_split_defines(&defines, rows[i].mode, rows[i].tn, rows[i].unit);
+        compile(&mc_gemm_split_text, "", defines.s, 90);
+        if (i == 0 || test_is_full()) {
+            compile(&mc_gemm_split_text, "", defines.s, 80);
+            compile(&mc_gemm_split_text, "#define PACK\n", "", 100);
+        }
+        mc_str_free(&defines);
     }
 }
 
@@ -321,7 +342,10 @@ TEST(cuda_products_are_as_exact_as_float32)
         REQUIRE(truth && mc_gemm_family.operands(&near.base, host) >= 0 && truth->run(truth, host, NULL, 0) >= 0, "%s", mc_last_error());
         const double plain = error_of(&p, &mc_gemm_cuda_plain, host, host[GEMM_C]);
         const double library = error_of(&p, &mc_gemm_cublaslt, host, host[GEMM_C]);
+        const double split = mc_gemm_cuda_split.refuse(&p.base) ? 0 : error_of(&p, &mc_gemm_cuda_split, host, host[GEMM_C]);
         const double most = 8 + sqrt((double)ks[i]);
+        CHECK(split >= 0 && split <= 2 * plain + 2, "k %lld: in units of rounding, split operands are off by %.2f, our plain kernel by %.2f",
+              (long long)ks[i], split, plain);
         CHECK(plain >= 0 && plain <= most && library <= most, "k %lld: in units of rounding, our own kernel is off by %.2f, cuBLASLt by %.2f", (long long)ks[i],
               plain, library);
         mc_gemm_family.discard(&near.base, host);

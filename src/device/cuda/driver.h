@@ -22,7 +22,7 @@ bool mc_cuda_usable(const struct mc_cuda *d);             /* false: it is lost, 
 enum { NV_OPTIONS = 32 };
 struct mc_cuda_job {            /* a text to compile */
     const char *source;
-    char arch[40];              /* "--gpu-architecture=sm_90" */
+    char arch[40];              /* "--gpu-architecture=sm_90a" */
     bool portable;              /* NVRTC does not know the GPU: it gives PTX, which the driver finishes */
     char *words;                /* the user's options, cut up */
     const char *option[NV_OPTIONS];

@@ -29,7 +29,8 @@ static mc_status pick_arch(struct mc_cuda_job *j, int sm)
                        mc_nv_found(NV_NVRTC)->version, sm / 10, sm % 10, known[0] / 10, known[0] % 10);
     }
     j->portable = best != sm;
-    snprintf(j->arch, sizeof j->arch, "--gpu-architecture=%s_%d", j->portable ? "compute" : "sm", best);
+    snprintf(j->arch, sizeof j->arch, "--gpu-architecture=%s_%d%s", j->portable ? "compute" : "sm", best,
+             best == 90 && !j->portable ? "a" : ""); /* with what only Hopper has */
     return MC_OK;
 }
 

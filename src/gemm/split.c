@@ -1,0 +1,127 @@
+/* split.c: what products of split operands share: their kernels, how they are cut, how they are launched.
+ *
+ * Invariant: the sums of a split are added in the order of k, whatever the GPU does first. */
+#include "gemm/split.h"
+
+static const char text[] = {
+#include "gemm/split_text.h"
+    , 0 };
+const struct mc_cuda_text mc_gemm_split_text = { "gemm/split.cu", text };
+
+enum { SLOTS = 3, ROW = 128, MOST_SPLITS = 16 };
+
+const char *mc_split_refuse(void)
+{
+    const struct mc_cuda *d = mc_cuda_current();
+    return d && d->sm == 90 ? NULL : "wants Hopper's tensor cores";
+}
+
+int mc_split_width(int64_t n, enum mc_split_mode mode)
+{
+    const int64_t wide = (n + 127) / 128 * 128, less = (n + 95) / 96 * 96;
+    return n <= 64 ? 64 : mode != SPLIT_FILTERS && less < wide ? 96 : 128;
+}
+
+/* ---- text ---- */
+
+/* wgmma() names every accumulator: it is printed for the tile's width. */
+static void instruction(struct mc_str *out, int tn, bool turned)
+{
+    const int r = tn / 2;
+    mc_str_addf(out, "#ifdef __CUDA_ARCH_FEAT_SM90_ALL\n"
+                     "__device__ __forceinline__ void wgmma(float (&d)[%d], u64 a, u64 b, int keep)\n{\n"
+                     "    asm volatile(\"{\\n\\t.reg .pred p;\\n\\tsetp.ne.b32 p, %%%d, 0;\\n\\t\"\n"
+                     "        \"wgmma.mma_async.sync.aligned.m64n%dk16.f32.f16.f16 {\"\n", r, r + 2, tn);
+    for (int i = 0; i < r; i++) {
+        mc_str_addf(out, "%s%%%d%s", i % 16 == 0 ? "        \"" : "", i, i + 1 == r ? "\"\n" : i % 16 == 15 ? ", \"\n" : ", ");
+    }
+    mc_str_addf(out, "        \"}, %%%d, %%%d, p, 1, 1, %d, %d;\\n\\t}\"\n        :", r, r + 1, turned, turned);
+    for (int i = 0; i < r; i++) {
+        mc_str_addf(out, "%s \"+f\"(d[%d])", i ? "," : "", i);
+    }
+    mc_str_add(out, "\n        : \"l\"(a), \"l\"(b), \"r\"(keep));\n}\n#endif\n");
+}
+
+void mc_split_defines(struct mc_str *out, enum mc_split_mode mode, int tn, int unit)
+{
+    mc_str_addf(out, "#define MODE %d\n#define TN %d\n#define UNIT %d\n", (int)mode, tn, unit);
+    instruction(out, tn, mode == SPLIT_FILTERS);
+}
+
+/* ---- how it is cut ---- */
+
+/* Waves of blocks over the GPU, times what each has to do; a split costs the adding up of its sums. */
+static int best_splits(int64_t tiles, int64_t steps, int processors)
+{
+    int best = 1;
+    double least = 1e300;
+    for (int s = 1; s <= MOST_SPLITS && s * 4 <= MC_MAX(steps, (int64_t)4); s++) {
+        const double waves = (double)((tiles * s + processors - 1) / processors), each = (double)((steps + s - 1) / s);
+        const double cost = waves * (each + 3) + (s > 1 ? 8 + (double)(s * tiles) / processors : 0);
+        if (cost < 0.97 * least) {
+            least = cost;
+            best = s;
+        }
+    }
+    return best;
+}
+
+mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, int64_t m, int64_t n, int64_t steps, int64_t batch)
+{
+    struct mc_str defines = { 0 };
+    const int64_t tiles = (m + SPLIT_TM - 1) / SPLIT_TM * ((n + s->tn - 1) / s->tn);
+    s->splits = best_splits(tiles * batch, steps, MC_MAX(mc_cuda_current()->processors, 1));
+    s->partial = s->splits > 1 ? (size_t)(s->splits * batch * m * n) * sizeof(float) : 0;
+    s->grid = (struct mc_grid){ .blocks = { (unsigned)tiles, (unsigned)s->splits, (unsigned)batch }, .threads = { 256, 1, 1 },
+                                .shared = SLOTS * 2 * (size_t)(SPLIT_TM + s->tn) * ROW + 1024 };
+    mc_split_defines(&defines, mode, s->tn, unit);
+    s->product = defines.bad ? NULL : mc_cuda_kernel(&mc_gemm_split_text, defines.s, "product");
+    s->add_up = s->product ? mc_cuda_kernel(&mc_gemm_split_text, defines.s, "add_up") : NULL;
+    mc_str_free(&defines);
+    s->look = s->add_up ? mc_cuda_kernel(&mc_gemm_split_text, "#define PACK\n", "look") : NULL;
+    s->pack = s->look ? mc_cuda_kernel(&mc_gemm_split_text, "#define PACK\n", "pack_rows") : NULL;
+    s->filters = s->pack ? mc_cuda_kernel(&mc_gemm_split_text, "#define PACK\n", "pack_filters") : NULL;
+    return s->filters ? MC_OK : mc_last_status();
+}
+
+/* ---- launches ---- */
+
+mc_status mc_split_run(const struct mc_split *s, struct mc_split_args *a, void *partial)
+{
+    struct mc_cuda *gpu = mc_cuda_current();
+    a->splits = s->splits;
+    a->partial = s->splits > 1 ? partial : NULL;
+    TRY(mc_cuda_launch(gpu, s->product, "product", &s->grid, a, sizeof *a));
+    if (s->splits == 1) {
+        return MC_OK;
+    }
+    const struct mc_grid line = mc_cuda_line((int64_t)a->m * a->n * a->batch, 256);
+    return mc_cuda_launch(gpu, s->add_up, "add_up", &line, a, sizeof *a);
+}
+
+mc_status mc_split_pack_rows(const struct mc_split *s, const struct mc_split_pack *p, int outer, size_t seen)
+{
+    struct mc_cuda *gpu = mc_cuda_current();
+    const unsigned down = (unsigned)(p->rows_pad + 63) / 64, right = (unsigned)(p->cols_pad + 63) / 64, all = (unsigned)(outer * p->inner);
+    const unsigned enough = (unsigned)MC_MAX(2048 / MC_MAX(down * all, 1U), 1U);
+    const struct mc_grid look = { { (unsigned)(p->n_rows + 63) / 64, MC_MIN(right, enough), all }, { 256, 1, 1 }, 0 };
+    const struct mc_grid pack = { { down, right, all }, { 256, 1, 1 }, 0 };
+    TRY(mc_cuda_clear(gpu, p->rows, seen * sizeof *p->rows));
+    TRY(mc_cuda_launch(gpu, s->look, "look", &look, p, sizeof *p));
+    return mc_cuda_launch(gpu, s->pack, "pack_rows", &pack, p, sizeof *p);
+}
+
+mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_filters *p, int groups)
+{
+    const struct mc_grid g = { { (unsigned)p->rows_pad, (unsigned)groups, 1 }, { 256, 1, 1 }, 0 };
+    return mc_cuda_launch(mc_cuda_current(), s->filters, "pack_filters", &g, p, sizeof *p);
+}
+
+/* ---- what it takes ---- */
+
+double mc_split_seconds(double m, double n, double k, double packed)
+{
+    const struct mc_cuda *d = mc_cuda_current();
+    const double part = (d ? d->processors : 132) / 132.0;
+    return 12e-6 + 2 * m * n * k / (150e12 * part) + packed * 12 / 3e12;
+}

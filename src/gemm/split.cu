@@ -19,7 +19,6 @@
 typedef unsigned u32;
 typedef unsigned short u16;
 enum { TM = 128, TK = 64, SLOTS = 3, THREADS = 256, ROW = 128 };
-enum { A_BYTES = TM * ROW, B_BYTES = TN * ROW, SLOT = 2 * (A_BYTES + B_BYTES) };
 
 struct seen {                   /* of a row's elements */
     u32 most;                   /* the bits of the largest finite |x| */
@@ -234,6 +233,8 @@ extern "C" __global__ void __launch_bounds__(256) add_up(const __grid_constant__
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /* ---- shared memory ---- */
+
+enum { A_BYTES = TM * ROW, B_BYTES = TN * ROW, SLOT = 2 * (A_BYTES + B_BYTES) };
 
 __device__ __forceinline__ void copy(u32 to, const u16 *from, bool there)
 {

@@ -8,7 +8,7 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_gemm_split_text = { "gemm/split.cu", text };
 
-enum { SLOTS = 3, ROW = 128, MOST_SPLITS = 16 };
+enum { ROW = 128, MOST_SPLITS = 16 };
 
 const char *mc_split_refuse(void)
 {
@@ -72,8 +72,8 @@ mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, i
     const int64_t tiles = (m + SPLIT_TM - 1) / SPLIT_TM * ((n + s->tn - 1) / s->tn);
     s->splits = best_splits(tiles * batch, steps, MC_MAX(mc_cuda_current()->processors, 1));
     s->partial = s->splits > 1 ? (size_t)(s->splits * batch * m * n) * sizeof(float) : 0;
-    s->grid = (struct mc_grid){ .blocks = { (unsigned)tiles, (unsigned)s->splits, (unsigned)batch }, .threads = { 256, 1, 1 },
-                                .shared = SLOTS * 2 * (size_t)(SPLIT_TM + s->tn) * ROW + 1024 };
+    s->grid = (struct mc_grid){ .blocks = { (unsigned)tiles, (unsigned)s->splits, (unsigned)batch }, .threads = { 384, 1, 1 },
+                                .shared = (size_t)(s->tn > 96 ? 3 : 4) * 2 * (size_t)(SPLIT_TM + s->tn) * ROW + 1024 };
     mc_split_defines(&defines, mode, s->tn, unit);
     s->product = defines.bad ? NULL : mc_cuda_kernel(&mc_gemm_split_text, defines.s, "product");
     s->add_up = s->product ? mc_cuda_kernel(&mc_gemm_split_text, defines.s, "add_up") : NULL;

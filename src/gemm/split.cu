@@ -14,11 +14,12 @@
  *   1   A is windows of images (image, place, channel), gathered as they are needed; k is tap by tap, channels fastest
  *   2   the gradient of filters: k is images and places, A is y with channels fastest, B is x shifted by a tap
  *
- * A block makes TM x TN of C with two groups of four warps.  Tiles lie in shared memory in rows of 128 bytes whose
- * 16-byte pieces are permuted by row % 8, as the tensor cores read them. */
+ * A block makes TM x TN of C with two groups of four warps; a third group brings the operands, steps of 64 terms
+ * ahead.  Tiles lie in shared memory in rows of 128 bytes whose 16-byte pieces are permuted by row % 8, as the
+ * tensor cores read them; matrices and filters are packed in such tiles already, high before low, and come as blocks. */
 typedef unsigned u32;
 typedef unsigned short u16;
-enum { TM = 128, TK = 64, SLOTS = 3, THREADS = 256, ROW = 128 };
+enum { TM = 128, TK = 64, ROW = 128 };
 
 struct seen {                   /* of a row's elements */
     u32 most;                   /* the bits of the largest finite |x| */
@@ -28,8 +29,8 @@ struct where {                  /* an element of C or C0 */
     i64 batch, group, row, col; /* rows come in groups: images */
 };
 struct args {
-    const u16 *a, *b;           /* high halves; low ones lie a_low, b_low behind */
-    i64 a_low, b_low, a_batch, b_batch;
+    const u16 *a, *b;
+    i64 a_low, b_low, a_batch, b_batch; /* low: of images, how far the low halves lie behind the high ones */
     const seen *a_seen, *b_seen;
     i64 a_seen_batch, b_seen_batch;
     float *c, *partial;         /* partial: of each split; 0: there is one */
@@ -65,9 +66,9 @@ struct pack {
     const float *x;
     u16 *to;
     seen *rows;
-    i64 low;                    /* from high to low halves */
+    i64 low;                    /* from high to low halves, if they lie in rows */
     i64 xs[4];                  /* outer and inner batch, row, column */
-    int inner, n_rows, n_cols, rows_pad, cols_pad;
+    int inner, n_rows, n_cols, rows_pad, cols_pad, tile; /* tile: rows of one; 0: none, row after row */
     int seen_inner, seen_outer, seen_row; /* the place of a row in rows[] */
 };
 
@@ -99,7 +100,10 @@ extern "C" __global__ void __launch_bounds__(256) look(const __grid_constant__ p
         __syncthreads();
     }
     seen *s = p.rows + outer * p.seen_outer + inner * p.seen_inner + (row + i) * p.seen_row;
-    if (row + i < p.n_rows) {
+    const u32 lanes = p.seen_row ? 0xfu << (threadIdx.x & 28) : 0xffffffffu;   /* those that share a row */
+    most = __reduce_max_sync(lanes, most);
+    infinite = __reduce_or_sync(lanes, infinite);
+    if (row + i < p.n_rows && (threadIdx.x & (p.seen_row ? 3 : 31)) == 0) {
         most ? atomicMax(&s->most, most) : 0;
         infinite ? atomicOr(&s->infinite, 1) : 0;
     }
@@ -114,12 +118,20 @@ __device__ __forceinline__ void halve(float x, u32 most, u16 *high, u16 *low)
     *low = (h.bits & 0x7c00) == 0x7c00 ? 0 : put<half>(rest).bits;
 }
 
+/* Where an element's high half lies among tiles of so many rows. */
+__device__ __forceinline__ u16 *in_tile(u16 *to, int rows, int cols_pad, int row, int col)
+{
+    const i64 tile = (i64)(row / rows) * (cols_pad / TK) + col / TK;
+    const int r = row % rows, piece = col % TK / 8;
+    return to + tile * 2 * rows * TK + r * TK + (piece ^ (r & 7)) * 8 + col % 8;
+}
+
 extern "C" __global__ void __launch_bounds__(256) pack_rows(const __grid_constant__ pack p)
 {
     __shared__ float tile[64][65];
     const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner, row = blockIdx.x * 64, col = blockIdx.y * 64;
     fetch(p, tile, outer, inner, row, col);
-    u16 *to = p.to + (i64)blockIdx.z * p.rows_pad * p.cols_pad;
+    u16 *to = p.to + (i64)blockIdx.z * p.rows_pad * p.cols_pad * (p.tile ? 2 : 1);
     for (int e = threadIdx.x; e < 64 * 32; e += 256) {
         const int i = e / 32, j = e % 32 * 2;
         if (row + i >= p.rows_pad || col + j >= p.cols_pad) {
@@ -129,9 +141,9 @@ extern "C" __global__ void __launch_bounds__(256) pack_rows(const __grid_constan
         u16 high[2], low[2];
         halve(tile[i][j], s->most, &high[0], &low[0]);
         halve(tile[i][j + 1], s->most, &high[1], &low[1]);
-        u32 *at = (u32 *)(to + (i64)(row + i) * p.cols_pad + col + j);
-        at[0] = high[0] | (u32)high[1] << 16;
-        *(u32 *)((u16 *)at + p.low) = low[0] | (u32)low[1] << 16;
+        u16 *at = p.tile ? in_tile(to, p.tile, p.cols_pad, row + i, col + j) : to + (i64)(row + i) * p.cols_pad + col + j;
+        *(u32 *)at = high[0] | (u32)high[1] << 16;
+        *(u32 *)(at + (p.tile ? p.tile * TK : p.low)) = low[0] | (u32)low[1] << 16;
     }
 }
 
@@ -141,8 +153,8 @@ struct filters {
     u16 *to;
     seen *rows;
     int2 *taps;
-    i64 low, group, row, channel, tap[2];
-    int n_rows, rows_pad, channels, channels_pad, k[2], k_pad, reverse;
+    i64 group, row, channel, tap[2];
+    int n_rows, rows_pad, tile, channels, channels_pad, k[2], k_pad, reverse;
     int unit, shift[2], line, place;    /* of a tap: dilation; in halves: how far lines and places of the images are apart */
 };
 
@@ -151,7 +163,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_filters(const __grid_cons
     __shared__ u32 most;
     const int row = blockIdx.x, taps = p.k[0] * p.k[1];
     const float *w = p.w + blockIdx.y * p.group + row * p.row;
-    u16 *to = p.to + ((i64)blockIdx.y * p.rows_pad + row) * p.k_pad;
+    u16 *to = p.to + (i64)blockIdx.y * p.rows_pad * p.k_pad * 2;
     seen *s = p.rows + (i64)blockIdx.y * p.n_rows + row;
     if (threadIdx.x == 0) {
         most = 0;
@@ -168,7 +180,8 @@ extern "C" __global__ void __launch_bounds__(256) pack_filters(const __grid_cons
         const int a0 = t / p.k[1], a1 = t % p.k[1];
         const i64 at = c * p.channel + (p.reverse ? p.k[0] - 1 - a0 : a0) * p.tap[0] + (p.reverse ? p.k[1] - 1 - a1 : a1) * p.tap[1];
         const float x = row < p.n_rows && t < taps && c < p.channels ? w[at] : 0.0f;
-        halve(x, most, to + e, to + e + p.low);
+        u16 *high = in_tile(to, p.tile, p.k_pad, row, e);
+        halve(x, most, high, high + p.tile * TK);
     }
     if (threadIdx.x == 0 && row < p.n_rows) {
         s->most = most;
@@ -184,24 +197,52 @@ extern "C" __global__ void __launch_bounds__(256) pack_filters(const __grid_cons
 #else
 /* ---- elements of the result ---- */
 
-/* v is the sum of a row and a column as they were scaled. */
-__device__ void finished(const args &p, int batch, int row, int col, float v)
+struct spot {                   /* of a row or a column */
+    i64 c, c0;                  /* its share of the address */
+    int exponent, channel;      /* channel: of the bias */
+    bool is, infinite;
+};
+
+__device__ __forceinline__ spot row_at(const args &p, int batch, int row)
 {
+    spot s = { 0, 0, 0, 0, row < p.m, false };
+    if (s.is) {
+        const int group = row / p.group_rows, place = row - group * p.group_rows;
+        const seen *a = p.a_seen + batch * p.a_seen_batch + row / p.a_seen_rows;
+        s.c = batch * p.cs.batch + group * p.cs.group + place * p.cs.row;
+        s.c0 = batch * p.c0s.batch + group * p.c0s.group + place * p.c0s.row;
+        s.exponent = exponent(__ldg(&a->most));
+        s.infinite = __ldg(&a->infinite) != 0;
+    }
+    return s;
+}
+
+__device__ __forceinline__ spot col_at(const args &p, int batch, int col)
+{
+    spot s = { 0, 0, 0, col, col < p.n, false };
     i64 tap = 0;
-    int column = col;
 #if MODE == 2
     const int wide = (p.channels + TN - 1) / TN * TN, t = col / wide;
-    column = col % wide;
+    s.channel = col - t * wide;
+    s.is = s.is && s.channel < p.channels;
     tap = t / p.taps1 * p.tap_stride[0] + t % p.taps1 * p.tap_stride[1];
-    if (column >= p.channels) {
-        return;
-    }
 #endif
-    const int group = row / p.group_rows, place = row % p.group_rows;
-    const seen *a = p.a_seen + batch * p.a_seen_batch + row / p.a_seen_rows, *b = p.b_seen + batch * p.b_seen_batch + col / p.b_seen_cols;
-    v = ldexpf(v, -(exponent(a->most) + exponent(b->most)));
+    if (s.is) {
+        const seen *b = p.b_seen + batch * p.b_seen_batch + col / p.b_seen_cols;
+        s.c = s.channel * p.cs.col + tap;
+        s.c0 = s.channel * p.c0s.col + tap;
+        s.exponent = exponent(__ldg(&b->most));
+        s.infinite = __ldg(&b->infinite) != 0;
+    }
+    return s;
+}
+
+/* v is the sum of a row and a column as they were scaled. */
+__device__ __forceinline__ void finished(const args &p, int batch, const spot &r, const spot &c, int row, int col, float v)
+{
+    v = ldexpf(v, -(r.exponent + c.exponent));
 #if MODE == 0
-    if (a->infinite | b->infinite) {    /* halves of an infinity know no signs to meet zeros with */
+    if (r.infinite | c.infinite) {      /* halves of an infinity know no signs to meet zeros with */
         v = 0;
         for (int k = 0; k < p.k; k++) {
             v = fmaf(p.plain_a[batch * p.as[0] + row * p.as[1] + k * p.as[2]], p.plain_b[batch * p.bs[0] + k * p.bs[1] + col * p.bs[2]], v);
@@ -210,43 +251,66 @@ __device__ void finished(const args &p, int batch, int row, int col, float v)
 #endif
     v *= p.alpha;
     if (p.c0) {
-        v += p.beta * p.c0[batch * p.c0s.batch + group * p.c0s.group + place * p.c0s.row + column * p.c0s.col + tap];
+        v += p.beta * p.c0[r.c0 + c.c0];
     }
     if (p.bias) {
-        v += p.bias[batch * p.bias_batch + column];
+        v += p.bias[batch * p.bias_batch + c.channel];
     }
-    p.c[batch * p.cs.batch + group * p.cs.group + place * p.cs.row + column * p.cs.col + tap] = finish(v, p.act);
+    p.c[r.c + c.c] = finish(v, p.act);
 }
 
 extern "C" __global__ void __launch_bounds__(256) add_up(const __grid_constant__ args p)
 {
     const i64 each = (i64)p.m * p.n, count = each * p.batch;
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
+        const int batch = (int)(e / each), row = (int)((e - batch * each) / p.n), col = (int)(e - batch * each - (i64)row * p.n);
+        const spot r = row_at(p, batch, row), c = col_at(p, batch, col);
         float v = 0;
         for (int s = 0; s < p.splits; s++) {
             v += p.partial[s * count + e];
         }
-        const int row = (int)(e % each / p.n);
-        finished(p, (int)(e / each), row, (int)(e % each - (i64)row * p.n), v);
+        if (c.is) {
+            finished(p, batch, r, c, row, col, v);
+        }
     }
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /* ---- shared memory ---- */
 
-enum { A_BYTES = TM * ROW, B_BYTES = TN * ROW, SLOT = 2 * (A_BYTES + B_BYTES) };
+enum { A_BYTES = TM * ROW, B_BYTES = TN * ROW, SLOT = 2 * (A_BYTES + B_BYTES), SLOTS = TN > 96 ? 3 : 4 };
 
-__device__ __forceinline__ void copy(u32 to, const u16 *from, bool there)
-{
-#if MODE == 1 && UNIT == 4
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(there ? 8 : 0) : "memory");
-#else
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
-#endif
-}
 __device__ __forceinline__ void copy16(u32 to, const u16 *from, bool there)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
+}
+__device__ __forceinline__ void copy8(u32 to, const u16 *from, bool there)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(there ? 8 : 0) : "memory");
+}
+/* A block of memory; its bytes are counted by the barrier. */
+__device__ __forceinline__ void copy_block(u32 to, const void *from, u32 bytes, u32 barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes),
+                 "r"(barrier) : "memory");
+}
+
+__device__ __forceinline__ void barrier_make(u32 b, int arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(b), "r"(arrivals) : "memory");
+}
+__device__ __forceinline__ void barrier_arrive(u32 b)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(b) : "memory");
+}
+__device__ __forceinline__ void barrier_expect(u32 b, u32 bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(b), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void barrier_wait(u32 b, u32 phase)
+{
+    asm volatile("{\n\t.reg .pred p;\nagain:\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n\t@!p bra again;\n\t}" ::"r"(b), "r"(phase)
+                 : "memory");
 }
 
 __device__ __forceinline__ u64 tile_at(u32 address, bool k_fastest)
@@ -255,30 +319,17 @@ __device__ __forceinline__ u64 tile_at(u32 address, bool k_fastest)
     return (u64)((address & 0x3ffff) >> 4) | leading << 16 | stride << 32 | (u64)1 << 62;
 }
 
-/* Rows of halves with k fastest, one after another. */
-template <int ROWS> __device__ __forceinline__ void load_rows(u32 to, const u16 *from, i64 low, i64 length, int step)
-{
-    const int piece = threadIdx.x & 7, first = threadIdx.x >> 3;
-    const u16 *x = from + first * length + step * TK + piece * 8;
-    to += first * ROW + ((piece ^ (first & 7)) << 4);
-#pragma unroll
-    for (int r = 0; r < ROWS; r += THREADS / 8) {
-        copy16(to + r * ROW, x + r * length, true);
-        copy16(to + r * ROW + ROWS * ROW, x + r * length + low, true);
-    }
-}
-
 #if MODE == 1
 struct window {                 /* where the windows of this thread's rows begin */
-    int at[TM / 32];            /* in units of UNIT halves */
-    u32 corner[TM / 32];        /* line and place, 16 bits each; outside: far away */
+    int at[TM / 16];            /* in units of UNIT halves */
+    u32 corner[TM / 16];        /* line and place, 16 bits each; outside: far away */
 };
 
 __device__ __forceinline__ void windows(const args &p, window &w, int row)
 {
 #pragma unroll
-    for (int i = 0; i < TM / 32; i++) {
-        const int r = row + (threadIdx.x >> 3) + i * 32, places = p.out[0] * p.out[1];
+    for (int i = 0; i < TM / 16; i++) {
+        const int r = row + (threadIdx.x >> 3) + i * 16, places = p.out[0] * p.out[1];
         const int image = r / places, u = r % places;
         const int y = u / p.out[1] * p.stride[0] - p.pad[0], x = u % p.out[1] * p.stride[1] - p.pad[1];
         w.at[i] = r < p.m ? (int)((image * (i64)p.image + ((i64)y * p.in[1] + x) * p.channels_pad) / UNIT) : 0;
@@ -294,12 +345,17 @@ __device__ __forceinline__ void load_windows(const args &p, u32 to, const u16 *a
     for (int u = 0; u < 8 / UNIT; u++) {
         const int2 tap = p.taps[(step * TK + piece * 8) / UNIT + u];
 #pragma unroll
-        for (int i = 0; i < TM / 32; i++) {
+        for (int i = 0; i < TM / 16; i++) {
             const u32 spot = __vadd2(w.corner[i], (u32)tap.y);
             const bool there = (spot >> 16) < (u32)p.in[0] && (spot & 0xffff) < (u32)p.in[1];
             const u16 *x = a + (there ? (i64)w.at[i] * UNIT + tap.x : 0);
-            copy(to + i * 32 * ROW + u * 8, x, there);
-            copy(to + i * 32 * ROW + u * 8 + A_BYTES, x + p.a_low, there);
+#if UNIT == 8
+            copy16(to + i * 16 * ROW, x, there);
+            copy16(to + i * 16 * ROW + A_BYTES, x + p.a_low, there);
+#else
+            copy8(to + i * 16 * ROW + u * 8, x, there);
+            copy8(to + i * 16 * ROW + u * 8 + A_BYTES, x + p.a_low, there);
+#endif
         }
     }
 }
@@ -312,8 +368,8 @@ __device__ __forceinline__ void load_places(const args &p, u32 to, const u16 *y,
     const int piece = threadIdx.x & 7, first = threadIdx.x >> 3, places = p.out[0] * p.out[1];
     const int t0 = t / p.taps1 * p.dilation[0] - p.pad[0], t1 = t % p.taps1 * p.dilation[1] - p.pad[1];
 #pragma unroll
-    for (int i = 0; i < TK / 32; i++) {
-        const int r = first + i * 32, k = step * TK + r;
+    for (int i = 0; i < TK / 16; i++) {
+        const int r = first + i * 16, k = step * TK + r;
         const int image = k / places, u = k - image * places;
         const int line = u / p.out[1], row = line * p.stride[0] + t0, col = (u - line * p.out[1]) * p.stride[1] + t1;
         const bool is = k < p.k, there = is && (u32)row < (u32)p.in[0] && (u32)col < (u32)p.in[1];
@@ -349,7 +405,7 @@ __device__ __forceinline__ void settle(float (&d)[R])
     }
 }
 
-/* d (+)= the product of 64 rows of one tile with all of another; `times` 16 terms, wgmma() is made with the text. */
+/* d (+)= the product of 64 rows of one tile with all of another; wgmma() is printed for the width. */
 __device__ __forceinline__ void multiply(float (&d)[R], u64 a, u64 b, int keep)
 {
     enum { ON = MODE == 2 ? 16 * ROW >> 4 : 32 >> 4 };
@@ -359,62 +415,87 @@ __device__ __forceinline__ void multiply(float (&d)[R], u64 a, u64 b, int keep)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) product(const __grid_constant__ args p)
+struct job {                    /* of a block */
+    int row, col, batch, from, end;
+    u32 slots, full, empty;     /* shared memory: tiles, barriers */
+};
+
+/* Brings a step's operands as soon as its slot is free. */
+__device__ __forceinline__ void bring(const args &p, const job &j)
 {
-    extern __shared__ __align__(1024) unsigned char space[];
-    const u32 slots = ((u32)__cvta_generic_to_shared(space) + 1023) & ~1023u;
-    /* Neighbours share rows: eight tiles down, then to the right. */
-    const int down = (p.m + TM - 1) / TM, right = gridDim.x / down, band = blockIdx.x / (8 * right) * 8;
-    const int high = down - band < 8 ? down - band : 8, in_band = blockIdx.x - band * right;
-    const int row = (band + in_band % high) * TM, col = in_band / high * TN;
-    const int batch = blockIdx.z, each = (p.steps + p.splits - 1) / p.splits;
-    const int from = blockIdx.y * each, end = from + each < p.steps ? from + each : p.steps;
-    const int wg = threadIdx.x >> 7;
-    const u16 *a = p.a + batch * p.a_batch, *b = p.b + batch * p.b_batch;
+    const u16 *a = p.a + j.batch * p.a_batch, *b = p.b + j.batch * p.b_batch;
+#if MODE == 0
+    a += (i64)(j.row / TM) * p.steps * A_BYTES;         /* tiles are 2 * A_BYTES bytes, A_BYTES halves */
+    b += (i64)(j.col / TN) * p.steps * B_BYTES;
+    if (threadIdx.x != 0) {
+        return;
+    }
+#elif MODE == 1
+    window w;
+    windows(p, w, j.row);
+    b += (i64)(j.col / TN) * p.steps * B_BYTES;
+#else
+    const int wide = (p.channels + TN - 1) / TN * TN;
+#endif
+    for (int step = j.from, n = 0; step < j.end; step++, n++) {
+        const u32 slot = n % SLOTS, to = j.slots + slot * SLOT;
+        [[maybe_unused]] const u32 full = j.full + slot * 8;
+        if (n >= SLOTS) {
+            barrier_wait(j.empty + slot * 8, (n / SLOTS - 1) & 1);
+        }
+#if MODE == 0
+        barrier_expect(full, SLOT);
+        copy_block(to, a + (i64)step * A_BYTES, 2 * A_BYTES, full);
+        copy_block(to + 2 * A_BYTES, b + (i64)step * B_BYTES, 2 * B_BYTES, full);
+#else
+#if MODE == 1
+        if (threadIdx.x == 0) {
+            barrier_expect(full, 2 * B_BYTES);
+            copy_block(to + 2 * A_BYTES, b + (i64)step * B_BYTES, 2 * B_BYTES, full);
+        }
+        load_windows(p, to, a, w, step);
+#else
+        load_places(p, to, a, b, j.row, j.col % wide, j.col / wide, step);
+#endif
+        asm volatile("cp.async.commit_group;" ::: "memory");
+        if (n > 0) {            /* what was asked for before is here: the tensor cores may see it */
+            asm volatile("cp.async.wait_group 1;\n\tfence.proxy.async.shared::cta;" ::: "memory");
+            barrier_arrive(j.full + (n - 1) % SLOTS * 8);
+        }
+#endif
+    }
+#if MODE != 0
+    asm volatile("cp.async.wait_group 0;\n\tfence.proxy.async.shared::cta;" ::: "memory");
+    if (j.end > j.from) {
+        barrier_arrive(j.full + (j.end - j.from - 1) % SLOTS * 8);
+    }
+#endif
+}
+
+__device__ __forceinline__ void consume(const args &p, const job &j)
+{
+    const int wg = (threadIdx.x >> 7) - 1;
     float sum[R], high_sum[R], low_sum[R];
 #pragma unroll
     for (int i = 0; i < R; i++) {
         sum[i] = low_sum[i] = high_sum[i] = 0;
     }
-#if MODE == 1
-    window w;
-    windows(p, w, row);
-#elif MODE == 2
-    const int wide = (p.channels + TN - 1) / TN * TN;
-#endif
-    const auto load = [&](int step) {
-        const u32 to = slots + step % SLOTS * SLOT;
-        if (step < end) {
-#if MODE == 0
-            load_rows<TM>(to, a + (i64)row * p.steps * TK, p.a_low, (i64)p.steps * TK, step);
-#elif MODE == 1
-            load_windows(p, to, a, w, step);
-#endif
-#if MODE == 2
-            load_places(p, to, a, b, row, col % wide, col / wide, step);
-#else
-            load_rows<TN>(to + 2 * A_BYTES, b + (i64)col * p.steps * TK, p.b_low, (i64)p.steps * TK, step);
-#endif
-        }
-        asm volatile("cp.async.commit_group;" ::: "memory");
-    };
-    load(from);
-    for (int step = from; step < end; step++) {
-        asm volatile("cp.async.wait_group 0;\n\tfence.proxy.async.shared::cta;" ::: "memory");
-        __syncthreads();
-        const u32 at = slots + step % SLOTS * SLOT, half_a = wg * 64 * ROW;
+    for (int step = j.from, n = 0; step < j.end; step++, n++) {
+        const u32 slot = n % SLOTS, at = j.slots + slot * SLOT, half_a = wg * 64 * ROW;
         const u64 a_high = tile_at(at + half_a, MODE != 2), a_low = tile_at(at + A_BYTES + half_a, MODE != 2);
         const u64 b_high = tile_at(at + 2 * A_BYTES, MODE != 2), b_low = tile_at(at + 2 * A_BYTES + B_BYTES, MODE != 2);
+        barrier_wait(j.full + slot * 8, n / SLOTS & 1);
         settle(high_sum);
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
         multiply(high_sum, a_high, b_high, 0);
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
         multiply(low_sum, a_high, b_low, 1);
         multiply(low_sum, a_low, b_high, 1);
-        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-        load(step + 1);
-        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+        asm volatile("wgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 1;" ::: "memory");
         settle(high_sum);
+        if (n > 0 && (threadIdx.x & 127) == 0) {        /* the step before is done with */
+            barrier_arrive(j.empty + (n - 1) % SLOTS * 8);
+        }
 #pragma unroll
         for (int i = 0; i < R; i++) {
             sum[i] += high_sum[i];
@@ -423,19 +504,56 @@ extern "C" __global__ void __launch_bounds__(THREADS) product(const __grid_const
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     settle(low_sum);
 
-    const int lane = threadIdx.x & 31, r0 = row + wg * 64 + (threadIdx.x >> 5 & 3) * 16 + (lane >> 2);
-    float *const to = p.partial ? p.partial + (i64)(blockIdx.y * p.batch + batch) * p.m * p.n : 0;
+    const int lane = threadIdx.x & 31, row = j.row + wg * 64 + (threadIdx.x >> 5 & 3) * 16 + (lane >> 2);
+    float *const to = p.partial ? p.partial + (i64)(blockIdx.y * p.batch + j.batch) * p.m * p.n : 0;
+    const spot up = row_at(p, j.batch, row), down = row_at(p, j.batch, row + 8);
 #pragma unroll
     for (int i = 0; i < R; i++) {
-        const int r = r0 + (i & 2) * 4, c = col + i / 4 * 8 + (lane & 3) * 2 + (i & 1);
+        const int r = row + (i & 2) * 4, c = j.col + i / 4 * 8 + (lane & 3) * 2 + (i & 1);
         const float v = sum[i] + low_sum[i] * 0x1p-11f;
-        if (r < p.m && c < p.n) {
-            if (to) {
+        if (to) {
+            if (r < p.m && c < p.n) {
                 to[(i64)r * p.n + c] = v;
-            } else {
-                finished(p, batch, r, c, v);
+            }
+        } else {
+            const spot across = col_at(p, j.batch, c), &along = i & 2 ? down : up;
+            if (along.is && across.is) {
+                finished(p, j.batch, along, across, r, c, v);
             }
         }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(384, 1) product(const __grid_constant__ args p)
+{
+    extern __shared__ __align__(1024) unsigned char space[];
+    __shared__ __align__(8) u64 barriers[2 * SLOTS];
+    job j;
+    /* Neighbours share rows: eight tiles down, then to the right. */
+    const int down = (p.m + TM - 1) / TM, right = gridDim.x / down, band = blockIdx.x / (8 * right) * 8;
+    const int high = down - band < 8 ? down - band : 8, in_band = blockIdx.x - band * right, each = (p.steps + p.splits - 1) / p.splits;
+    j.row = (band + in_band % high) * TM;
+    j.col = in_band / high * TN;
+    j.batch = blockIdx.z;
+    j.from = blockIdx.y * each;
+    j.end = j.from + each < p.steps ? j.from + each : p.steps;
+    j.slots = ((u32)__cvta_generic_to_shared(space) + 1023) & ~1023u;
+    j.full = (u32)__cvta_generic_to_shared(barriers);
+    j.empty = j.full + SLOTS * 8;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < SLOTS; i++) {
+            barrier_make(j.full + i * 8, MODE == 0 ? 1 : MODE == 1 ? 129 : 128);
+            barrier_make(j.empty + i * 8, 2);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+    if (threadIdx.x < 128) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
+        bring(p, j);
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
+        consume(p, j);
     }
 }
 #else

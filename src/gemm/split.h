@@ -39,7 +39,7 @@ struct mc_split_pack {          /* of `inner` x outer matrices, one after anothe
     void *to;
     struct mc_split_seen *rows;
     int64_t low, xs[4];         /* outer and inner batch, row, column */
-    int inner, n_rows, n_cols, rows_pad, cols_pad;
+    int inner, n_rows, n_cols, rows_pad, cols_pad, tile; /* tile: rows of one; 0: none, row after row */
     int seen_inner, seen_outer, seen_row;
 };
 struct mc_split_filters {
@@ -47,8 +47,8 @@ struct mc_split_filters {
     void *to;
     struct mc_split_seen *rows;
     void *taps;
-    int64_t low, group, row, channel, tap[2];
-    int n_rows, rows_pad, channels, channels_pad, k[2], k_pad, reverse;
+    int64_t group, row, channel, tap[2];
+    int n_rows, rows_pad, tile, channels, channels_pad, k[2], k_pad, reverse;
     int unit, shift[2], line, place;
 };
 

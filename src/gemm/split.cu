@@ -72,50 +72,50 @@ struct pack {
     int seen_inner, seen_outer, seen_row; /* the place of a row in rows[] */
 };
 
-/* 64 rows and 64 columns of x into shared memory, read along the axis that lies side by side. */
-__device__ __forceinline__ void fetch(const pack &p, float (*tile)[65], int outer, int inner, int row, int col)
-{
-    const bool by_row = p.xs[2] == 1 && p.xs[3] != 1;
-    const float *x = p.x + outer * p.xs[0] + inner * p.xs[1];
-    for (int e = threadIdx.x; e < 64 * 64; e += 256) {
-        const int i = by_row ? e % 64 : e / 64, j = by_row ? e / 64 : e % 64;
-        tile[i][j] = row + i < p.n_rows && col + j < p.n_cols ? x[(i64)(row + i) * p.xs[2] + (i64)(col + j) * p.xs[3]] : 0.0f;
-    }
-    __syncthreads();
-}
-
+/* What a row holds, 64 rows and a share of the columns a block; threads stand along the axis that lies side by side. */
 extern "C" __global__ void __launch_bounds__(256) look(const __grid_constant__ pack p)
 {
-    __shared__ float tile[64][65];
-    const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner, row = blockIdx.x * 64;
-    const int i = threadIdx.x / 4, part = threadIdx.x % 4;
-    u32 most = 0, infinite = 0;
-    for (int col = blockIdx.y * 64; col < p.n_cols; col += gridDim.y * 64) {
-        fetch(p, tile, outer, inner, row, col);
-        for (int j = part; j < 64; j += 4) {
-            const u32 bits = __float_as_uint(tile[i][j]) & 0x7fffffff;
+    const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner, row = blockIdx.x * 64, lane = threadIdx.x & 31;
+    const int share = (p.n_cols + gridDim.y - 1) / gridDim.y, from = blockIdx.y * share, end = from + share < p.n_cols ? from + share : p.n_cols;
+    const bool by_row = p.xs[2] == 1 && p.xs[3] != 1;
+    const float *x = p.x + outer * p.xs[0] + inner * p.xs[1];
+    seen *rows = p.rows + outer * p.seen_outer + inner * p.seen_inner;
+    for (int turn = 0; turn < (by_row ? 1 : 8); turn++) {
+        const int i = row + (by_row ? threadIdx.x & 63 : turn * 8 + threadIdx.x / 32), step = by_row ? 4 : 32;
+        const bool is = i < p.n_rows;
+        const float *at = x + i * p.xs[2];
+        u32 most = 0, infinite = 0;
+#pragma unroll 8
+        for (int j = from + (by_row ? threadIdx.x >> 6 : lane); j < (is ? end : 0); j += step) {
+            const u32 bits = __float_as_uint(at[j * p.xs[3]]) & 0x7fffffff;
             infinite |= bits == 0x7f800000;
             most = bits < 0x7f800000 && bits > most ? bits : most;
         }
-        __syncthreads();
-    }
-    seen *s = p.rows + outer * p.seen_outer + inner * p.seen_inner + (row + i) * p.seen_row;
-    const u32 lanes = p.seen_row ? 0xfu << (threadIdx.x & 28) : 0xffffffffu;   /* those that share a row */
-    most = __reduce_max_sync(lanes, most);
-    infinite = __reduce_or_sync(lanes, infinite);
-    if (row + i < p.n_rows && (threadIdx.x & (p.seen_row ? 3 : 31)) == 0) {
-        most ? atomicMax(&s->most, most) : 0;
-        infinite ? atomicOr(&s->infinite, 1) : 0;
+        if (!by_row || !p.seen_row) {   /* one row, or what all rows share */
+            most = __reduce_max_sync(0xffffffff, most);
+            infinite = __reduce_or_sync(0xffffffff, infinite);
+            most = lane ? 0 : most;
+            infinite = lane ? 0 : infinite;
+        }
+        most ? atomicMax(&rows[(i64)i * p.seen_row].most, most) : 0;
+        infinite ? atomicOr(&rows[(i64)i * p.seen_row].infinite, 1) : 0;
     }
 }
 
-__device__ __forceinline__ void halve(float x, u32 most, u16 *high, u16 *low)
+/* A row's scale as two factors, neither of which overflows. */
+__device__ __forceinline__ void factors(u32 most, float f[2])
 {
-    const float scaled = ldexpf(x, exponent(most));
+    const int e = exponent(most), half_e = e / 2;
+    f[0] = __uint_as_float((u32)(127 + half_e) << 23);
+    f[1] = __uint_as_float((u32)(127 + e - half_e) << 23);
+}
+
+__device__ __forceinline__ void halve(float x, const float f[2], u32 *high, u32 *low)
+{
+    const float scaled = x * f[0] * f[1];
     const half h = put<half>(scaled);
-    const float rest = (scaled - get<float>(h)) * 2048.0f;
     *high = h.bits;
-    *low = (h.bits & 0x7c00) == 0x7c00 ? 0 : put<half>(rest).bits;
+    *low = (h.bits & 0x7c00) == 0x7c00 ? 0 : put<half>((scaled - get<float>(h)) * 2048.0f).bits;
 }
 
 /* Where an element's high half lies among tiles of so many rows. */
@@ -126,24 +126,46 @@ __device__ __forceinline__ u16 *in_tile(u16 *to, int rows, int cols_pad, int row
     return to + tile * 2 * rows * TK + r * TK + (piece ^ (r & 7)) * 8 + col % 8;
 }
 
+/* 64 x 64 elements a block, through shared memory, so that both reads and writes run along what lies side by side. */
 extern "C" __global__ void __launch_bounds__(256) pack_rows(const __grid_constant__ pack p)
 {
     __shared__ float tile[64][65];
     const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner, row = blockIdx.x * 64, col = blockIdx.y * 64;
-    fetch(p, tile, outer, inner, row, col);
+    const bool by_row = p.xs[2] == 1 && p.xs[3] != 1;
+    const int along = threadIdx.x & 63, across = threadIdx.x >> 6;
+    const i64 step = by_row ? p.xs[3] : p.xs[2];
+    const float *x = p.x + outer * p.xs[0] + inner * p.xs[1] + row * p.xs[2] + col * p.xs[3] + along * (by_row ? p.xs[2] : p.xs[3]) + across * step;
+    const bool is = along < (by_row ? p.n_rows - row : p.n_cols - col);
+    const int most = (by_row ? p.n_cols - col : p.n_rows - row) - across;
+#pragma unroll
+    for (int u = 0; u < 64; u += 4) {
+        (by_row ? tile[along][across + u] : tile[across + u][along]) = is && u < most ? x[u * step] : 0.0f;
+    }
+    __syncthreads();
     u16 *to = p.to + (i64)blockIdx.z * p.rows_pad * p.cols_pad * (p.tile ? 2 : 1);
-    for (int e = threadIdx.x; e < 64 * 32; e += 256) {
-        const int i = e / 32, j = e % 32 * 2;
-        if (row + i >= p.rows_pad || col + j >= p.cols_pad) {
+    const i64 behind = p.tile ? p.tile * TK : p.low;
+#pragma unroll
+    for (int e = threadIdx.x; e < 64 * 8; e += 256) {
+        const int i = e / 8, j = e % 8 * 8, r = row + i, c = col + j;
+        if (r >= p.rows_pad || c >= p.cols_pad) {
             continue;
         }
-        const seen *s = p.rows + outer * p.seen_outer + inner * p.seen_inner + (i64)(row + i < p.n_rows ? row + i : 0) * p.seen_row;
-        u16 high[2], low[2];
-        halve(tile[i][j], s->most, &high[0], &low[0]);
-        halve(tile[i][j + 1], s->most, &high[1], &low[1]);
-        u16 *at = p.tile ? in_tile(to, p.tile, p.cols_pad, row + i, col + j) : to + (i64)(row + i) * p.cols_pad + col + j;
-        *(u32 *)at = high[0] | (u32)high[1] << 16;
-        *(u32 *)(at + (p.tile ? p.tile * TK : p.low)) = low[0] | (u32)low[1] << 16;
+        const seen *s = p.rows + outer * p.seen_outer + inner * p.seen_inner + (i64)(r < p.n_rows ? r : 0) * p.seen_row;
+        u16 *at = p.tile ? in_tile(to, p.tile, p.cols_pad, r, c) : to + (i64)r * p.cols_pad + c;
+        float f[2];
+        u32 high[8], low[8];
+        factors(__ldg(&s->most), f);
+#pragma unroll
+        for (int q = 0; q < 8; q++) {
+            halve(tile[i][j + q], f, &high[q], &low[q]);
+        }
+        if (c + 8 <= p.cols_pad) {
+            *(uint4 *)at = make_uint4(high[0] | high[1] << 16, high[2] | high[3] << 16, high[4] | high[5] << 16, high[6] | high[7] << 16);
+            *(uint4 *)(at + behind) = make_uint4(low[0] | low[1] << 16, low[2] | low[3] << 16, low[4] | low[5] << 16, low[6] | low[7] << 16);
+        } else {                /* four channels a place */
+            *(uint2 *)at = make_uint2(high[0] | high[1] << 16, high[2] | high[3] << 16);
+            *(uint2 *)(at + behind) = make_uint2(low[0] | low[1] << 16, low[2] | low[3] << 16);
+        }
     }
 }
 
@@ -175,13 +197,18 @@ extern "C" __global__ void __launch_bounds__(256) pack_filters(const __grid_cons
         atomicMax(&most, bits < 0x7f800000 ? bits : 0);
     }
     __syncthreads();
+    float f[2];
+    factors(most, f);
     for (int e = threadIdx.x; e < p.k_pad; e += 256) {
         const int t = e / p.channels_pad, c = e % p.channels_pad;
         const int a0 = t / p.k[1], a1 = t % p.k[1];
         const i64 at = c * p.channel + (p.reverse ? p.k[0] - 1 - a0 : a0) * p.tap[0] + (p.reverse ? p.k[1] - 1 - a1 : a1) * p.tap[1];
         const float x = row < p.n_rows && t < taps && c < p.channels ? w[at] : 0.0f;
-        u16 *high = in_tile(to, p.tile, p.k_pad, row, e);
-        halve(x, most, high, high + p.tile * TK);
+        u16 *there = in_tile(to, p.tile, p.k_pad, row, e);
+        u32 high, low;
+        halve(x, f, &high, &low);
+        there[0] = (u16)high;
+        there[p.tile * TK] = (u16)low;
     }
     if (threadIdx.x == 0 && row < p.n_rows) {
         s->most = most;
@@ -211,8 +238,9 @@ __device__ __forceinline__ spot row_at(const args &p, int batch, int row)
         const seen *a = p.a_seen + batch * p.a_seen_batch + row / p.a_seen_rows;
         s.c = batch * p.cs.batch + group * p.cs.group + place * p.cs.row;
         s.c0 = batch * p.c0s.batch + group * p.c0s.group + place * p.c0s.row;
-        s.exponent = exponent(__ldg(&a->most));
-        s.infinite = __ldg(&a->infinite) != 0;
+        const uint2 has = __ldg((const uint2 *)a);
+        s.exponent = exponent(has.x);
+        s.infinite = has.y != 0;
     }
     return s;
 }
@@ -231,8 +259,9 @@ __device__ __forceinline__ spot col_at(const args &p, int batch, int col)
         const seen *b = p.b_seen + batch * p.b_seen_batch + col / p.b_seen_cols;
         s.c = s.channel * p.cs.col + tap;
         s.c0 = s.channel * p.c0s.col + tap;
-        s.exponent = exponent(__ldg(&b->most));
-        s.infinite = __ldg(&b->infinite) != 0;
+        const uint2 has = __ldg((const uint2 *)b);
+        s.exponent = exponent(has.x);
+        s.infinite = has.y != 0;
     }
     return s;
 }
@@ -503,22 +532,36 @@ __device__ __forceinline__ void consume(const args &p, const job &j)
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     settle(low_sum);
+#pragma unroll
+    for (int i = 0; i < R; i++) {
+        sum[i] += low_sum[i] * 0x1p-11f;
+    }
 
     const int lane = threadIdx.x & 31, row = j.row + wg * 64 + (threadIdx.x >> 5 & 3) * 16 + (lane >> 2);
     float *const to = p.partial ? p.partial + (i64)(blockIdx.y * p.batch + j.batch) * p.m * p.n : 0;
+    if (to) {
+#pragma unroll
+        for (int i = 0; i < R; i++) {
+            const int r = row + (i & 2) * 4, c = j.col + i / 4 * 8 + (lane & 3) * 2 + (i & 1);
+            if (r < p.m && c < p.n) {
+                to[(i64)r * p.n + c] = sum[i];
+            }
+        }
+        return;
+    }
     const spot up = row_at(p, j.batch, row), down = row_at(p, j.batch, row + 8);
 #pragma unroll
-    for (int i = 0; i < R; i++) {
-        const int r = row + (i & 2) * 4, c = j.col + i / 4 * 8 + (lane & 3) * 2 + (i & 1);
-        const float v = sum[i] + low_sum[i] * 0x1p-11f;
-        if (to) {
-            if (r < p.m && c < p.n) {
-                to[(i64)r * p.n + c] = v;
-            }
-        } else {
-            const spot across = col_at(p, j.batch, c), &along = i & 2 ? down : up;
-            if (along.is && across.is) {
-                finished(p, j.batch, along, across, r, c, v);
+    for (int k = 0; k < R; k += 16) {   /* four columns' facts at a time: one wait for all of them */
+        spot across[8];
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            across[i] = col_at(p, j.batch, j.col + k / 4 * 8 + i / 2 * 8 + (lane & 3) * 2 + (i & 1));
+        }
+#pragma unroll
+        for (int i = 0; i < 16; i++) {
+            const spot &along = i & 2 ? down : up, &c = across[i / 4 * 2 + (i & 1)];
+            if (along.is && c.is) {
+                finished(p, j.batch, along, c, row + (i & 2) * 4, j.col + (k + i) / 4 * 8 + (lane & 3) * 2 + (i & 1), sum[k + i]);
             }
         }
     }

@@ -84,15 +84,16 @@ TEST(cuda_solver_texts_compile)
 /* The product of split operands: its instruction is printed for each width. */
 TEST(cuda_split_text_compiles)
 {
-    static const struct { enum mc_split_mode mode; int tn, unit; } rows[] = {
-        { SPLIT_MATRICES, 64, 8 }, { SPLIT_MATRICES, 128, 8 }, { SPLIT_WINDOWS, 96, 4 }, { SPLIT_WINDOWS, 128, 8 }, { SPLIT_FILTERS, 128, 8 },
+    static const struct { enum mc_split_mode mode; int tn, unit; bool inside; } rows[] = {
+        { SPLIT_MATRICES, 64, 8, false }, { SPLIT_MATRICES, 128, 8, false }, { SPLIT_WINDOWS, 96, 4, true }, { SPLIT_WINDOWS, 128, 8, false },
+        { SPLIT_FILTERS, 128, 8, false },
     };
     if (!mc_nv_found(NV_NVRTC)->there) {
         SKIP("%s", mc_nv_found(NV_NVRTC)->why);
     }
     for (size_t i = 0; i < NELEM(rows); i++) {
         struct mc_str defines = { 0 };
-        mc_split_defines(&defines, rows[i].mode, rows[i].tn, rows[i].unit);
+        mc_split_defines(&defines, rows[i].mode, rows[i].tn, rows[i].unit, rows[i].inside);
         compile(&mc_gemm_split_text, "", defines.s, 90);
         if (i == 0 || test_is_full()) {
             compile(&mc_gemm_split_text, "", defines.s, 80);

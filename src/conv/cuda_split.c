@@ -188,6 +188,16 @@ static struct sizes measure(struct split *d, const struct mc_conv_problem *p)
     return z;
 }
 
+/* Forward without zeros around: every window lies within its image. */
+static bool inside(const struct mc_conv_problem *p)
+{
+    bool in = p->s.pass == CONV_FORWARD;
+    for (int i = 1; i < 3; i++) {
+        in = in && p->s.pad[i] == 0 && (p->s.out[i] - 1) * p->s.stride[i] + (p->s.k[i] - 1) * p->s.dilation[i] < p->s.in[i];
+    }
+    return in;
+}
+
 static bool flat(const struct mc_conv_problem *p)
 {
     return p->s.in[0] == 1 && p->s.k[0] == 1 && p->s.out[0] == 1 && p->s.pad[0] == 0 && p->at.x[3] == p->s.in[2] * p->at.x[4] &&
@@ -241,7 +251,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     const struct sizes z = measure(d, p);
     const enum mc_split_mode mode = weights ? SPLIT_FILTERS : SPLIT_WINDOWS;
     d->base.run = run;
-    if (mc_split_make(&d->s, mode, d->unit, z.m, z.n, z.steps, p->s.groups) < 0) {
+    if (mc_split_make(&d->s, mode, d->unit, inside(p), z.m, z.n, z.steps, p->s.groups) < 0) {
         mc_free(d);
         return NULL;
     }

@@ -81,7 +81,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->steps = gemm_ceil(p->k, SPLIT_TK);
     d->rows[0] = gemm_ceil(p->m, SPLIT_TM) * SPLIT_TM;
     d->rows[1] = gemm_ceil(p->n, d->s.tn) * d->s.tn;
-    if (mc_split_make(&d->s, SPLIT_MATRICES, 8, p->m, p->n, d->steps, p->batch) < 0) {
+    if (mc_split_make(&d->s, SPLIT_MATRICES, 8, false, p->m, p->n, d->steps, p->batch) < 0) {
         mc_free(d);
         return NULL;
     }

@@ -42,9 +42,9 @@ static void instruction(struct mc_str *out, int tn, bool turned)
     mc_str_add(out, "\n        : \"l\"(a), \"l\"(b), \"r\"(keep));\n}\n#endif\n");
 }
 
-void mc_split_defines(struct mc_str *out, enum mc_split_mode mode, int tn, int unit)
+void mc_split_defines(struct mc_str *out, enum mc_split_mode mode, int tn, int unit, bool inside)
 {
-    mc_str_addf(out, "#define MODE %d\n#define TN %d\n#define UNIT %d\n", (int)mode, tn, unit);
+    mc_str_addf(out, "#define MODE %d\n#define TN %d\n#define UNIT %d\n#define INSIDE %d\n", (int)mode, tn, unit, inside);
     instruction(out, tn, mode == SPLIT_FILTERS);
 }
 
@@ -66,7 +66,7 @@ static int best_splits(int64_t tiles, int64_t steps, int processors)
     return best;
 }
 
-mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, int64_t m, int64_t n, int64_t steps, int64_t batch)
+mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, bool inside, int64_t m, int64_t n, int64_t steps, int64_t batch)
 {
     struct mc_str defines = { 0 };
     const int64_t tiles = (m + SPLIT_TM - 1) / SPLIT_TM * ((n + s->tn - 1) / s->tn);
@@ -74,13 +74,14 @@ mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, i
     s->partial = s->splits > 1 ? (size_t)(s->splits * batch * m * n) * sizeof(float) : 0;
     s->grid = (struct mc_grid){ .blocks = { (unsigned)tiles, (unsigned)s->splits, (unsigned)batch }, .threads = { 384, 1, 1 },
                                 .shared = (size_t)(s->tn > 96 ? 3 : 4) * 2 * (size_t)(SPLIT_TM + s->tn) * ROW + 1024 };
-    mc_split_defines(&defines, mode, s->tn, unit);
+    mc_split_defines(&defines, mode, s->tn, unit, inside);
     s->product = defines.bad ? NULL : mc_cuda_kernel(&mc_gemm_split_text, defines.s, "product");
     s->add_up = s->product ? mc_cuda_kernel(&mc_gemm_split_text, defines.s, "add_up") : NULL;
     mc_str_free(&defines);
     s->look = s->add_up ? mc_cuda_kernel(&mc_gemm_split_text, "#define PACK\n", "look") : NULL;
     s->pack = s->look ? mc_cuda_kernel(&mc_gemm_split_text, "#define PACK\n", "pack_rows") : NULL;
-    s->filters = s->pack ? mc_cuda_kernel(&mc_gemm_split_text, "#define PACK\n", "pack_filters") : NULL;
+    s->few = s->pack ? mc_cuda_kernel(&mc_gemm_split_text, "#define PACK\n", "pack_few") : NULL;
+    s->filters = s->few ? mc_cuda_kernel(&mc_gemm_split_text, "#define PACK\n", "pack_filters") : NULL;
     return s->filters ? MC_OK : mc_last_status();
 }
 
@@ -102,13 +103,15 @@ mc_status mc_split_run(const struct mc_split *s, struct mc_split_args *a, void *
 mc_status mc_split_pack_rows(const struct mc_split *s, const struct mc_split_pack *p, int outer, size_t seen)
 {
     struct mc_cuda *gpu = mc_cuda_current();
-    const unsigned down = (unsigned)(p->rows_pad + 63) / 64, right = (unsigned)(p->cols_pad + 63) / 64, all = (unsigned)(outer * p->inner);
-    const unsigned enough = (unsigned)MC_MAX(2048 / MC_MAX(down * all, 1U), 1U);
-    const struct mc_grid look = { { (unsigned)(p->n_rows + 63) / 64, MC_MIN(right, enough), all }, { 256, 1, 1 }, 0 };
-    const struct mc_grid pack = { { down, right, all }, { 256, 1, 1 }, 0 };
+    const bool by_row = p->xs[2] == 1 && p->xs[3] != 1, few = !p->tile && p->cols_pad <= 8;
+    const unsigned all = (unsigned)(outer * p->inner), enough = (unsigned)MC_MAX(8 * gpu->processors / outer, 1);
+    const unsigned down = (unsigned)(p->rows_pad + 63) / 64, right = (unsigned)(p->cols_pad + 63) / 64;
+    const unsigned rows = (unsigned)(p->n_rows + (by_row ? 63 : 7)) / (by_row ? 64 : 8), high = MC_MIN(rows, p->seen_row ? UINT16_MAX : enough);
+    const struct mc_grid look = { { high, MC_MIN(right, MC_MAX(enough / high, 1U)), all }, { 256, 1, 1 }, 0 };
+    const struct mc_grid pack = { { few ? (unsigned)(p->n_rows + 255) / 256 : down, few ? 1 : right, all }, { 256, 1, 1 }, 0 };
     TRY(mc_cuda_clear(gpu, p->rows, seen * sizeof *p->rows));
     TRY(mc_cuda_launch(gpu, s->look, "look", &look, p, sizeof *p));
-    return mc_cuda_launch(gpu, s->pack, "pack_rows", &pack, p, sizeof *p);
+    return mc_cuda_launch(gpu, few ? s->few : s->pack, few ? "pack_few" : "pack_rows", &pack, p, sizeof *p);
 }
 
 mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_filters *p, int groups)

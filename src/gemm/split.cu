@@ -72,33 +72,38 @@ struct pack {
     int seen_inner, seen_outer, seen_row; /* the place of a row in rows[] */
 };
 
-/* What a row holds, 64 rows and a share of the columns a block; threads stand along the axis that lies side by side. */
+/* What rows hold: a block takes 64 of them, or 8 whose elements lie side by side, then goes on to others, and a share of
+ * the columns. */
 extern "C" __global__ void __launch_bounds__(256) look(const __grid_constant__ pack p)
 {
-    const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner, row = blockIdx.x * 64, lane = threadIdx.x & 31;
+    const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner, lane = threadIdx.x & 31;
     const int share = (p.n_cols + gridDim.y - 1) / gridDim.y, from = blockIdx.y * share, end = from + share < p.n_cols ? from + share : p.n_cols;
     const bool by_row = p.xs[2] == 1 && p.xs[3] != 1;
+    const int rows = by_row ? 64 : 8, first = by_row ? threadIdx.x & 63 : threadIdx.x >> 5, step = by_row ? 4 : 32;
     const float *x = p.x + outer * p.xs[0] + inner * p.xs[1];
-    seen *rows = p.rows + outer * p.seen_outer + inner * p.seen_inner;
-    for (int turn = 0; turn < (by_row ? 1 : 8); turn++) {
-        const int i = row + (by_row ? threadIdx.x & 63 : turn * 8 + threadIdx.x / 32), step = by_row ? 4 : 32;
-        const bool is = i < p.n_rows;
+    seen *to = p.rows + outer * p.seen_outer + inner * p.seen_inner;
+    u32 most = 0, infinite = 0;
+    for (int block = blockIdx.x * rows; block < p.n_rows; block += gridDim.x * rows) {
+        const int i = block + first, last = i < p.n_rows ? end : 0;
         const float *at = x + i * p.xs[2];
-        u32 most = 0, infinite = 0;
 #pragma unroll 8
-        for (int j = from + (by_row ? threadIdx.x >> 6 : lane); j < (is ? end : 0); j += step) {
+        for (int j = from + (by_row ? threadIdx.x >> 6 : lane); j < last; j += step) {
             const u32 bits = __float_as_uint(at[j * p.xs[3]]) & 0x7fffffff;
             infinite |= bits == 0x7f800000;
             most = bits < 0x7f800000 && bits > most ? bits : most;
         }
-        if (!by_row || !p.seen_row) {   /* one row, or what all rows share */
+        if (p.seen_row == 0 && block + gridDim.x * rows < p.n_rows) {
+            continue;           /* all rows share one */
+        }
+        if (!by_row || p.seen_row == 0) {
             most = __reduce_max_sync(0xffffffff, most);
             infinite = __reduce_or_sync(0xffffffff, infinite);
-            most = lane ? 0 : most;
-            infinite = lane ? 0 : infinite;
         }
-        most ? atomicMax(&rows[(i64)i * p.seen_row].most, most) : 0;
-        infinite ? atomicOr(&rows[(i64)i * p.seen_row].infinite, 1) : 0;
+        if (lane == 0 || (by_row && p.seen_row)) {
+            most ? atomicMax(&to[(i64)i * p.seen_row].most, most) : 0;
+            infinite ? atomicOr(&to[(i64)i * p.seen_row].infinite, 1) : 0;
+        }
+        most = infinite = 0;
     }
 }
 
@@ -159,12 +164,32 @@ extern "C" __global__ void __launch_bounds__(256) pack_rows(const __grid_constan
         for (int q = 0; q < 8; q++) {
             halve(tile[i][j + q], f, &high[q], &low[q]);
         }
-        if (c + 8 <= p.cols_pad) {
-            *(uint4 *)at = make_uint4(high[0] | high[1] << 16, high[2] | high[3] << 16, high[4] | high[5] << 16, high[6] | high[7] << 16);
-            *(uint4 *)(at + behind) = make_uint4(low[0] | low[1] << 16, low[2] | low[3] << 16, low[4] | low[5] << 16, low[6] | low[7] << 16);
-        } else {                /* four channels a place */
-            *(uint2 *)at = make_uint2(high[0] | high[1] << 16, high[2] | high[3] << 16);
-            *(uint2 *)(at + behind) = make_uint2(low[0] | low[1] << 16, low[2] | low[3] << 16);
+        *(uint4 *)at = make_uint4(high[0] | high[1] << 16, high[2] | high[3] << 16, high[4] | high[5] << 16, high[6] | high[7] << 16);
+        *(uint4 *)(at + behind) = make_uint4(low[0] | low[1] << 16, low[2] | low[3] << 16, low[4] | low[5] << 16, low[6] | low[7] << 16);
+    }
+}
+
+/* Rows of at most eight elements, a thread each. */
+extern "C" __global__ void __launch_bounds__(256) pack_few(const __grid_constant__ pack p)
+{
+    const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner, row = blockIdx.x * 256 + threadIdx.x;
+    const float *x = p.x + outer * p.xs[0] + inner * p.xs[1] + row * p.xs[2];
+    u16 *to = p.to + ((i64)blockIdx.z * p.rows_pad + row) * p.cols_pad;
+    if (row >= p.n_rows) {
+        return;
+    }
+    u32 high[8], low[8];
+    float f[2];
+    factors(__ldg(&p.rows[outer * p.seen_outer + inner * p.seen_inner + (i64)row * p.seen_row].most), f);
+#pragma unroll
+    for (int q = 0; q < 8; q++) {
+        halve(q < p.n_cols ? x[q * p.xs[3]] : 0.0f, f, &high[q], &low[q]);
+    }
+#pragma unroll
+    for (int q = 0; q < 8; q += 4) {
+        if (q < p.cols_pad) {
+            *(uint2 *)(to + q) = make_uint2(high[q] | high[q + 1] << 16, high[q + 2] | high[q + 3] << 16);
+            *(uint2 *)(to + q + p.low) = make_uint2(low[q] | low[q + 1] << 16, low[q + 2] | low[q + 3] << 16);
         }
     }
 }
@@ -351,18 +376,18 @@ __device__ __forceinline__ u64 tile_at(u32 address, bool k_fastest)
 #if MODE == 1
 struct window {                 /* where the windows of this thread's rows begin */
     int at[TM / 16];            /* in units of UNIT halves */
-    u32 corner[TM / 16];        /* line and place, 16 bits each; outside: far away */
+    u32 corner[TM / 16];        /* line and place, 16 bits each; outside: far away.  INSIDE: no window leaves its image */
 };
 
 __device__ __forceinline__ void windows(const args &p, window &w, int row)
 {
 #pragma unroll
     for (int i = 0; i < TM / 16; i++) {
-        const int r = row + (threadIdx.x >> 3) + i * 16, places = p.out[0] * p.out[1];
+        const int mine = row + (threadIdx.x >> 3) + i * 16, r = mine < p.m ? mine : p.m - 1, places = p.out[0] * p.out[1];
         const int image = r / places, u = r % places;
         const int y = u / p.out[1] * p.stride[0] - p.pad[0], x = u % p.out[1] * p.stride[1] - p.pad[1];
-        w.at[i] = r < p.m ? (int)((image * (i64)p.image + ((i64)y * p.in[1] + x) * p.channels_pad) / UNIT) : 0;
-        w.corner[i] = r < p.m ? (u32)(y & 0xffff) << 16 | (u32)(x & 0xffff) : 0x80008000;
+        w.at[i] = (int)((image * (i64)p.image + ((i64)y * p.in[1] + x) * p.channels_pad) / UNIT);
+        w.corner[i] = (u32)(y & 0xffff) << 16 | (u32)(x & 0xffff);
     }
 }
 
@@ -373,11 +398,17 @@ __device__ __forceinline__ void load_windows(const args &p, u32 to, const u16 *a
 #pragma unroll
     for (int u = 0; u < 8 / UNIT; u++) {
         const int2 tap = p.taps[(step * TK + piece * 8) / UNIT + u];
+        const u16 *from = a + tap.x;
 #pragma unroll
         for (int i = 0; i < TM / 16; i++) {
+#if INSIDE
+            const bool there = true;    /* terms beyond the last tap meet zeros among the filters */
+            const u16 *x = from + (i64)w.at[i] * UNIT;
+#else
             const u32 spot = __vadd2(w.corner[i], (u32)tap.y);
             const bool there = (spot >> 16) < (u32)p.in[0] && (spot & 0xffff) < (u32)p.in[1];
-            const u16 *x = a + (there ? (i64)w.at[i] * UNIT + tap.x : 0);
+            const u16 *x = there ? from + (i64)w.at[i] * UNIT : a;
+#endif
 #if UNIT == 8
             copy16(to + i * 16 * ROW, x, there);
             copy16(to + i * 16 * ROW + A_BYTES, x + p.a_low, there);

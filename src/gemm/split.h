@@ -54,15 +54,15 @@ struct mc_split_filters {
 
 /* A product of one mode and size: its kernels, and how it is cut. */
 struct mc_split {
-    void *product, *add_up, *look, *pack, *filters;
+    void *product, *add_up, *look, *pack, *few, *filters;
     int tn, splits;
     size_t partial;             /* bytes of the workspace that splits need */
     struct mc_grid grid;
 };
 const char *mc_split_refuse(void);                      /* NULL: the current GPU can */
 int mc_split_width(int64_t n, enum mc_split_mode mode); /* columns of a tile for n columns */
-/* unit: channels that are gathered at once, 8 or 4. */
-mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, int64_t m, int64_t n, int64_t steps, int64_t batch);
+/* unit: channels that are gathered at once, 8 or 4; inside: no window leaves its image. */
+mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, bool inside, int64_t m, int64_t n, int64_t steps, int64_t batch);
 mc_status mc_split_run(const struct mc_split *s, struct mc_split_args *a, void *partial);
 /* What the rows of x hold, then their halves; clears what was seen before. */
 mc_status mc_split_pack_rows(const struct mc_split *s, const struct mc_split_pack *p, int outer, size_t seen);
@@ -70,6 +70,6 @@ mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_
 double mc_split_seconds(double m, double n, double k, double packed); /* k and n as padded; packed: operands' elements */
 
 extern const struct mc_cuda_text mc_gemm_split_text;
-void mc_split_defines(struct mc_str *out, enum mc_split_mode mode, int tn, int unit); /* of the product's text */
+void mc_split_defines(struct mc_str *out, enum mc_split_mode mode, int tn, int unit, bool inside); /* of the product's text */
 
 #endif

@@ -457,6 +457,7 @@ __device__ __forceinline__ void load_places(const args &p, u32 to, const u16 *y,
 /* ---- the product ---- */
 
 enum { R = TN / 2 };            /* of a thread's accumulators */
+enum { WIDE = TN + 4, MINE = TN == 64 ? 64 : 128 }; /* floats of a finished tile's line; threads that deliver one */
 __device__ __forceinline__ void settle(float (&d)[R])
 {
 #pragma unroll
@@ -478,6 +479,7 @@ __device__ __forceinline__ void multiply(float (&d)[R], u64 a, u64 b, int keep)
 struct job {                    /* of a block */
     int row, col, batch, from, end;
     u32 slots, full, empty;     /* shared memory: tiles, barriers */
+    float *space;               /* slots, when they have become free */
 };
 
 /* Brings a step's operands as soon as its slot is free. */
@@ -532,6 +534,33 @@ __device__ __forceinline__ void bring(const args &p, const job &j)
 #endif
 }
 
+/* 64 rows of a finished tile to where they belong, by 128 threads: along C's lines or across them, as it lies. */
+__device__ __forceinline__ void deliver(const args &p, const job &j, const float *tile, int row, int t)
+{
+    float *const to = p.partial ? p.partial + (i64)(blockIdx.y * p.batch + j.batch) * p.m * p.n : 0;
+    if (to || p.cs.col == 1) {
+        const int c = t % MINE, col = j.col + c;
+        const spot across = col_at(p, j.batch, col);
+        for (int i = t / MINE; c < TN && i < 64 && row + i < p.m; i += 128 / MINE) {
+            const float v = tile[i * WIDE + c];
+            if (to && col < p.n) {
+                to[(i64)(row + i) * p.n + col] = v;
+            } else if (!to && across.is) {
+                finished(p, j.batch, row_at(p, j.batch, row + i), across, row + i, col, v);
+            }
+        }
+        return;
+    }
+    const int i = t & 63;
+    const spot along = row_at(p, j.batch, row + i);
+    for (int c = t >> 6; c < TN && along.is; c += 2) {
+        const spot across = col_at(p, j.batch, j.col + c);
+        if (across.is) {
+            finished(p, j.batch, along, across, row + i, j.col + c, tile[i * WIDE + c]);
+        }
+    }
+}
+
 __device__ __forceinline__ void consume(const args &p, const job &j)
 {
     const int wg = (threadIdx.x >> 7) - 1;
@@ -540,6 +569,8 @@ __device__ __forceinline__ void consume(const args &p, const job &j)
     for (int i = 0; i < R; i++) {
         sum[i] = low_sum[i] = high_sum[i] = 0;
     }
+    settle(low_sum);            /* zeros are made here, not between two steps: that would hold the tensor cores up */
+    settle(high_sum);
     for (int step = j.from, n = 0; step < j.end; step++, n++) {
         const u32 slot = n % SLOTS, at = j.slots + slot * SLOT, half_a = wg * 64 * ROW;
         const u64 a_high = tile_at(at + half_a, MODE != 2), a_low = tile_at(at + A_BYTES + half_a, MODE != 2);
@@ -568,34 +599,15 @@ __device__ __forceinline__ void consume(const args &p, const job &j)
         sum[i] += low_sum[i] * 0x1p-11f;
     }
 
-    const int lane = threadIdx.x & 31, row = j.row + wg * 64 + (threadIdx.x >> 5 & 3) * 16 + (lane >> 2);
-    float *const to = p.partial ? p.partial + (i64)(blockIdx.y * p.batch + j.batch) * p.m * p.n : 0;
-    if (to) {
+    asm volatile("bar.sync 1, 256;" ::: "memory");      /* both groups are through with all slots */
+    float *const tile = j.space + wg * 64 * WIDE;
+    const int t = threadIdx.x & 127, r0 = (t >> 5) * 16 + (t & 31) / 4;
 #pragma unroll
-        for (int i = 0; i < R; i++) {
-            const int r = row + (i & 2) * 4, c = j.col + i / 4 * 8 + (lane & 3) * 2 + (i & 1);
-            if (r < p.m && c < p.n) {
-                to[(i64)r * p.n + c] = sum[i];
-            }
-        }
-        return;
+    for (int i = 0; i < R; i += 2) {
+        *(float2 *)&tile[(r0 + (i & 2) * 4) * WIDE + i / 4 * 8 + (t & 3) * 2] = make_float2(sum[i], sum[i + 1]);
     }
-    const spot up = row_at(p, j.batch, row), down = row_at(p, j.batch, row + 8);
-#pragma unroll
-    for (int k = 0; k < R; k += 16) {   /* four columns' facts at a time: one wait for all of them */
-        spot across[8];
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            across[i] = col_at(p, j.batch, j.col + k / 4 * 8 + i / 2 * 8 + (lane & 3) * 2 + (i & 1));
-        }
-#pragma unroll
-        for (int i = 0; i < 16; i++) {
-            const spot &along = i & 2 ? down : up, &c = across[i / 4 * 2 + (i & 1)];
-            if (along.is && c.is) {
-                finished(p, j.batch, along, c, row + (i & 2) * 4, j.col + (k + i) / 4 * 8 + (lane & 3) * 2 + (i & 1), sum[k + i]);
-            }
-        }
-    }
+    asm volatile("bar.sync 1, 256;" ::: "memory");
+    deliver(p, j, tile, j.row + wg * 64, t);
 }
 
 extern "C" __global__ void __launch_bounds__(384, 1) product(const __grid_constant__ args p)
@@ -612,6 +624,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) product(const __grid_consta
     j.from = blockIdx.y * each;
     j.end = j.from + each < p.steps ? j.from + each : p.steps;
     j.slots = ((u32)__cvta_generic_to_shared(space) + 1023) & ~1023u;
+    j.space = (float *)(space + (j.slots - (u32)__cvta_generic_to_shared(space)));
     j.full = (u32)__cvta_generic_to_shared(barriers);
     j.empty = j.full + SLOTS * 8;
     if (threadIdx.x == 0) {

@@ -235,9 +235,9 @@ static double estimate(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     struct split d = { .unit = 0 };
     const struct sizes z = measure(&d, p);
-    const double g = (double)p->s.groups, n = (double)p->s.n * g, x = (double)(p->s.in[1] * p->s.in[2]) * d.cp, y = (double)(p->s.out[1] * p->s.out[2]) * d.fp;
+    const double n = (double)(p->s.n * p->s.groups), x = (double)(p->s.in[1] * p->s.in[2]) * d.cp, y = (double)(p->s.out[1] * p->s.out[2]) * d.fp;
     const double packed = n * (p->s.pass == CONV_FORWARD ? x : p->s.pass == CONV_INPUTS ? y : x + y);
-    return mc_split_seconds(g * (double)pad_to(z.m, SPLIT_TM), (double)pad_to(z.n, d.s.tn), (double)z.k, packed);
+    return mc_split_seconds(d.s.tn, z.m, z.n, z.steps, p->s.groups, packed);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)

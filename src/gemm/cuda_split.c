@@ -63,10 +63,9 @@ static const char *refuse(const struct mc_problem *p_)
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    const int64_t tn = mc_split_width(p->n, SPLIT_MATRICES);
-    const double m = (double)(gemm_ceil(p->m, SPLIT_TM) * SPLIT_TM), n = (double)(gemm_ceil(p->n, tn) * tn), b = (double)p->batch;
-    const double k = (double)(gemm_ceil(p->k, SPLIT_TK) * SPLIT_TK);
-    return mc_split_seconds(b * m, n, k, b * (m + n) * k);
+    const int64_t steps = gemm_ceil(p->k, SPLIT_TK);
+    return mc_split_seconds(mc_split_width(p->n, SPLIT_MATRICES), p->m, p->n, steps, p->batch,
+                            (double)(p->batch * steps * SPLIT_TK) * (double)(p->m + p->n));
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)

@@ -69,7 +69,7 @@ static int best_splits(int64_t tiles, int64_t steps, int processors)
 mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, bool inside, int64_t m, int64_t n, int64_t steps, int64_t batch)
 {
     struct mc_str defines = { 0 };
-    const int64_t tiles = (m + SPLIT_TM - 1) / SPLIT_TM * ((n + s->tn - 1) / s->tn);
+    const int64_t tiles = gemm_ceil(m, SPLIT_TM) * gemm_ceil(n, s->tn);
     s->splits = best_splits(tiles * batch, steps, MC_MAX(mc_cuda_current()->processors, 1));
     s->partial = s->splits > 1 ? (size_t)(s->splits * batch * m * n) * sizeof(float) : 0;
     s->grid = (struct mc_grid){ .blocks = { (unsigned)tiles, (unsigned)s->splits, (unsigned)batch }, .threads = { 384, 1, 1 },
@@ -122,9 +122,16 @@ mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_
 
 /* ---- what it takes ---- */
 
-double mc_split_seconds(double m, double n, double k, double packed)
+/* A tile takes so long beside its steps, and a step on a GPU whose tiles all run; halves are written and read. */
+static const double tile_seconds = 6e-6, step_seconds = 1.25e-6, around = 12e-6, memory_bytes = 2.5e12;
+
+double mc_split_seconds(int tn, int64_t m, int64_t n, int64_t steps, int64_t batch, double packed)
 {
     const struct mc_cuda *d = mc_cuda_current();
-    const double part = (d ? d->processors : 132) / 132.0;
-    return 12e-6 + 2 * m * n * k / (150e12 * part) + packed * 12 / 3e12;
+    const int processors = d ? MC_MAX(d->processors, 1) : 1;
+    const int64_t tiles = batch * gemm_ceil(m, SPLIT_TM) * gemm_ceil(n, tn);
+    const int splits = best_splits(tiles, steps, processors);
+    const double waves = (double)gemm_ceil(tiles * splits, processors), each = (double)gemm_ceil(steps, splits);
+    const double sums = splits > 1 ? (double)(splits + 1) * 4 * (double)(batch * m * n) / memory_bytes : 0;
+    return around + waves * (tile_seconds + each * step_seconds * (0.4 + 0.6 * tn / 128)) + packed * 16 / memory_bytes + sums;
 }

@@ -251,28 +251,36 @@ extern "C" __global__ void __launch_bounds__(256) pack_filters(const __grid_cons
 
 struct spot {                   /* of a row or a column */
     i64 c, c0;                  /* its share of the address */
-    int exponent, channel;      /* channel: of the bias */
-    bool is, infinite;
+    int fact, channel;          /* channel: of the bias */
+    bool is;
 };
 
-__device__ __forceinline__ spot row_at(const args &p, int batch, int row)
+/* Of a row, or a column: its exponent, and far more if there is an infinity in it. */
+enum { INFINITE = 1 << 16 };
+__device__ __forceinline__ int fact(const seen *s)
 {
-    spot s = { 0, 0, 0, 0, row < p.m, false };
-    if (s.is) {
-        const int group = row / p.group_rows, place = row - group * p.group_rows;
-        const seen *a = p.a_seen + batch * p.a_seen_batch + row / p.a_seen_rows;
-        s.c = batch * p.cs.batch + group * p.cs.group + place * p.cs.row;
-        s.c0 = batch * p.c0s.batch + group * p.c0s.group + place * p.c0s.row;
-        const uint2 has = __ldg((const uint2 *)a);
-        s.exponent = exponent(has.x);
-        s.infinite = has.y != 0;
-    }
-    return s;
+    const uint2 has = __ldg((const uint2 *)s);
+    return exponent(has.x) + (has.y ? INFINITE : 0);
+}
+__device__ __forceinline__ int row_fact(const args &p, int batch, int row)
+{
+    return row < p.m ? fact(p.a_seen + batch * p.a_seen_batch + row / p.a_seen_rows) : 0;
+}
+__device__ __forceinline__ int col_fact(const args &p, int batch, int col)
+{
+    return col < p.n ? fact(p.b_seen + batch * p.b_seen_batch + col / p.b_seen_cols) : 0;
 }
 
-__device__ __forceinline__ spot col_at(const args &p, int batch, int col)
+__device__ __forceinline__ spot row_at(const args &p, int batch, int row, int fact)
 {
-    spot s = { 0, 0, 0, col, col < p.n, false };
+    const int group = row / p.group_rows, place = row - group * p.group_rows;
+    return { batch * p.cs.batch + group * p.cs.group + place * p.cs.row, batch * p.c0s.batch + group * p.c0s.group + place * p.c0s.row, fact, 0,
+             row < p.m };
+}
+
+__device__ __forceinline__ spot col_at(const args &p, int batch, int col, int fact)
+{
+    spot s = { 0, 0, fact, col, col < p.n };
     i64 tap = 0;
 #if MODE == 2
     const int wide = (p.channels + TN - 1) / TN * TN, t = col / wide;
@@ -280,23 +288,18 @@ __device__ __forceinline__ spot col_at(const args &p, int batch, int col)
     s.is = s.is && s.channel < p.channels;
     tap = t / p.taps1 * p.tap_stride[0] + t % p.taps1 * p.tap_stride[1];
 #endif
-    if (s.is) {
-        const seen *b = p.b_seen + batch * p.b_seen_batch + col / p.b_seen_cols;
-        s.c = s.channel * p.cs.col + tap;
-        s.c0 = s.channel * p.c0s.col + tap;
-        const uint2 has = __ldg((const uint2 *)b);
-        s.exponent = exponent(has.x);
-        s.infinite = has.y != 0;
-    }
+    s.c = s.channel * p.cs.col + tap;
+    s.c0 = s.channel * p.c0s.col + tap;
     return s;
 }
 
 /* v is the sum of a row and a column as they were scaled. */
 __device__ __forceinline__ void finished(const args &p, int batch, const spot &r, const spot &c, int row, int col, float v)
 {
-    v = ldexpf(v, -(r.exponent + c.exponent));
+    const int facts = r.fact + c.fact;
+    v = ldexpf(v, -facts);
 #if MODE == 0
-    if (r.infinite | c.infinite) {      /* halves of an infinity know no signs to meet zeros with */
+    if (facts >= INFINITE / 2) {        /* halves of an infinity know no signs to meet zeros with */
         v = 0;
         for (int k = 0; k < p.k; k++) {
             v = fmaf(p.plain_a[batch * p.as[0] + row * p.as[1] + k * p.as[2]], p.plain_b[batch * p.bs[0] + k * p.bs[1] + col * p.bs[2]], v);
@@ -318,7 +321,7 @@ extern "C" __global__ void __launch_bounds__(256) add_up(const __grid_constant__
     const i64 each = (i64)p.m * p.n, count = each * p.batch;
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
         const int batch = (int)(e / each), row = (int)((e - batch * each) / p.n), col = (int)(e - batch * each - (i64)row * p.n);
-        const spot r = row_at(p, batch, row), c = col_at(p, batch, col);
+        const spot r = row_at(p, batch, row, row_fact(p, batch, row)), c = col_at(p, batch, col, col_fact(p, batch, col));
         float v = 0;
         for (int s = 0; s < p.splits; s++) {
             v += p.partial[s * count + e];
@@ -480,6 +483,7 @@ struct job {                    /* of a block */
     int row, col, batch, from, end;
     u32 slots, full, empty;     /* shared memory: tiles, barriers */
     float *space;               /* slots, when they have become free */
+    int *facts;                 /* of the tile's rows, then of its columns */
 };
 
 /* Brings a step's operands as soon as its slot is free. */
@@ -540,21 +544,21 @@ __device__ __forceinline__ void deliver(const args &p, const job &j, const float
     float *const to = p.partial ? p.partial + (i64)(blockIdx.y * p.batch + j.batch) * p.m * p.n : 0;
     if (to || p.cs.col == 1) {
         const int c = t % MINE, col = j.col + c;
-        const spot across = col_at(p, j.batch, col);
+        const spot across = col_at(p, j.batch, col, j.facts[TM + (c < TN ? c : 0)]);
         for (int i = t / MINE; c < TN && i < 64 && row + i < p.m; i += 128 / MINE) {
             const float v = tile[i * WIDE + c];
             if (to && col < p.n) {
                 to[(i64)(row + i) * p.n + col] = v;
             } else if (!to && across.is) {
-                finished(p, j.batch, row_at(p, j.batch, row + i), across, row + i, col, v);
+                finished(p, j.batch, row_at(p, j.batch, row + i, j.facts[row - j.row + i]), across, row + i, col, v);
             }
         }
         return;
     }
     const int i = t & 63;
-    const spot along = row_at(p, j.batch, row + i);
+    const spot along = row_at(p, j.batch, row + i, j.facts[row - j.row + i]);
     for (int c = t >> 6; c < TN && along.is; c += 2) {
-        const spot across = col_at(p, j.batch, j.col + c);
+        const spot across = col_at(p, j.batch, j.col + c, j.facts[TM + c]);
         if (across.is) {
             finished(p, j.batch, along, across, row + i, j.col + c, tile[i * WIDE + c]);
         }
@@ -563,7 +567,12 @@ __device__ __forceinline__ void deliver(const args &p, const job &j, const float
 
 __device__ __forceinline__ void consume(const args &p, const job &j)
 {
-    const int wg = (threadIdx.x >> 7) - 1;
+    const int wg = (threadIdx.x >> 7) - 1, me = threadIdx.x - 128;
+    if (me < TM) {
+        j.facts[me] = row_fact(p, j.batch, j.row + me);
+    } else if (me < TM + TN) {
+        j.facts[me] = col_fact(p, j.batch, j.col + me - TM);
+    }
     float sum[R], high_sum[R], low_sum[R];
 #pragma unroll
     for (int i = 0; i < R; i++) {
@@ -614,6 +623,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) product(const __grid_consta
 {
     extern __shared__ __align__(1024) unsigned char space[];
     __shared__ __align__(8) u64 barriers[2 * SLOTS];
+    __shared__ int facts[TM + TN];
     job j;
     /* Neighbours share rows: eight tiles down, then to the right. */
     const int down = (p.m + TM - 1) / TM, right = gridDim.x / down, band = blockIdx.x / (8 * right) * 8;
@@ -625,6 +635,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) product(const __grid_consta
     j.end = j.from + each < p.steps ? j.from + each : p.steps;
     j.slots = ((u32)__cvta_generic_to_shared(space) + 1023) & ~1023u;
     j.space = (float *)(space + (j.slots - (u32)__cvta_generic_to_shared(space)));
+    j.facts = facts;
     j.full = (u32)__cvta_generic_to_shared(barriers);
     j.empty = j.full + SLOTS * 8;
     if (threadIdx.x == 0) {

@@ -67,7 +67,8 @@ mc_status mc_split_run(const struct mc_split *s, struct mc_split_args *a, void *
 /* What the rows of x hold, then their halves; clears what was seen before. */
 mc_status mc_split_pack_rows(const struct mc_split *s, const struct mc_split_pack *p, int outer, size_t seen);
 mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_filters *p, int groups);
-double mc_split_seconds(double m, double n, double k, double packed); /* k and n as padded; packed: operands' elements */
+/* Of so many results and terms; packed: elements of the operands. */
+double mc_split_seconds(int tn, int64_t m, int64_t n, int64_t steps, int64_t batch, double packed);
 
 extern const struct mc_cuda_text mc_gemm_split_text;
 void mc_split_defines(struct mc_str *out, enum mc_split_mode mode, int tn, int unit, bool inside); /* of the product's text */

@@ -306,6 +306,7 @@ MC_API mc_status mc_function_set(mc_function *f, const char *input, mc_arg value
 /* Counter-based: the same numbers on every device and for every number of threads.  A stream is a
  * shared variable with a default update; in formulas uniform(rng, [600, 10]), normal(rng, shape(x)),
  * bernoulli(rng, p), multinomial(rng, p), permutation(rng, n). */
+#define MC_SEED_OF_FLAG UINT64_MAX  /* as a seed: that of the flag `seed` */
 MC_API mc_shared *mc_random(mc_graph *g, const char *name, uint64_t seed);
 
 /* ------------------------------------------------------------------------------ custom ops ---- */

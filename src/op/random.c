@@ -289,7 +289,7 @@ static mc_node *build_integers(mc_graph *g, int nin, mc_node *const *in, const s
 
 mc_shared *mc_random(mc_graph *g, const char *name, uint64_t seed)
 {
-    const uint64_t value[2] = { seed, 0 }, next[2] = { 0, 1 };
+    const uint64_t value[2] = { seed == MC_SEED_OF_FLAG ? (uint64_t)mc_flag_int(FLAG_seed) : seed, 0 }, next[2] = { 0, 1 };
     const int64_t two = 2;
     if (!g) {
         return NULL;

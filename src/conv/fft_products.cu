@@ -1,6 +1,6 @@
 /* fft_products.cu: products of complex matrices, one for each frequency: C = A' B, A is (k, m), B is (k, n).
  *
- *   multiply   tiles of 64 x 64
+ *   multiply   tiles of 64 x 64 on tensor cores, at float32's precision
  *   thin       m up to 4, lda 4
  *
  * Invariant: sums run over k in order, so every run gives the same bits. */
@@ -10,7 +10,7 @@ struct product {
     i64 m, n, k, lda, ldb, ldc; /* all ld even */
     int add;                    /* to what is there */
 };
-enum { TK = 8, WIDE = 64, RM = 8 };
+enum { TK = 8, WIDE = 64, PITCH = WIDE + 4 };  /* PITCH: four rows of eight numbers meet all banks */
 
 __device__ __forceinline__ void madd(float2 &c, float2 a, float2 b)
 {
@@ -25,60 +25,126 @@ __device__ __forceinline__ float4 two(const float2 *from, i64 row, i64 col, i64 
     return row < rows && col < ld ? *(const float4 *)(from + row * ld + col) : make_float4(0, 0, 0, 0);
 }
 
-/* 64 x 64 a block of 128 threads, 8 x 4 of them each. */
-extern "C" __global__ void __launch_bounds__(128) multiply(const __grid_constant__ product p)
+/* ---- on tensor cores: a number is its first 11 bits and the next 11; the product of two rests is left out ---- */
+
+struct part { unsigned high, low; };
+
+__device__ __forceinline__ part split(float v)
 {
-    __shared__ float4 sa[2][TK][WIDE / 2], sb[2][TK][WIDE / 2];
+    part p;
+    p.high = (__float_as_uint(v) + 0x1000) & 0xffffe000;
+    p.low = __float_as_uint(v - __uint_as_float(p.high));
+    return p;
+}
+
+/* c += a b, 16 x 8 by 8 x 8; sums are cut, not rounded, so that chains of them must be short. */
+__device__ __forceinline__ void tensor(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])
+{
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+template <int E> struct pieces {   /* of a fragment: real and imaginary parts, first bits and rests */
+    unsigned re[2][E], im[2][E];
+
+    __device__ __forceinline__ void set(int e, float2 v)
+    {
+        const part r = split(v.x), i = split(v.y);
+        re[0][e] = r.high;
+        re[1][e] = r.low;
+        im[0][e] = i.high;
+        im[1][e] = i.low;
+    }
+};
+
+/* sum += a b over 8 of k, added up in float32; turned is i b. */
+__device__ __forceinline__ void step(float (&sum)[2][4], const pieces<4> &a, const pieces<2> &b, const pieces<2> &turned)
+{
+    float re[4] = {}, im[4] = {}, rest[4] = {}, rest_im[4] = {};
+    tensor(re, a.re[0], b.re[0]);
+    tensor(im, a.re[0], b.im[0]);
+    tensor(rest, a.re[0], b.re[1]);
+    tensor(rest_im, a.re[0], b.im[1]);
+    tensor(re, a.im[0], turned.re[0]);
+    tensor(im, a.im[0], turned.im[0]);
+    tensor(rest, a.re[1], b.re[0]);
+    tensor(rest_im, a.re[1], b.im[0]);
+    tensor(rest, a.im[0], turned.re[1]);
+    tensor(rest_im, a.im[0], turned.im[1]);
+    tensor(rest, a.im[1], turned.re[0]);
+    tensor(rest_im, a.im[1], turned.im[0]);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        sum[0][i] += re[i] + rest[i];
+        sum[1][i] += im[i] + rest_im[i];
+    }
+}
+
+/* 64 x 64 a block of 4 warps, 32 x 32 each. */
+extern "C" __global__ void __launch_bounds__(128, 3) multiply(const __grid_constant__ product p)
+{
+    __shared__ __align__(16) float2 sa[2][TK][PITCH], sb[2][TK][PITCH];
     const i64 wide = (p.n + WIDE - 1) / WIDE, m0 = blockIdx.x / wide * WIDE, n0 = (blockIdx.x % wide) * WIDE;
     const float2 *a = p.a + blockIdx.y * p.k * p.lda, *b = p.b + blockIdx.y * p.k * p.ldb;
-    const int t = threadIdx.x, tn = t % 16, tm = t / 16, lk = t / 32, lc = t % 32;
-    float2 sum[RM][4] = {};
+    const int t = threadIdx.x, lk = t / 32, lc = 2 * (t % 32), wm = t / 64 * 32, wn = t / 32 % 2 * 32, row = t % 32 / 4, quad = t % 4;
+    float sum[2][4][2][4] = {};
     float4 ra[2], rb[2];
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        sa[0][lk + 4 * i][lc] = two(a, lk + 4 * i, m0 + 2 * lc, p.k, p.lda);
-        sb[0][lk + 4 * i][lc] = two(b, lk + 4 * i, n0 + 2 * lc, p.k, p.ldb);
+        *(float4 *)&sa[0][lk + 4 * i][lc] = two(a, lk + 4 * i, m0 + lc, p.k, p.lda);
+        *(float4 *)&sb[0][lk + 4 * i][lc] = two(b, lk + 4 * i, n0 + lc, p.k, p.ldb);
     }
     __syncthreads();
     for (i64 k = 0, turn = 0; k < p.k; k += TK, turn ^= 1) {
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            ra[i] = two(a, k + TK + lk + 4 * i, m0 + 2 * lc, p.k, p.lda);
-            rb[i] = two(b, k + TK + lk + 4 * i, n0 + 2 * lc, p.k, p.ldb);
+            ra[i] = two(a, k + TK + lk + 4 * i, m0 + lc, p.k, p.lda);
+            rb[i] = two(b, k + TK + lk + 4 * i, n0 + lc, p.k, p.ldb);
+        }
+        pieces<4> left[2];
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                left[i].set(e, sa[turn][quad + e / 2 * 4][wm + 16 * i + row + e % 2 * 8]);
+            }
         }
 #pragma unroll
-        for (int d = 0; d < TK; d++) {
-            const float4 x = sb[turn][d][tn], y = sb[turn][d][16 + tn];
-            const float2 right[4] = { make_float2(x.x, x.y), make_float2(x.z, x.w), make_float2(y.x, y.y), make_float2(y.z, y.w) };
+        for (int j = 0; j < 4; j++) {
+            pieces<2> right, turned;
 #pragma unroll
-            for (int i = 0; i < RM / 2; i++) {
-                const float4 l = sa[turn][d][tm * (RM / 2) + i];
+            for (int e = 0; e < 2; e++) {
+                const float2 v = sb[turn][quad + 4 * e][wn + 8 * j + row];
+                right.set(e, v);
+                turned.set(e, make_float2(-v.y, v.x));
+            }
 #pragma unroll
-                for (int j = 0; j < 4; j++) {
-                    madd(sum[2 * i][j], make_float2(l.x, l.y), right[j]);
-                    madd(sum[2 * i + 1][j], make_float2(l.z, l.w), right[j]);
-                }
+            for (int i = 0; i < 2; i++) {
+                step(sum[i][j], left[i], right, turned);
             }
         }
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            sa[turn ^ 1][lk + 4 * i][lc] = ra[i];
-            sb[turn ^ 1][lk + 4 * i][lc] = rb[i];
+            *(float4 *)&sa[turn ^ 1][lk + 4 * i][lc] = ra[i];
+            *(float4 *)&sb[turn ^ 1][lk + 4 * i][lc] = rb[i];
         }
         __syncthreads();
     }
 #pragma unroll
-    for (int i = 0; i < RM; i++) {
+    for (int i = 0; i < 2; i++) {
 #pragma unroll
-        for (int j = 0; j < 2; j++) {
-            const i64 m = m0 + tm * RM + i, n = n0 + 32 * j + 2 * tn;
-            if (m < p.m && n < p.ldc) {
-                float4 *to = (float4 *)(p.c + (blockIdx.y * p.m + m) * p.ldc + n), v = p.add ? *to : make_float4(0, 0, 0, 0);
-                v.x += sum[i][2 * j].x;
-                v.y += sum[i][2 * j].y;
-                v.z += sum[i][2 * j + 1].x;
-                v.w += sum[i][2 * j + 1].y;
-                *to = v;
+        for (int j = 0; j < 4; j++) {
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                const i64 m = m0 + wm + 16 * i + row + 8 * h, n = n0 + wn + 8 * j + 2 * quad;
+                if (m < p.m && n < p.ldc) {
+                    float4 *to = (float4 *)(p.c + (blockIdx.y * p.m + m) * p.ldc + n), v = p.add ? *to : make_float4(0, 0, 0, 0);
+                    v.x += sum[i][j][0][2 * h];
+                    v.y += sum[i][j][1][2 * h];
+                    v.z += sum[i][j][0][2 * h + 1];
+                    v.w += sum[i][j][1][2 * h + 1];
+                    *to = v;
+                }
             }
         }
     }

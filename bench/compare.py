@@ -69,6 +69,7 @@ PROMISES = [
     ("narrow cuda", "* least",                "*",       "torch|torch_last", 1.0, 1.5),
     ("narrow cuda", "* geometric mean",       "*",       "torch|torch_last", 1.0, 1.5),
     ("narrow cuda", "* least",                "*",       "wider",  1.0,   None),
+    ("corrmm cuda", "* geometric mean",       "*",       "torch",  3.0,   8.0),
     ("nets cuda",   "pair 28x28 b32",         "*",       "case pair 5x5 b32", 0.667, None),
     ("nets cuda",   "* geometric mean",       "*",       "torch|torch_last", 1.0, 2.0),
     ("pool cuda",   "* least",                "*",       "torch:compile", 1.0, 1.3),

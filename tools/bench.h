@@ -34,7 +34,7 @@ void bench_stay(struct text *to, const char *outputs);      /* "borrow(y)" as "b
 /* Suites; false: something failed and was complained of. */
 bool bench_cases(const char *suite);   /* monochord_bench_ops.c: exp, elementwise, rows, call */
 bool bench_gemm(const char *suite);    /* monochord_bench_gemm.c */
-bool bench_conv(const char *suite);    /* monochord_bench_conv.c: conv, conv128, narrow, room, nets */
+bool bench_conv(const char *suite);    /* monochord_bench_conv.c: conv, conv128, narrow, corrmm, nets */
 bool bench_layers(const char *suite);  /* monochord_bench_layers.c: pool, norm, softmax */
 bool bench_lenet(const char *suite);   /* monochord_bench_lenet.c */
 bool bench_logreg(const char *suite);  /* monochord_bench_compile.c */

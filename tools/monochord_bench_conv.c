@@ -1,6 +1,5 @@
 /* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128, narrow, which
- * allows fewer bits, room, which allows less workspace, and nets, the layers that networks are made of;
- * bench/peers/layers.py has the same table.
+ * allows fewer bits, corrmm, by products of columns alone, and nets, the layers that networks are made of; bench/peers/layers.py has the same table.
  *
  * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included. */
 #include "bench.h"
@@ -82,7 +81,7 @@ static const struct { const char *suite, *layers; int modes; double seconds; con
     { "conv",    "conv",    1, 0.5, { "auto", "onednn" } },
     { "conv128", "conv128", 1, 0.3, { "auto" } },
     { "narrow",  "conv128", 3, 0.1, { "auto" } },
-    { "room",    "room",    1, 0.3, { "auto" } },
+    { "corrmm",  "conv128", 1, 0.1, { "im2col" } },
     { "nets",    "nets",    1, 0.1, { "auto" } },
 };
 enum { SAMPLES = 300 };

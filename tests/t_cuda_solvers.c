@@ -485,6 +485,28 @@ TEST(cudnn_is_enabled_or_not)
     }
 }
 
+/* Theano's words for algorithms name solvers of a GPU there. */
+TEST(cuda_conv_knows_the_words_of_flags)
+{
+    static const char *const words[][2] = {
+        { "fft", "fft" }, { "fft_tiling", "fft_tiling" }, { "large", "im2col" }, { "deterministic", "auto" }, { "guess_once", "auto" },
+        { "time_on_shape_change", "auto" }, { "exchange", "exchange" },
+    };
+    struct mc_conv_problem p = convolution("n2c3f5 i9x9 k3x3", CONV_FORWARD, &variants[0]);
+    for (size_t i = 0; i < NELEM(words); i++) {
+        int64_t mode = PLAN_EXHAUSTIVE;
+        p.algo = words[i][0];
+        const char *name = mc_conv_forced(&p.base, &mode);
+        CHECK(name && strcmp(name, words[i][1]) == 0, "%s: %s", words[i][0], name);
+        CHECK(mode == (strstr(words[i][0], "guess") ? PLAN_ESTIMATE : strstr(words[i][0], "time") ? PLAN_MEASURE : PLAN_EXHAUSTIVE), "%s: %d", words[i][0],
+              (int)mode);
+    }
+    p.algo = "none";
+    int64_t mode = PLAN_ESTIMATE;
+    const char *name = mc_conv_forced(&p.base, &mode);
+    CHECK(name && strcmp(name, mc_nv_found(NV_CUDNN)->there ? "cudnn" : "im2col") == 0, "none: %s", name);
+}
+
 /* The planner as a whole: times, remembers, and gives the same plan from wisdom. */
 TEST(cuda_conv_planner_remembers)
 {

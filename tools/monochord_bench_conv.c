@@ -1,7 +1,9 @@
-/* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128, narrow, which
- * allows fewer bits, corrmm, by products of columns alone, and nets, the layers that networks are made of; bench/peers/layers.py has the same table.
+/* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128; narrow, which
+ * allows fewer bits; corrmm, by products of columns alone; nets, the layers that networks are made of.
+ * bench/peers/layers.py has the same table.
  *
- * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included. */
+ * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included; with "b01c", what
+ * one gets who keeps channels innermost. */
 #include "bench.h"
 #include <math.h>
 #include <stdlib.h>
@@ -77,12 +79,18 @@ static const struct mode { const char *name, *precision; mc_dtype dtype; } modes
     { "tf32",     "tf32",         MC_FLOAT32  },
     { "bfloat16", "as_input_f32", MC_BFLOAT16 },
 };
-static const struct { const char *suite, *layers; int modes; double seconds; const char *solvers[2]; } suites[] = {
-    { "conv",    "conv",    1, 0.5, { "auto", "onednn" } },
-    { "conv128", "conv128", 1, 0.3, { "auto" } },
-    { "narrow",  "conv128", 3, 0.1, { "auto" } },
-    { "corrmm",  "conv128", 1, 0.1, { "im2col" } },
-    { "nets",    "nets",    1, 0.1, { "auto" } },
+static const struct suite {
+    const char *name, *layers;
+    int modes;
+    bool last;                  /* on a GPU with channels innermost, too */
+    double seconds;
+    const char *solvers[2];
+} suites[] = {
+    { "conv",    "conv",    1, true,  0.5, { "auto", "onednn" } },
+    { "conv128", "conv128", 1, true,  0.3, { "auto" } },
+    { "narrow",  "conv128", 3, true,  0.1, { "auto" } },
+    { "corrmm",  "conv128", 1, false, 0.1, { "im2col" } },
+    { "nets",    "nets",    1, true,  0.1, { "auto" } },
 };
 enum { SAMPLES = 300 };
 
@@ -167,32 +175,83 @@ static double error_of(const struct layer *l, int result, float *const *a, const
 }
 
 /* "borrow(conv_inputs(w, y, [32, 32], ...))" */
-static void formula(const struct layer *l, const struct pass *p, char *to, size_t room)
+static void formula(const struct layer *l, const struct pass *p, bool last, char *to, size_t room)
 {
+    static const char *const layouts[] = { "", ", layout='b0c'", ", layout='b01c'", ", layout='b012c'" };
     const int64_t *shape = p->result == 0 ? l->in : l->k;
     char sizes_text[64] = ", [";
     for (int i = 3 - axes(l); i < 3; i++) {
         size_t used = strlen(sizes_text);
         snprintf(sizes_text + used, sizeof sizes_text - used, "%lld%s", (long long)shape[i], i < 2 ? ", " : "]");
     }
-    snprintf(to, room, "borrow(%s%s, flip=False, stride=%d, border=%d))", p->call, p->result == 2 ? "" : sizes_text, l->stride, l->pad);
+    snprintf(to, room, "borrow(%s%s, flip=False, stride=%d, border=%d%s))", p->call, p->result == 2 ? "" : sizes_text, l->stride, l->pad,
+             layouts[last ? axes(l) : 0]);
 }
 
-/* Random numbers of [-1, 1) in a dtype, and the same as floats. */
-static mc_array *numbers(const struct mode *m, int rank, const int64_t *dims, uint64_t *state, mc_array **plain)
+/* (first, second, others) to (first, others, second), or back. */
+static void turn(const float *from, float *to, const int64_t dims[5], bool back)
 {
-    mc_array *a = must(mc_array_new(MC_FLOAT32, rank, dims));
+    const int64_t others = dims[2] * dims[3] * dims[4];
+    for (int64_t n = 0; n < dims[0]; n++) {
+        for (int64_t c = 0; c < dims[1]; c++) {
+            for (int64_t u = 0; u < others; u++) {
+                const int64_t plain = (n * dims[1] + c) * others + u, last = (n * others + u) * dims[1] + c;
+                to[back ? plain : last] = from[back ? last : plain];
+            }
+        }
+    }
+}
+
+/* The sizes of an array of so many axes, as a function of that layout has it. */
+static void own_sizes(const int64_t dims[5], int n, bool last, int64_t own[5])
+{
+    own[0] = dims[0];
+    own[last ? 1 + n : 1] = dims[1];
+    memcpy(own + (last ? 1 : 2), dims + 5 - n, (size_t)n * sizeof *own);
+}
+
+/* Random numbers of [-1, 1) in a dtype and layout, and the same as floats with the second axis second. */
+static mc_array *numbers(const struct mode *m, int n, const int64_t dims[5], bool last, uint64_t *state, mc_array **plain)
+{
+    int64_t own[5];
+    own_sizes(dims, n, false, own);
+    mc_array *a = must(mc_array_new(MC_FLOAT32, 2 + n, own));
     float *to = mc_array_data(a);
     for (int64_t k = mc_array_size(a); k-- > 0;) {
         to[k] = (float)(2 * random_next(state) - 1);
     }
     mc_array *rounded = must(mc_array_cast(a, m->dtype));
-    *plain = must(mc_array_cast(rounded, MC_FLOAT32));
     mc_array_unref(&a);
+    *plain = must(mc_array_cast(rounded, MC_FLOAT32));
+    if (last) {
+        own_sizes(dims, n, true, own);
+        a = must(mc_array_new(MC_FLOAT32, 2 + n, own));
+        turn(mc_array_data(*plain), mc_array_data(a), dims, false);
+        mc_array_unref(&rounded);
+        rounded = must(mc_array_cast(a, m->dtype));
+        mc_array_unref(&a);
+    }
     return rounded;
 }
 
-static bool measure(const char *suite, const struct layer *l, const struct pass *p, const struct mode *m, const char *solver, double seconds)
+static double error_at_home(const struct layer *l, const struct pass *p, bool last, float *const *a, const mc_array *out)
+{
+    mc_array *home = must(mc_array_to(out, "cpu")), *wide = must(mc_array_cast(home, MC_FLOAT32));
+    int64_t dims[3][5];
+    sizes(l, dims);
+    if (last) {
+        mc_array *turned = must(mc_array_new(MC_FLOAT32, 5, dims[p->result]));
+        turn(mc_array_data(wide), mc_array_data(turned), dims[p->result], true);
+        mc_array_unref(&wide);
+        wide = turned;
+    }
+    double error = error_of(l, p->result, a, mc_array_data(wide));
+    mc_array_unref(&home);
+    mc_array_unref(&wide);
+    return error;
+}
+
+static bool measure(const struct suite *suite, const struct layer *l, const struct pass *p, const struct mode *m, bool last, const char *solver)
 {
     static const char *const flags[] = { "conv.algo_bwd_data", "conv.algo_bwd_filter", "conv.algo_fwd" };
     static const char *const names[] = { "x", "w", "y" };
@@ -201,20 +260,20 @@ static bool measure(const char *suite, const struct layer *l, const struct pass 
     float *a[3];
     int64_t dims[3][5];
     uint64_t state = 1;
-    char algo[48], output[200];
-    struct result r = { suite, l->name, p->name, m->name, algo, .error = -1 };
+    char algo[48], output[240];
+    struct result r = { suite->name, l->name, p->name, m->name, algo, .error = -1 };
     sizes(l, dims);
     for (int i = 0; i < 3; i++) {
-        int64_t own[5] = { dims[i][0], dims[i][1] };
-        memcpy(own + 2, dims[i] + 5 - axes(l), (size_t)axes(l) * sizeof *own);
-        array[i] = numbers(m, 2 + axes(l), own, &state, &plain[i]);
+        int64_t own[5];
+        own_sizes(dims[i], axes(l), last, own);
+        array[i] = numbers(m, axes(l), dims[i], last, &state, &plain[i]);
         a[i] = mc_array_data(plain[i]);
         mc_input_sized(b.g, names[i], m->dtype, 2 + axes(l), own);
     }
     struct text stays = { 0 };
     b.in[0] = must(bench_place(mc_array_ref(array[p->result == 0])));
     b.in[1] = must(bench_place(mc_array_ref(array[p->result == 2 ? 1 : 2])));
-    formula(l, p, output, sizeof output);
+    formula(l, p, last, output, sizeof output);
     bench_stay(&stays, output);
     char *room = must(strdup(mc_flag_get("workspace")));
     mc_flag_set("workspace", l->workspace ? l->workspace : room);
@@ -225,18 +284,14 @@ static bool measure(const char *suite, const struct layer *l, const struct pass 
     text_free(&stays);
     r.flops = 2. * l->n * l->f * l->c * (double)(l->k[0] * l->k[1] * l->k[2] * out(l, 0) * out(l, 1) * out(l, 2));
     if (b.f) {
-        r.time = time_calls(bench_call, &b, seconds);
-    }
-    snprintf(algo, sizeof algo, "%s", solver);
-    if (r.time.calls > 0 && strcmp(solver, "auto") == 0) {
-        snprintf(algo, sizeof algo, "auto:%s", mc_function_step(b.f, mc_function_nsteps(b.f) - 1).solver);
+        r.time = time_calls(bench_call, &b, suite->seconds);
     }
     bool good = r.time.calls > 0;
     if (good) {
-        mc_array *home = must(mc_array_to(b.out[0], "cpu")), *wide = must(mc_array_cast(home, MC_FLOAT32));
-        r.error = error_of(l, p->result, a, mc_array_data(wide));
-        mc_array_unref(&home);
-        mc_array_unref(&wide);
+        bool chosen = strcmp(solver, "auto") == 0;
+        snprintf(algo, sizeof algo, "%s%s%s", last ? "b01c" : solver, chosen ? ":" : "",
+                 chosen ? mc_function_step(b.f, mc_function_nsteps(b.f) - 1).solver : "");
+        r.error = error_at_home(l, p, last, a, b.out[0]);
         bench_report(&r);
     }
     for (int i = 0; i < 3; i++) {
@@ -252,14 +307,16 @@ static bool measure(const char *suite, const struct layer *l, const struct pass 
     return good;
 }
 
-/* One row by each of a suite's modes and solvers; false: the planner's own choice failed. */
-static bool measure_all(int suite, const struct layer *l, const struct pass *p)
+/* One row by each of a suite's modes, layouts and solvers; false: the planner's own choice failed. */
+static bool measure_all(const struct suite *s, const struct layer *l, const struct pass *p)
 {
     bool good = true;
-    int most = bench_far() ? 1 : COUNT(suites[suite].solvers); /* the others are the processor's */
-    for (int i = 0; i < suites[suite].modes * most; i++) {
-        const char *solver = suites[suite].solvers[i % most];
-        if (solver && !measure(suites[suite].suite, l, p, &modes[i / most], solver, suites[suite].seconds) && i % most == 0) {
+    int solvers = bench_far() ? 1 : COUNT(s->solvers); /* the others are the processor's */
+    int layouts = bench_far() && s->last ? 2 : 1;
+    for (int i = 0; i < s->modes * layouts * solvers; i++) {
+        const char *solver = s->solvers[i % solvers];
+        const struct mode *m = &modes[i / solvers / layouts];
+        if (solver && !measure(s, l, p, m, i / solvers % layouts, solver) && i % solvers == 0) {
             good = bench_fail(l->name);
         }
     }
@@ -269,14 +326,14 @@ static bool measure_all(int suite, const struct layer *l, const struct pass *p)
 bool bench_conv(const char *suite)
 {
     bool good = true;
-    int s = 0;
-    while (strcmp(suites[s].suite, suite) != 0) {
+    const struct suite *s = suites;
+    while (strcmp(s->name, suite) != 0) {
         s++;
     }
     for (int i = 0; i < COUNT(layers) * COUNT(passes); i++) {
         const struct layer *l = &layers[i / COUNT(passes)];
         const struct pass *p = &passes[i % COUNT(passes)];
-        if (strcmp(l->suite, suites[s].layers) == 0 && bench_wanted(l->name, p->name)) {
+        if (strcmp(l->suite, s->layers) == 0 && bench_wanted(l->name, p->name)) {
             good = measure_all(s, l, p) && good;
         }
     }

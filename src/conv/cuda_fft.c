@@ -20,10 +20,10 @@ const struct mc_cuda_text mc_conv_fft_text = { "conv/fft.cu", text };
 const struct mc_cuda_text mc_conv_fft_products_text = { "conv/fft_products.cu", products_text };
 
 static const struct size { int n, r1, r2, tiles, threads; size_t shared; } sizes[] = { /* shared as fft.cu lays tiles out */
-    { 16,  4,  4, 16, 128, 8 * (16 * 209 + 16)  },
-    { 32,  8,  4, 8,  256, 8 * (8 * 658 + 32)   },
-    { 64,  8,  8, 4,  256, 8 * (4 * 2340 + 64)  },
-    { 128, 16, 8, 2,  512, 8 * (2 * 8772 + 128) },
+    { 16,  4,  4, 16, 128, 8 * (16 * 209 + 16) + 16 * 24  },
+    { 32,  8,  4, 8,  256, 8 * (8 * 658 + 32) + 8 * 24    },
+    { 64,  8,  8, 4,  256, 8 * (4 * 2340 + 64) + 4 * 24   },
+    { 128, 16, 8, 2,  512, 8 * (2 * 8772 + 128) + 2 * 24  },
 };
 enum { THIN = 4, WIDE = 64, PER_BLOCK = 128 };   /* of fft_products.cu */
 

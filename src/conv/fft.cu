@@ -118,36 +118,12 @@ __device__ __forceinline__ int stands(int k) /* where frequency k does */
 
 /* ---- where a tile lies in x ---- */
 
-struct corner { i64 at; int y, x; };
+struct corner {                 /* in elements of the transform: which of them x has, from `low` on */
+    i64 at;                     /* of element (0, 0), which x need not have */
+    int low[2], count[2];
+};
 
-__device__ __forceinline__ corner corner_of(const args &p, i64 row, i64 col)
-{
-    const int ti = p.tiles[0], tj = p.tiles[1];
-    const i64 i = row / ti, j = col / tj;
-    const int tile = (int)(row - i * ti) + (int)(col - j * tj);
-    corner c;
-    c.at = i * p.step[0] + j * p.step[1];
-    c.y = p.first[0] + tile / p.across * p.every[0];
-    c.x = p.first[1] + tile % p.across * p.every[1];
-    return c;
-}
-
-__device__ __forceinline__ float load(const args &p, const corner &c, int y, int x)
-{
-    const int i = c.y + y, j = c.x + x;
-    const bool in = y < p.extent[0] && x < p.extent[1] && i >= 0 && i < p.size[0] && j >= 0 && j < p.size[1];
-    return in ? p.x[c.at + i * p.stride[0] + j * p.stride[1]] : 0.0f;
-}
-
-__device__ __forceinline__ void store(const args &p, const corner &c, int y, int x, float v)
-{
-    const int r = y - p.from[0], s = x - p.from[1], i = c.y + r, j = c.x + s;
-    if (r >= 0 && r < p.extent[0] && s >= 0 && s < p.extent[1] && i < p.size[0] && j < p.size[1]) {
-        const i64 at = c.at + i * p.stride[0] + j * p.stride[1];
-        v *= p.scale;
-        p.x[at] = p.beta != 0 ? v + p.beta * p.c0[at] : v;
-    }
-}
+__device__ __forceinline__ corner *corners() { return (corner *)(roots() + N); }
 
 /* A block has G tiles of one row of the spectra. */
 struct block { i64 row, col; int tiles; };
@@ -162,6 +138,35 @@ __device__ __forceinline__ block block_of(const args &p)
     return b;
 }
 
+__device__ __forceinline__ void make_corners(const args &p, const block &b)
+{
+    for (int g = threadIdx.x; g < b.tiles; g += blockDim.x) {
+        const i64 i = b.row / p.tiles[0], j = (b.col + g) / p.tiles[1];
+        const int tile = (int)(b.row - i * p.tiles[0]) + (int)(b.col + g - j * p.tiles[1]);
+        const int begins[2] = { p.first[0] + tile / p.across * p.every[0], p.first[1] + tile % p.across * p.every[1] };
+        corner c;
+        c.at = i * p.step[0] + j * p.step[1];
+        for (int a = 0; a < 2; a++) {
+            const int low = begins[a] < 0 ? -begins[a] : 0, left = p.size[a] - begins[a], high = left < p.extent[a] ? left : p.extent[a];
+            c.at += (begins[a] - p.from[a]) * p.stride[a];
+            c.low[a] = p.from[a] + low;
+            c.count[a] = high > low ? high - low : 0;
+        }
+        corners()[g] = c;
+    }
+}
+
+__device__ __forceinline__ bool has(const corner &c, int axis, int i)
+{
+    return (unsigned)(i - c.low[axis]) < (unsigned)c.count[axis];
+}
+
+__device__ __forceinline__ void store(const args &p, i64 at, float v)
+{
+    v *= p.scale;
+    p.x[at] = p.beta != 0 ? v + p.beta * p.c0[at] : v;
+}
+
 __device__ __forceinline__ float2 *spectrum(const args &p, const block &b, int column, int row, int g)
 {
     return &p.s[((i64)(column * N + row) * p.rows + b.row) * p.ld + b.col + g];
@@ -173,18 +178,23 @@ extern "C" __global__ void __launch_bounds__(THREADS) spectra(const __grid_const
 {
     const block b = block_of(p);
     const float sign = p.conjugate ? -1.0f : 1.0f;
+    const i64 apart = p.rows * p.ld; /* from frequency to frequency */
     make_roots();
+    make_corners(p, b);
     __syncthreads();
     for (int e = threadIdx.x; e < G * HALF * R2; e += blockDim.x) { /* pairs of rows */
         const int n2 = e % R2, q = e / R2 % HALF, g = e / R2 / HALF;
         if (g >= b.tiles) {
             continue;
         }
-        const corner c = corner_of(p, b.row, b.col + g);
+        const corner c = corners()[g];
+        const bool one = has(c, 0, 2 * q), two = has(c, 0, 2 * q + 1);
+        const float *from = p.x + c.at + 2 * q * p.stride[0] + n2 * p.stride[1];
         float2 v[R1], *to = memory + g * TILE + q * PITCH + n2;
 #pragma unroll
-        for (int n1 = 0; n1 < R1; n1++) {
-            v[n1] = make_float2(load(p, c, 2 * q, R2 * n1 + n2), load(p, c, 2 * q + 1, R2 * n1 + n2));
+        for (int n1 = 0; n1 < R1; n1++, from += R2 * p.stride[1]) {
+            const bool in = has(c, 1, R2 * n1 + n2);
+            v[n1] = make_float2(in && one ? from[0] : 0, in && two ? from[p.stride[0]] : 0);
         }
         fft<R1, -1>::of(v);
 #pragma unroll
@@ -243,12 +253,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) spectra(const __grid_const
             v[n2] = at[place(R2 * k1 + n2, i)];
         }
         fft<R2, -1>::of(v);
+        float2 *to = spectrum(p, b, i, R2 * k1, g);
 #pragma unroll
-        for (int k2 = 0; k2 < R2; k2++) {
+        for (int k2 = 0; k2 < R2; k2++, to += apart) {
             if (i == 0) {
                 at[place(R2 * k1 + k2, 0)] = v[k2];
             } else {
-                *spectrum(p, b, i, R2 * k1 + k2, g) = make_float2(v[k2].x, sign * v[k2].y);
+                *to = make_float2(v[k2].x, sign * v[k2].y);
             }
         }
     }
@@ -269,7 +280,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) spectra(const __grid_const
 extern "C" __global__ void __launch_bounds__(THREADS) back(const __grid_constant__ args p)
 {
     const block b = block_of(p);
+    const i64 apart = p.rows * p.ld;
     make_roots();
+    make_corners(p, b);
     for (int e = threadIdx.x; e < G * N; e += blockDim.x) {
         const int g = e % G, row = e / G;
         if (g >= b.tiles) {
@@ -285,9 +298,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) back(const __grid_constant
             continue;
         }
         float2 v[R2], *at = memory + g * TILE;
+        const float2 *from = spectrum(p, b, i, R2 * k1, g);
 #pragma unroll
-        for (int k2 = 0; k2 < R2; k2++) {
-            v[k2] = i == 0 ? at[place(R2 * k1 + k2, 0)] : *spectrum(p, b, i, R2 * k1 + k2, g);
+        for (int k2 = 0; k2 < R2; k2++, from += apart) {
+            v[k2] = i == 0 ? at[place(R2 * k1 + k2, 0)] : *from;
         }
         fft<R2, 1>::of(v);
 #pragma unroll
@@ -340,7 +354,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) back(const __grid_constant
         if (g >= b.tiles) {
             continue;
         }
-        const corner c = corner_of(p, b.row, b.col + g);
+        const corner c = corners()[g];
+        const bool one = has(c, 0, 2 * q), two = has(c, 0, 2 * q + 1);
+        i64 to = c.at + 2 * q * p.stride[0] + n2 * p.stride[1];
         float2 v[R1], *at = memory + g * TILE + q * PITCH + n2;
 #pragma unroll
         for (int k1 = 0; k1 < R1; k1++) {
@@ -348,9 +364,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) back(const __grid_constant
         }
         fft<R1, 1>::of(v);
 #pragma unroll
-        for (int n1 = 0; n1 < R1; n1++) {
-            store(p, c, 2 * q, R2 * n1 + n2, v[n1].x);
-            store(p, c, 2 * q + 1, R2 * n1 + n2, v[n1].y);
+        for (int n1 = 0; n1 < R1; n1++, to += R2 * p.stride[1]) {
+            if (has(c, 1, R2 * n1 + n2)) {
+                if (one) {
+                    store(p, to, v[n1].x);
+                }
+                if (two) {
+                    store(p, to + p.stride[0], v[n1].y);
+                }
+            }
         }
     }
 }

@@ -38,7 +38,7 @@ static const struct {
         "#define INDEX u64\n#define PASS 1\n#define UNSHARED 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n",
         "#define INDEX unsigned\n#define PASS 2\n#define UNSHARED 1\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n" } },
     { &mc_conv_im2col_text, { FLOATS }, { "#define INDEX unsigned\n", "#define INDEX u64\n" } },
-    { &mc_conv_fft_text, { "" },
+    { &mc_conv_fft_text, { "#define T float\n", "#define T bf16\n" },
       { "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n", "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n",
         "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 256\n", "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n" } },
     { &mc_conv_fft_products_text, { "" }, { "" } },

@@ -28,8 +28,8 @@ static const struct size { int n, r1, r2, tiles, threads; size_t shared; } sizes
 enum { THIN = 4, WIDE = 64, PER_BLOCK = 128 };   /* of fft_products.cu */
 
 struct transform {              /* args of fft.cu */
-    float *x;
-    const float *c0;
+    char *x;
+    const char *c0;
     void *s;
     int64_t rows, cols, ld, step[2];
     int tiles[2], across, first[2], every[2], extent[2], from[2], size[2];
@@ -114,8 +114,8 @@ static size_t room(const struct mc_conv_problem *p, const struct fft *d, int64_t
 struct call {
     const struct fft *d;
     const struct mc_conv_problem *p;
-    float *at[3];               /* x, w, y of these images */
-    const float *c0;
+    char *at[3];                /* x, w, y of these images */
+    const char *c0;
     char *s[3];                 /* their spectra */
     int64_t images;
 };
@@ -149,6 +149,7 @@ static struct transform transform(const struct call *c, int role)
     const struct mc_conv_array a = mc_conv_array(p, role);
     const int r = in_rows(p, d, role, c->images), result = mc_conv_result(p->s.pass);
     const bool flip = role == CONV_W && p->s.flip;
+    const int64_t size = mc_dtypes[p->dtype].size;
     struct transform t = { .x = c->at[role], .s = c->s[role], .step = { a.stride[r], a.stride[!r] }, .tiles = { 1, 1 },
                            .across = (int)tiles(p, d, 2), .conjugate = role == (p->s.pass == CONV_FORWARD ? CONV_W : CONV_Y) && p->s.pass != CONV_INPUTS };
     shape(p, d, role, c->images, &t.rows, &t.cols);
@@ -159,7 +160,7 @@ static struct transform transform(const struct call *c, int role)
     for (int axis = 1; axis < 3; axis++) {
         lay(&t, p, d, role, axis);
         t.stride[axis - 1] = flip ? -a.stride[axis + 2] : a.stride[axis + 2];
-        t.x += flip ? (p->s.k[axis] - 1) * a.stride[axis + 2] : 0;
+        t.x += flip ? (p->s.k[axis] - 1) * a.stride[axis + 2] * size : 0;
     }
     if (role == result) {
         t.scale = (float)(p->alpha / ((double)d->size.n * d->size.n));
@@ -202,6 +203,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct mc_conv_problem *p = conv(plan->problem);
     const int result = mc_conv_result(p->s.pass);
     struct call c = { .d = d, .p = p };
+    const int64_t size = mc_dtypes[p->dtype].size;
     char *at = workspace;
     (void)threads;
     for (int role = CONV_X; role <= CONV_Y; role++) {
@@ -221,9 +223,9 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
         if (result != CONV_W || n + d->images >= p->s.n) {
             TRY(launch(&c, result));
         }
-        c.at[CONV_X] += c.images * p->at.x[0];
-        c.at[CONV_Y] += c.images * p->at.y[0];
-        c.c0 += c.c0 && result != CONV_W ? c.images * (result == CONV_X ? p->at.x[0] : p->at.y[0]) : 0;
+        c.at[CONV_X] += c.images * p->at.x[0] * size;
+        c.at[CONV_Y] += c.images * p->at.y[0] * size;
+        c.c0 += c.c0 && result != CONV_W ? c.images * (result == CONV_X ? p->at.x[0] : p->at.y[0]) * size : 0;
     }
     return MC_OK;
 }
@@ -248,7 +250,7 @@ static double seconds(const struct mc_conv_problem *p, const struct fft *d)
         const struct mc_conv_array a = mc_conv_array(p, role);
         shape(p, d, role, p->s.n, &rows, &cols);
         const double cells = (double)frequencies(d) * (double)rows * (double)lead(cols), logs = d->size.n < 32 ? 4 : d->size.n < 64 ? 5 : d->size.n < 128 ? 6 : 7;
-        all += mc_cuda_seconds(MC_FLOAT32, false, 10 * cells * logs, 8 * cells + 4 * (double)mc_conv_count(&a), 0.25);
+        all += mc_cuda_seconds(MC_FLOAT32, false, 10 * cells * logs, 8 * cells + (double)mc_conv_count(&a) * mc_dtypes[p->dtype].size, 0.25);
     }
     for (int i = IMAGES; i <= FILTERS; i++) {
         const int64_t n = count(p, d, (enum index)i, p->s.n);
@@ -291,6 +293,7 @@ static struct mc_plan *make(const struct mc_conv_problem *p, bool tiled)
     d->base.run = run;
     d->images = at_a_time(p, d);
     d->base.workspace = room(p, d, d->images);
+    mc_cuda_types(&defines, p->dtype, false);
     mc_str_addf(&defines, "#define N %d\n#define R1 %d\n#define R2 %d\n#define G %d\n#define THREADS %d\n", z->n, z->r1, z->r2, z->tiles, z->threads);
     d->spectra = defines.bad ? NULL : mc_cuda_kernel(&mc_conv_fft_text, defines.s, "spectra");
     d->back = d->spectra ? mc_cuda_kernel(&mc_conv_fft_text, defines.s, "back") : NULL;
@@ -311,8 +314,8 @@ static const char *refuse(const struct mc_conv_problem *p, bool tiled)
     if (mc_conv_hollow(p)) {
         return mc_conv_hollow(p);
     }
-    if (p->dtype != MC_FLOAT32 || p->wide || s->unshared || s->groups != 1) {
-        return s->unshared ? "has one filter for all places" : s->groups != 1 ? "takes one group" : "computes in float32";
+    if (p->dtype == MC_FLOAT64 || p->wide || s->unshared || s->groups != 1) {
+        return s->unshared ? "has one filter for all places" : s->groups != 1 ? "takes one group" : "sums in float32";
     }
     for (int i = 0; i < 3; i++) {
         if (s->stride[i] != 1 || s->dilation[i] != 1 || s->pad[i] < 0) {

@@ -1,4 +1,4 @@
-/* fft.cu: convolution by Fourier transforms of tiles of N x N.
+/* fft.cu: convolution by Fourier transforms of tiles of N x N, in float32 whatever the arrays hold.
  *
  *   spectra    tiles of a real array to frequencies
  *   back       frequencies to tiles, of which a part is written
@@ -13,8 +13,8 @@
 #define HALF (N / 2)
 
 struct args {
-    float *x;
-    const float *c0;
+    T *x;
+    const T *c0;
     float2 *s;
     i64 rows, cols, ld;         /* of the spectra; ld: from row to row */
     i64 step[2];                /* in x, from row to row and from column to column of the spectra */
@@ -164,7 +164,7 @@ __device__ __forceinline__ bool has(const corner &c, int axis, int i)
 __device__ __forceinline__ void store(const args &p, i64 at, float v)
 {
     v *= p.scale;
-    p.x[at] = p.beta != 0 ? v + p.beta * p.c0[at] : v;
+    p.x[at] = put<T>(p.beta != 0 ? v + p.beta * get<float>(p.c0[at]) : v);
 }
 
 __device__ __forceinline__ float2 *spectrum(const args &p, const block &b, int column, int row, int g)
@@ -189,12 +189,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) spectra(const __grid_const
         }
         const corner c = corners()[g];
         const bool one = has(c, 0, 2 * q), two = has(c, 0, 2 * q + 1);
-        const float *from = p.x + c.at + 2 * q * p.stride[0] + n2 * p.stride[1];
+        const T *from = p.x + c.at + 2 * q * p.stride[0] + n2 * p.stride[1];
         float2 v[R1], *to = memory + g * TILE + q * PITCH + n2;
 #pragma unroll
         for (int n1 = 0; n1 < R1; n1++, from += R2 * p.stride[1]) {
             const bool in = has(c, 1, R2 * n1 + n2);
-            v[n1] = make_float2(in && one ? from[0] : 0, in && two ? from[p.stride[0]] : 0);
+            v[n1] = make_float2(in && one ? get<float>(from[0]) : 0, in && two ? get<float>(from[p.stride[0]]) : 0);
         }
         fft<R1, -1>::of(v);
 #pragma unroll

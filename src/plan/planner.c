@@ -17,6 +17,7 @@
 enum { LIKELY = 6, WRAPPING = 2 };          /* at most so many are timed by plan=measure, and so many of those that wrap ... */
 static const double likely = 4;            /* ... if their estimate is within this factor of the best */
 static const double budget[] = { [PLAN_MEASURE] = 0.4, [PLAN_EXHAUSTIVE] = 4 }; /* seconds of timing a problem */
+static const double far_off = 5;           /* times the best that was timed: on a GPU, an estimate beyond which nothing is tried */
 static const double margin = 0.95;         /* a challenger must take less than this part of the time */
 
 struct candidate {
@@ -154,10 +155,17 @@ static size_t to_time(const struct choice *c)
     return n;
 }
 
+/* Is there no use in timing it?  A GPU's estimates are rougher than times left: one is trusted that is far off. */
+static bool hopeless(const struct choice *c, const struct mc_trials *t, const struct candidate *k)
+{
+    return c->mode == PLAN_MEASURE &&
+           (c->problem->family->site ? t->best > 0 && k->estimate > far_off * t->best : !mc_trials_worth(t, k->estimate));
+}
+
 /* Times one candidate; it takes the place of *best if it wins.  False: planning ends, the error says why. */
 static bool challenge(struct choice *c, struct mc_trials *t, const struct candidate *k, struct mc_plan **best)
 {
-    if (c->mode == PLAN_MEASURE && !c->problem->family->site && !mc_trials_worth(t, k->estimate)) {
+    if (hopeless(c, t, k)) {
         LOG(LOG_PLAN, "%s: %s is not tried: %.3g us expected", c->word.s, k->solver->name, k->estimate * 1e6);
         return true;
     }

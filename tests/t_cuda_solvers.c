@@ -19,7 +19,9 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text;
 #define FLOATS "#define T float\n#define A float\n#define FLOAT 1\n", "#define T half\n#define A float\n#define FLOAT 1\n", \
     "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
 #define GEMM "#define RM 4\n#define RN 4\n#define A_BY_K 1\n#define B_BY_K 0\n#define HAS_C0 1\n"
-#define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n"
+#define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 0\n"
+#define POOL3 "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n" \
+    "#define W0 1\n#define W1 3\n#define W2 3\n#define S0 1\n#define S1 2\n#define S2 2\n#define P0 0\n#define P1 1\n#define P2 1\n"
 
 static const struct {
     const struct mc_cuda_text *text;
@@ -45,6 +47,9 @@ static const struct {
     { &mc_pool_text, { FLOATS },
       { POOL "#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL "#define PASS 1\n#define MODE 0\n#define KEY 2\n",
         POOL "#define PASS 1\n#define MODE 3\n#define KEY 0\n", POOL "#define PASS 2\n#define MODE 0\n#define KEY 1\n" } },
+    { &mc_pool_text, { "#define T float\n#define A float\n#define FLOAT 1\n", "#define T bf16\n#define A float\n#define FLOAT 1\n" },
+      { POOL3 "#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL3 "#define PASS 1\n#define MODE 0\n#define KEY 1\n",
+        POOL3 "#define PASS 0\n#define MODE 3\n#define KEY 0\n" } },
     { &mc_pool_text, { "#define T unsigned char\n#define A u64\n#define FLOAT 0\n" }, { POOL "#define PASS 0\n#define MODE 2\n#define KEY 0\n" } },
     { &mc_norm_text, { FLOATS }, { "#define BACKWARD 0\n#define INDEX u64\n", "#define BACKWARD 1\n#define INDEX unsigned\n" } },
 };

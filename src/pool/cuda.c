@@ -59,6 +59,24 @@ static void shape(struct args *a, const struct mc_pool_problem *p, bool *inside)
     memcpy(a->pad, p->s.pad, sizeof a->pad);
 }
 
+enum { FEW_CELLS = 32, MANY_RESULTS = 1 << 16 };
+
+/* A kernel of its own for these windows, where much is pooled by small ones and arrays reach no farther than an int counts. */
+static void fix(struct mc_str *defines, const struct mc_pool_problem *p, int64_t count)
+{
+    const int64_t *w = p->s.w, *s = p->s.stride, *z = p->s.pad;
+    struct mc_extent e[POOL_NARRAY];
+    bool small = count >= MANY_RESULTS && w[0] * w[1] * w[2] <= FEW_CELLS;
+    mc_pool_extents(p, e);
+    for (int i = 0; i < POOL_NARRAY; i++) {
+        small = small && e[i].count <= INT32_MAX;
+    }
+    for (int i = 0; i < 3 && small; i++) {
+        mc_str_addf(defines, "#define W%d %d\n#define S%d %d\n#define P%d %d\n", i, (int)w[i], i, (int)s[i], i, (int)z[i]);
+    }
+    mc_str_addf(defines, "#define FIXED %d\n", small);
+}
+
 static void *kernel_of(const struct mc_pool_problem *p, bool inside, int64_t count)
 {
     struct mc_str defines = { 0 };
@@ -69,6 +87,7 @@ static void *kernel_of(const struct mc_pool_problem *p, bool inside, int64_t cou
                 mc_dtypes[p->dtype].kind == KIND_INT, (int)p->s.pass, (int)p->s.mode, (int)key,
                 p->s.mark == MC_UINT8 ? "unsigned char" : "int", inside);
     mc_cuda_index(&defines, count);
+    fix(&defines, p, count);
     void *kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_pool_text, defines.s, "pool");
     mc_str_free(&defines);
     return kernel;

@@ -1,7 +1,10 @@
 /* pool.cu: pooling in all passes, an element of the result a thread; the definition is op/pool_loops.c.
  *
  * The first maximum in scan order counts, a NaN is larger than anything.  SPREAD asks of each cell which windows it
- * lies in, in their order, so nothing is added by two threads. */
+ * lies in, in their order, so nothing is added by two threads.
+ *
+ * FIXED: windows, strides and pads are W0.., S0.., P0.., so that loops over a window are unrolled, and arrays reach no farther
+ * than an int counts; else they are the arguments'. */
 #define FORWARD 0
 #define SPREAD 1
 #define GATHER 2
@@ -17,6 +20,18 @@ struct args {
     int whole;
 };
 struct window { int lo[3], hi[3], first[3]; };
+
+#if FIXED
+typedef int reach;
+__device__ __forceinline__ int wide(const args &, int i) { return i == 0 ? W0 : i == 1 ? W1 : W2; }
+__device__ __forceinline__ int stride(const args &, int i) { return i == 0 ? S0 : i == 1 ? S1 : S2; }
+__device__ __forceinline__ int pad(const args &, int i) { return i == 0 ? P0 : i == 1 ? P1 : P2; }
+#else
+typedef i64 reach;
+__device__ __forceinline__ int wide(const args &p, int i) { return (int)p.w[i]; }
+__device__ __forceinline__ int stride(const args &p, int i) { return (int)p.stride[i]; }
+__device__ __forceinline__ int pad(const args &p, int i) { return (int)p.pad[i]; }
+#endif
 
 __device__ __forceinline__ i64 line(const args &p, INDEX plane, int role)
 {
@@ -34,22 +49,27 @@ __device__ __forceinline__ window window_at(const args &p, int u0, int u1, int u
     const int u[3] = { u0, u1, u2 };
 #pragma unroll
     for (int i = 0; i < 3; i++) {
-        w.first[i] = u[i] * (int)p.stride[i] - (int)p.pad[i];
+        w.first[i] = u[i] * stride(p, i) - pad(p, i);
         w.lo[i] = w.first[i] > 0 ? w.first[i] : 0;
-        w.hi[i] = w.first[i] + (int)p.w[i] < (int)p.in[i] ? w.first[i] + (int)p.w[i] : (int)p.in[i];
+        w.hi[i] = w.first[i] + wide(p, i) < (int)p.in[i] ? w.first[i] + wide(p, i) : (int)p.in[i];
     }
     return w;
 }
 
-__device__ __forceinline__ i64 cell(const i64 *s, i64 a, i64 b, i64 c)
+__device__ __forceinline__ reach cell(const i64 *s, reach a, reach b, reach c)
 {
-    return a * s[0] + b * s[1] + c * s[2];
+    return a * (reach)s[0] + b * (reach)s[1] + c * (reach)s[2];
 }
 
+#if FIXED
+#define ALONG(w, a, i, n) _Pragma("unroll") for (int a = (w).first[i]; a < (w).first[i] + n; a++) if (a >= (w).lo[i] && a < (w).hi[i])
+#define EACH_CELL(w, a, b, c) ALONG(w, a, 0, W0) ALONG(w, b, 1, W1) ALONG(w, c, 2, W2)
+#else
 #define EACH_CELL(w, a, b, c)                         \
     for (int a = (w).lo[0]; a < (w).hi[0]; a++)       \
         for (int b = (w).lo[1]; b < (w).hi[1]; b++)   \
             for (int c = (w).lo[2]; c < (w).hi[2]; c++)
+#endif
 
 /* How values are compared: floats as they are summed, integers as they are. */
 #if FLOAT
@@ -69,7 +89,7 @@ __device__ __forceinline__ V largest(const window &w, const T *from, const i64 *
         if (!any || more(v, most)) {
             any = true;
             most = v;
-            *number = ((a - w.first[0]) * (int)p.w[1] + b - w.first[1]) * (int)p.w[2] + c - w.first[2];
+            *number = ((a - w.first[0]) * wide(p, 1) + b - w.first[1]) * wide(p, 2) + c - w.first[2];
         }
     }
     return most;
@@ -78,15 +98,15 @@ __device__ __forceinline__ V largest(const window &w, const T *from, const i64 *
 __device__ __forceinline__ i64 share(const args &p, const window &w)
 {
     const i64 left = (i64)(w.hi[0] - w.lo[0]) * (w.hi[1] - w.lo[1]) * (w.hi[2] - w.lo[2]);
-    return MODE == AVERAGE_INC && p.whole ? p.w[0] * p.w[1] * p.w[2] : MODE == AVERAGE_INC || MODE == AVERAGE_EXC ? left : 1;
+    return MODE == AVERAGE_INC && p.whole ? (i64)wide(p, 0) * wide(p, 1) * wide(p, 2) : MODE == AVERAGE_INC || MODE == AVERAGE_EXC ? left : 1;
 }
 
 /* The cell that a mark means; where it cannot be one of the window, the window's first. */
 __device__ __forceinline__ void marked(const args &p, const window &w, MARK mark, int at[3])
 {
-    at[2] = w.first[2] + (int)(mark % (MARK)p.w[2]);
-    at[1] = w.first[1] + (int)(mark / (MARK)p.w[2] % (MARK)p.w[1]);
-    at[0] = w.first[0] + (int)(mark / (MARK)p.w[2] / (MARK)p.w[1]);
+    at[2] = w.first[2] + (int)(mark % (MARK)wide(p, 2));
+    at[1] = w.first[1] + (int)(mark / (MARK)wide(p, 2) % (MARK)wide(p, 1));
+    at[0] = w.first[0] + (int)(mark / (MARK)wide(p, 2) / (MARK)wide(p, 1));
     for (int i = 0; i < 3; i++) {
         at[i] = at[i] < w.lo[i] || at[i] >= w.hi[i] ? w.lo[i] : at[i];
     }
@@ -139,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
 /* Windows [*from, *to) of one axis that hold cell i. */
 __device__ __forceinline__ void holding(const args &p, int axis, int i, int *from, int *to)
 {
-    const int far = i + (int)p.pad[axis], s = (int)p.stride[axis], first = far - (int)p.w[axis] + 1;
+    const int far = i + pad(p, axis), s = stride(p, axis), first = far - wide(p, axis) + 1;
     *from = first > 0 ? (first + s - 1) / s : 0;
     *to = far < 0 ? 0 : far / s + 1 < (int)p.out[axis] ? far / s + 1 : (int)p.out[axis];
 }

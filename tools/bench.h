@@ -29,12 +29,13 @@ bool bench_call(void *function); /* once() of time_calls */
 void bench_free(struct bench_function *b);
 bool bench_far(void);                                       /* the flag device is not the processor */
 mc_array *bench_place(mc_array *a);                         /* takes a; there, if the functions run there; NULL: failed */
+void bench_home(struct bench_function *b);                  /* inputs and results, so that they can be read here */
 void bench_stay(struct text *to, const char *outputs);      /* "borrow(y)" as "borrow(gpu_from_host(y))", if so */
 
 /* Suites; false: something failed and was complained of. */
 bool bench_cases(const char *suite);   /* monochord_bench_ops.c: exp, elementwise, rows, call */
 bool bench_gemm(const char *suite);    /* monochord_bench_gemm.c */
-bool bench_conv(const char *suite);    /* monochord_bench_conv.c: conv, conv128, narrow, corrmm, nets */
+bool bench_conv(const char *suite);    /* monochord_bench_conv.c: conv, conv128, narrow, corrmm, room, nets */
 bool bench_layers(const char *suite);  /* monochord_bench_layers.c: pool, norm, softmax */
 bool bench_lenet(const char *suite);   /* monochord_bench_lenet.c */
 bool bench_logreg(const char *suite);  /* monochord_bench_compile.c */

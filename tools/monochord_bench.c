@@ -18,6 +18,7 @@ static const struct suite {
     { "conv128",     bench_conv,    "the same of 128 images" },
     { "narrow",      bench_conv,    "the same where fewer bits are allowed: float32, TF32, bfloat16" },
     { "corrmm",      bench_conv,    "the same by matrix products of columns alone" },
+    { "room",        bench_conv,    "conv128, and again with a workspace of 64 MB" },
     { "nets",        bench_conv,    "convolutions of LeNet, VGG and ResNet, of one and three axes, one pair that should take the same" },
     { "pool",        bench_layers,  "pooling, forward and with gradients" },
     { "norm",        bench_layers,  "normalisation across channels and over batches" },
@@ -115,6 +116,21 @@ mc_array *bench_place(mc_array *a)
     mc_array *there = bench_far() ? mc_array_to(a, device) : mc_array_ref(a);
     mc_array_unref(&a);
     return there;
+}
+
+static void bring_home(mc_array **a)
+{
+    mc_array *near = *a ? must(mc_array_to(*a, "cpu")) : NULL;
+    mc_array_unref(a);
+    *a = near;
+}
+
+void bench_home(struct bench_function *b)
+{
+    for (int i = 0; i < MOST_ARGS && bench_far(); i++) {
+        bring_home(&b->in[i]);
+        bring_home(&b->out[i]);
+    }
 }
 
 void bench_stay(struct text *to, const char *outputs)

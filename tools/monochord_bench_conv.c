@@ -1,6 +1,6 @@
 /* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128; narrow, which
- * allows fewer bits; corrmm, by products of columns alone; nets, the layers that networks are made of.
- * bench/peers/layers.py has the same table.
+ * allows fewer bits; corrmm, by products of columns alone; room, which allows less workspace; nets, the layers that networks
+ * are made of.  bench/peers/layers.py has the same table.
  *
  * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included; with "b01c", what
  * one gets who keeps channels innermost. */
@@ -90,6 +90,7 @@ static const struct suite {
     { "conv128", "conv128", 1, true,  0.3, { "auto" } },
     { "narrow",  "conv128", 3, true,  0.1, { "auto" } },
     { "corrmm",  "conv128", 1, false, 0.1, { "im2col" } },
+    { "room",    "room",    1, false, 0.3, { "auto" } },
     { "nets",    "nets",    1, true,  0.1, { "auto" } },
 };
 enum { SAMPLES = 300 };

@@ -68,7 +68,7 @@ static int rank_of(const int64_t dims[4])
 /* The case's function in a dtype, on numbers that are those of `like`, or new ones where that is NULL. */
 static bool make(const struct layer_case *c, mc_dtype dtype, const struct bench_function *like, struct bench_function *b)
 {
-    struct text inputs = { 0 };
+    struct text inputs = { 0 }, outputs = { 0 };
     uint64_t state = 1;
     b->g = must(mc_graph_new());
     for (; b->nin < MOST_ARGS && c->in[b->nin].name; b->nin++) {
@@ -82,10 +82,15 @@ static bool make(const struct layer_case *c, mc_dtype dtype, const struct bench_
             random_fill(b->in[b->nin], &state, 2);
         }
     }
+    for (int i = 0; i < b->nin; i++) {
+        b->in[i] = must(bench_place(b->in[i]));
+    }
     mc_formula(b->g, c->formulas);
-    b->f = mc_compile(b->g, &(mc_spec){ .name = c->name, .inputs = inputs.s, .outputs = c->outputs });
+    bench_stay(&outputs, c->outputs);
+    b->f = mc_compile(b->g, &(mc_spec){ .name = c->name, .inputs = inputs.s, .outputs = outputs.s });
     b->nout = b->f ? mc_function_noutputs(b->f) : 0;
     text_free(&inputs);
+    text_free(&outputs);
     return b->f != NULL;
 }
 
@@ -95,6 +100,7 @@ static double error_of(const struct layer_case *c, const struct bench_function *
     struct bench_function truth = { 0 };
     double wrong = 0, all = 0;
     if (make(c, MC_FLOAT64, b, &truth) && bench_call(&truth)) {
+        bench_home(&truth);
         const float *have = mc_array_data(b->out[b->nout - 1]);
         const double *want = mc_array_data(truth.out[b->nout - 1]);
         for (int64_t i = mc_array_size(b->out[b->nout - 1]); i-- > 0;) {
@@ -118,6 +124,7 @@ static bool run(const struct layer_case *c)
         for (int i = 0; i < b.nout; i++) {
             r.bytes += 4. * (double)mc_array_size(b.out[i]);
         }
+        bench_home(&b);
         r.error = error_of(c, &b);
         bench_report(&r);
     } else {

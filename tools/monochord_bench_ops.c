@@ -245,23 +245,13 @@ static void report_copies(const struct function_case *c, const struct bench_func
     }
 }
 
-static void bring_home(mc_array **a)
-{
-    mc_array *near = *a ? must(mc_array_to(*a, "cpu")) : NULL;
-    mc_array_unref(a);
-    *a = near;
-}
-
 static bool run(const struct function_case *c)
 {
     struct bench_function b = { 0 };
     struct result r = { c->suite, c->name, c->pass, "float32", c->fresh ? "new" : "", .bytes = c->bytes };
     bool good = make(c, &b) && (r.time = time_calls(bench_call, &b, 1)).calls > 0;
     if (good) {
-        for (int i = 0; i < MOST_ARGS && bench_far(); i++) {
-            bring_home(&b.in[i]);
-            bring_home(&b.out[i]);
-        }
+        bench_home(&b);
         r.error = error_of(c, &b);
         bench_report(&r);
         if (strcmp(c->suite, "elementwise") == 0 && c->bytes > 64. * M && !bench_far()) { /* memory decides */

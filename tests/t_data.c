@@ -194,7 +194,7 @@ TEST(cifar_of_both_kinds)
         put(name, record, 2 * 3073);
     }
     put("ten/test_batch.bin", record, 3073);
-    put("ten/batches.meta.txt", "plane\ncar\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n", 54);
+    put("ten/batches.meta.txt", "plane\ncar\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n", 51);
     mc_data *d = mc_data_open(in_folder("ten"), MC_TRAIN), *t = mc_data_open(in_folder("ten"), MC_TEST);
     REQUIRE(d && t, "%s", mc_last_error());
     CHECK(mc_data_count(d) == 10 && mc_data_count(t) == 1 && mc_data_label(d, 0) == 7 && mc_data_label(d, 9) == 2, "labels");

@@ -226,8 +226,15 @@ TEST(npz_with_numbers_or_pictures)
     some_pixels();
     put_npz("a.npz", "x_train", "y_train", mc_array_from(MC_UINT8, MC_SHAPE(3, 2, 2), pixels), mc_array_from(MC_INT64, MC_SHAPE(3), many));
     put_npz("b.npz", "x", "y", mc_array_from(MC_FLOAT64, MC_SHAPE(12, 2), v), mc_array_from(MC_INT64, MC_SHAPE(12), many));
+    put_npz("c.npz", "x", "y", mc_array_from(MC_UINT8, MC_SHAPE(12, 2, 4, 3), pixels), mc_array_from(MC_INT64, MC_SHAPE(12), many));
     mc_data *a = mc_data_open(in_folder("a.npz"), MC_TRAIN), *b = mc_data_open(in_folder("b.npz"), MC_TRAIN);
-    REQUIRE(a && b, "%s", mc_last_error());
+    mc_data *last = mc_data_open(in_folder("c.npz"), MC_TRAIN);
+    REQUIRE(a && b && last, "%s", mc_last_error());
+    float turned[24];
+    mc_data_example(last, 1, turned);
+    CHECK(mc_data_dims(last)[0] == 3 && mc_data_dims(last)[1] == 2 && mc_data_dims(last)[2] == 4 && turned[8 + 5] == (float)pixels[24 + 5 * 3 + 1] / 255.0f,
+          "channels last are turned");
+    mc_data_free(last);
     CHECK(mc_data_rank(a) == 3 && mc_data_dims(a)[0] == 1 && mc_data_classes(a) == 3, "pictures");
     float x[4];
     mc_data_example(b, 1, x);

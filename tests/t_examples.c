@@ -2,14 +2,9 @@
  * monochord does what its table of commands says, and fails as a program should.
  *
  * Invariant: programs are those of this build: they lie beside this one. */
-#include "check.h"
 #include "program.h"
 
-static const struct row {
-    const char *command;
-    int status;
-    const char *says[3];
-} examples[] = {
+static const struct row examples[] = {
     { "@/examples/tutorial_plain 3",  0, { "exp(x)", "Looping 3 times", "Result is [" } },
     { "@/examples/tutorial_device 3", 0, { "Looping 3 times", "Result is [", "Used the cpu" } },
     { "@/examples/tutorial_borrow 3", 0, { "exp(x): looping", "borrow(exp(x)): looping", "Result is [" } },
@@ -71,24 +66,9 @@ static const struct row {
     { "printf 'output arange(4)[7]' | @/monochord run -", 1, { "7" } },
 };
 
-static void run_rows(const struct row *row, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        int status;
-        const char *text = output_of(row[i].command, &status);
-        if (status == 127) {
-            SKIP("not built: %s", row[i].command);
-        }
-        CHECK(status == row[i].status, "%s: ended with %d, not %d:\n%s", row[i].command, status, row[i].status, text);
-        for (int k = 0; k < 3 && row[i].says[k]; k++) {
-            CHECK(strstr(text, row[i].says[k]), "%s does not say '%s' but\n%s", row[i].command, row[i].says[k], text);
-        }
-    }
-}
-
-TEST(examples_run) { run_rows(examples, sizeof examples / sizeof *examples); }
-TEST(program_does_what_it_says) { run_rows(good, sizeof good / sizeof *good); }
-TEST(program_fails_with_a_message) { run_rows(bad, sizeof bad / sizeof *bad); }
+TEST(examples_run) { run_rows(examples, COUNT(examples), output_of); }
+TEST(program_does_what_it_says) { run_rows(good, COUNT(good), output_of); }
+TEST(program_fails_with_a_message) { run_rows(bad, COUNT(bad), output_of); }
 
 /* docs/ops.md, docs/flags.md and docs/layers.md say what the tables say; `make bless` or `make docs` writes them. */
 TEST(manuals_are_the_tables)

@@ -1,14 +1,11 @@
 /* t_train.c: monochord train and predict: what is learned, what survives being killed, what is said when something is wrong.
  *
  * Invariant: every run has a folder of its own, and nets are so small that a run takes a fraction of a second. */
-#include "check.h"
 #include "markup.h"
 #include "program.h"
 #include <monochord_nn.h>
 #include <signal.h>
 #include <time.h>
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 /* ---- a folder with models ---- */
 
@@ -44,11 +41,7 @@ static char *in_folder(const char *command, int *status)
 
 #define TRAIN "@/monochord train"
 #define SMALL " --data digits:600"
-static const struct row {
-    const char *command;
-    int status;
-    const char *says[3];
-} good[] = {
+static const struct row good[] = {
     { TRAIN " m.txt" SMALL, 0, { "19090 parameters", "test error ", "report.html" } },
     { TRAIN " m.txt" SMALL " --report none && ls", 0, { "m.npz\n", "examples/s", "answers (across)" } },
     { TRAIN " c.txt" SMALL " --quiet && ls", 0, { "c.npz\n", "report.html" } },
@@ -97,23 +90,8 @@ static const struct row {
       { "x.pgm: the examples are 1x2x3, but the model wants 1x28x28" } },
 };
 
-static void run_rows(const struct row *row, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        int status;
-        const char *text = in_folder(row[i].command, &status);
-        if (status == 127) {
-            SKIP("not built: %s", row[i].command);
-        }
-        CHECK(status == row[i].status, "%s: ended with %d, not %d:\n%s", row[i].command, status, row[i].status, text);
-        for (int k = 0; k < 3 && row[i].says[k]; k++) {
-            CHECK(strstr(text, row[i].says[k]), "%s does not say '%s' but\n%s", row[i].command, row[i].says[k], text);
-        }
-    }
-}
-
-TEST(training_does_what_it_says) { run_rows(good, COUNT(good)); }
-TEST(training_fails_with_a_message) { run_rows(bad, COUNT(bad)); }
+TEST(training_does_what_it_says) { run_rows(good, COUNT(good), in_folder); }
+TEST(training_fails_with_a_message) { run_rows(bad, COUNT(bad), in_folder); }
 
 /* A disk that takes no more: the checkpoint that was there stays as it was, and the run goes on to its end. */
 TEST(a_full_disk_leaves_the_checkpoint)

@@ -1,6 +1,7 @@
 /* data_npz.c: examples in a .npz file, under the names that are in use for it.
  *
- * Invariant: pictures of bytes as (n, rows, columns) get their one channel's axis; all else is left as it is. */
+ * Invariant: pictures of bytes become (n, channels, rows, columns): without an axis of channels they get one, with
+ * channels last they are turned; all else is left as it is. */
 #include "nn/data.h"
 
 static const struct {
@@ -26,6 +27,19 @@ static bool has(const mc_npz *z, const char *name)
     return false;
 }
 
+static bool few(int64_t channels) { return channels == 1 || channels == 3; }
+
+/* A view of pictures that are not (n, channels, rows, columns) as such; NULL: they are, or are no pictures. */
+static mc_array *channels_second(const mc_array *x)
+{
+    const int64_t *d = mc_array_dims(x);
+    if (mc_array_rank(x) == 3) {
+        return mc_array_reshape(x, MC_SHAPE(d[0], 1, d[1], d[2]));
+    }
+    bool last = mc_array_rank(x) == 4 && few(d[3]) && !few(d[1]);
+    return last ? mc_array_transpose(x, (int[]){ 0, 3, 1, 2 }) : NULL;
+}
+
 mc_status mc_npz_read_data(const char *where, enum mc_part part, struct mc_raw *out)
 {
     mc_npz *z = mc_npz_open(where);
@@ -44,12 +58,10 @@ mc_status mc_npz_read_data(const char *where, enum mc_part part, struct mc_raw *
         out->t = out->x ? mc_npz_load(z, names[part][i].t) : NULL;
         s = out->t ? MC_OK : mc_last_status();
     }
-    if (s == MC_OK && mc_array_dtype(out->x) == MC_UINT8 && mc_array_rank(out->x) == 3) {
-        const int64_t *d = mc_array_dims(out->x);
-        mc_array *x = mc_array_reshape(out->x, MC_SHAPE(d[0], 1, d[1], d[2]));
-        s = x ? MC_OK : mc_last_status();
+    mc_array *turned = s == MC_OK && mc_array_dtype(out->x) == MC_UINT8 ? channels_second(out->x) : NULL;
+    if (turned) {
         mc_array_unref(&out->x);
-        out->x = x;
+        out->x = turned;
     }
     mc_npz_close(z);
     return s;

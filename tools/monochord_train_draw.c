@@ -70,7 +70,7 @@ static void chart(struct text *t, const struct progress *p, const struct curve c
         int x = WIDE - RIGHT - 150 + 84 * k;
         text_addf(t, "<line x1=\"%d\" x2=\"%d\" y1=\"9\" y2=\"9\" stroke-width=\"3\" class=\"%s\"/><text x=\"%d\" y=\"13\">%s</text>\n", x, x + 18, c[k].class, x + 24, keys[k]);
     }
-    bool fine = high - low < 2.2;
+    bool fine = high - low < 3.2;
     for (int e = (int)floor(low); e <= (int)ceil(high); e++) {
         for (int k = 0; k < COUNT(steps); k += fine ? 1 : COUNT(steps)) {
             double v = steps[k] * pow(10, e);

@@ -102,7 +102,7 @@ TEST(cuda_split_text_compiles)
         compile(&mc_gemm_split_text, "", defines.s, 90);
         if (i == 0 || test_is_full()) {
             compile(&mc_gemm_split_text, "", defines.s, 80);
-            compile(&mc_gemm_split_text, "#define PACK\n", "", 100);
+            compile(&mc_gemm_split_pack_text, "", "", 100);
         }
         mc_str_free(&defines);
     }

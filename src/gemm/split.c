@@ -6,7 +6,10 @@
 static const char text[] = {
 #include "gemm/split_text.h"
     , 0 };
-const struct mc_cuda_text mc_gemm_split_text = { "gemm/split.cu", text };
+static const char pack_text[] = {
+#include "gemm/split_pack_text.h"
+    , 0 };
+const struct mc_cuda_text mc_gemm_split_text = { "gemm/split.cu", text }, mc_gemm_split_pack_text = { "gemm/split_pack.cu", pack_text };
 
 enum { ROW = 128, MOST_SPLITS = 16 };
 
@@ -78,10 +81,10 @@ mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, b
     s->product = defines.bad ? NULL : mc_cuda_kernel(&mc_gemm_split_text, defines.s, "product");
     s->add_up = s->product ? mc_cuda_kernel(&mc_gemm_split_text, defines.s, "add_up") : NULL;
     mc_str_free(&defines);
-    s->look = s->add_up ? mc_cuda_kernel(&mc_gemm_split_text, "#define PACK\n", "look") : NULL;
-    s->pack = s->look ? mc_cuda_kernel(&mc_gemm_split_text, "#define PACK\n", "pack_rows") : NULL;
-    s->few = s->pack ? mc_cuda_kernel(&mc_gemm_split_text, "#define PACK\n", "pack_few") : NULL;
-    s->filters = s->few ? mc_cuda_kernel(&mc_gemm_split_text, "#define PACK\n", "pack_filters") : NULL;
+    s->look = s->add_up ? mc_cuda_kernel(&mc_gemm_split_pack_text, "", "look") : NULL;
+    s->pack = s->look ? mc_cuda_kernel(&mc_gemm_split_pack_text, "", "pack_rows") : NULL;
+    s->few = s->pack ? mc_cuda_kernel(&mc_gemm_split_pack_text, "", "pack_few") : NULL;
+    s->filters = s->few ? mc_cuda_kernel(&mc_gemm_split_pack_text, "", "pack_filters") : NULL;
     return s->filters ? MC_OK : mc_last_status();
 }
 

@@ -3,7 +3,7 @@
  * Who has a product to make packs both operands into halves, fills a struct mc_split_args and runs it.  Matrices are
  * packed by cuda_split.c of gemm, images and filters by that of conv.
  *
- * Invariant: the structs are those of split.cu, field for field. */
+ * Invariant: the structs are those of split.cu and split_pack.cu, field for field. */
 #ifndef MC_GEMM_SPLIT_H
 #define MC_GEMM_SPLIT_H
 
@@ -70,7 +70,7 @@ mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_
 /* Of so many results and terms; packed: elements of the operands. */
 double mc_split_seconds(int tn, int64_t m, int64_t n, int64_t steps, int64_t batch, double packed);
 
-extern const struct mc_cuda_text mc_gemm_split_text;
+extern const struct mc_cuda_text mc_gemm_split_text, mc_gemm_split_pack_text;
 void mc_split_defines(struct mc_str *out, enum mc_split_mode mode, int tn, int unit, bool inside); /* of the product's text */
 
 #endif

@@ -256,7 +256,7 @@ TEST_FULL(math_table)
             "Times are ns an element, the least of %d turns, taken on a machine that others used as well:\n"
             "L1 over %d elements of ordinary size, L2 over %d. ulp is the largest error seen over random bit\n"
             "patterns and ordinary arguments, against libm in a wider precision (of sin, cos and tan below 2^45,\n"
-            "beyond which ours give NaN). The error of SLEEF is that of its u10 functions. lgamma is libm's.\n",
+            "beyond which kernels leave it to the reference). The error of SLEEF is that of its u10 functions. lgamma is libm's.\n",
             mc_cpu()->brand, mc_cc_version(), 8 * bytes, TURNS, SMALL, LARGE);
     print_table(to, MC_FLOAT32, lib, bytes, &v);
     print_table(to, MC_FLOAT64, lib, bytes, &v);

@@ -71,8 +71,6 @@ static mc_status copy_graph(struct compiling *c)
 {
     size_t n, count = 0, widest = 1;
     mc_node **all = mc_spec_results(c, &n);
-    for (size_t i = 0; all && i < c->in.n; i++) { /* inputs come along though nothing may need them */
-    }
     mc_node **list = all ? mc_graph_reach((int)n, all, &count) : NULL;
     mc_node **map = mc_calloc(c->user->nodes.n + 1, sizeof *map, "compile"), **in = NULL;
     for (size_t i = 0; list && i < count; i++) {
@@ -208,7 +206,15 @@ static mc_status make_function(struct compiling *c)
             }
         }
     }
+    const char **name = c->code->output_name = mc_arena_alloc(&c->code->program.arena, (c->out.n + 1) * sizeof *name);
+    if (!name) {
+        return MC_EMEMORY;
+    }
     for (size_t i = 0; i < c->out.n; i++) {
+        name[i] = c->out_name.at[i] ? mc_arena_str(&c->code->program.arena, c->out_name.at[i], strlen(c->out_name.at[i])) : NULL;
+        if (c->out_name.at[i] && !name[i]) {
+            return MC_EMEMORY;
+        }
         c->f->output[i].borrow = c->borrow.at[i];
         c->f->output[i].stays = c->stays.at[i];
     }
@@ -231,9 +237,9 @@ static mc_status find_mode(struct compiling *c)
 static void let_go(struct compiling *c)
 {
     mc_named_free(c->inputs.at, (int)c->inputs.n);
-    VEC_FREE(c->outputs);
     VEC_FREE(c->in);
     VEC_FREE(c->out);
+    VEC_FREE(c->out_name);
     VEC_FREE(c->update);
     VEC_FREE(c->target);
     VEC_FREE(c->borrow);

@@ -8,8 +8,9 @@ struct compiling {
     mc_graph *user;                 /* the caller's graph */
     const struct mc_spec *spec;
     enum mc_mode mode;
-    VEC(struct mc_named) inputs, outputs; /* of the text parts; nodes of the lists are appended */
+    VEC(struct mc_named) inputs;    /* of the text part; nodes of the list are appended */
     VEC(mc_node *) in, out, update;
+    VEC(const char *) out_name;     /* what the user calls them; NULL: nothing */
     VEC(struct mc_shared *) target;
     VEC(bool) borrow, stays;
     mc_graph *g;                    /* the function's own */

@@ -61,7 +61,7 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
 /* A finished block, its axes in the order of their meaning, to the array's order. */
 static void finish(void *arg, const int64_t at[5], const int64_t size[5])
 {
-    const struct mc_running *r = arg;
+    struct mc_running *r = arg;
     int64_t to[MC_MAX_RANK] = { 0 }, many[MC_MAX_RANK];
     memcpy(many, r->l->outer, sizeof many); /* the places of unshared filters are all there */
     for (int i = 0; i < 5; i++) {
@@ -93,5 +93,6 @@ mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, 
         memcpy(&operand[CONV_EPILOGUE], &box, sizeof box); /* a function's address as an operand */
         operand[CONV_EPILOGUE_ARG] = &r;
     }
-    return sp->plan->run(sp->plan, operand, scratch, f->threads);
+    TRY(sp->plan->run(sp->plan, operand, scratch, f->threads));
+    return mc_running_end(f, p, step, &r);
 }

@@ -36,6 +36,7 @@ struct mc_code_unit {           /* shared by copies; counted */
     VEC(struct mc_rewritten) rewritten; /* MODE_DEBUG: what rules replaced */
     VEC(struct mc_twin) twin;   /* there: inputs and shared variables, in float64 */
     char **step_text;           /* by step */
+    const char **output_name;   /* what the user calls them; NULL: nothing */
     int nstep;
     double compile_seconds, rewrite_seconds, cc_seconds;
     size_t nodes_before, nodes_after;
@@ -147,11 +148,13 @@ struct mc_running {             /* one kernel step while it runs */
     char *scratch, *tally;
     bool stream;
     int axis[5];                /* of a convolution's result by meaning; -1: not there */
-    int64_t err[4];             /* a failed check: which, the index, the bound */
+    int64_t err[4];             /* what kernels tell (kernel.h) */
 };
 int64_t mc_launch_stride(const struct mc_spot *place, const struct mc_koperand *o, int v, bool dense, int a);
 mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+void mc_running_tell(struct mc_running *r, const int64_t *err);                /* of a kernel on any thread, to the step */
+mc_status mc_running_end(struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_running *r);
 void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c, int64_t row_stride);
 mc_status mc_dense_plan(const struct mc_function *f, struct mc_shape_plan *p, int step, size_t *bytes);  /* which operands need a copy */
 mc_status mc_dense_copy(const struct mc_spot *from, char *src, char *dst);
@@ -172,7 +175,7 @@ mc_status mc_heavy_run(struct mc_function *f, const struct mc_shape_plan *p, int
 int mc_heavy_source(const struct mc_function *f, const struct mc_node *n, int i);   /* the value of its input */
 int mc_heavy_result(const struct mc_step *st);                                      /* the value it makes, before its kernel */
 mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
-void mc_launch_box(const struct mc_running *r, const int64_t *at, const int64_t *size); /* a finishing kernel, along the kernel's axes */
+void mc_launch_box(struct mc_running *r, const int64_t *at, const int64_t *size); /* a finishing kernel, along the kernel's axes */
 /* convolve.c */
 mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);

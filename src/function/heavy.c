@@ -104,7 +104,7 @@ static bool joins(const struct mc_launch *l, int a, int b, int64_t size)
     return true;
 }
 
-void mc_launch_box(const struct mc_running *r, const int64_t *at, const int64_t *size)
+void mc_launch_box(struct mc_running *r, const int64_t *at, const int64_t *size)
 {
     const struct mc_launch *l = r->l;
     const struct mc_kernel *k = r->st->kernel;
@@ -145,4 +145,5 @@ void mc_launch_box(const struct mc_running *r, const int64_t *at, const int64_t 
         p[l->nop] = NULL;
         l->fn(p, s, n, err);
     }
+    mc_running_tell(r, err);
 }

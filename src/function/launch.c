@@ -280,9 +280,22 @@ static void work(void *arg, int64_t from, int64_t to, int thread)
     }
 }
 
-static mc_status failed_check(const struct mc_running *r)
+void mc_running_tell(struct mc_running *r, const int64_t *err)
 {
-    return mc_fail(MC_EINDEX, "index %lld is out of range for size %lld", (long long)r->err[1], (long long)r->err[2]);
+    for (size_t i = 0; i < NELEM(r->err); i++) {
+        if (err[i]) {
+            __atomic_store_n(&r->err[i], err[i], __ATOMIC_RELAXED);
+        }
+    }
+}
+
+/* A failed check is an error; what lies beyond a function's bound, the reference computes. */
+mc_status mc_running_end(struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_running *r)
+{
+    if (r->err[0]) {
+        return mc_fail(MC_EINDEX, "index %lld is out of range for size %lld", (long long)r->err[1], (long long)r->err[2]);
+    }
+    return r->err[3] ? mc_reference_step(f, p, step, false) : MC_OK;
 }
 
 mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
@@ -315,13 +328,13 @@ mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, in
     if (l->tally) {
         mc_tally_join(&r, base);
     }
-    return r.err[0] ? failed_check(&r) : MC_OK;
+    return mc_running_end(f, p, step, &r);
 }
 
 /* A product's epilogue on the tile that was just made: the product operand is the tile itself. */
 void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c, int64_t row_stride)
 {
-    const struct mc_running *r = arg;
+    struct mc_running *r = arg;
     const struct mc_launch *l = r->l;
     const struct mc_step *st = r->st;
     char *p[MOST_OPERANDS + 1];
@@ -346,4 +359,5 @@ void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, i
     }
     int64_t err[4] = { 0 };
     l->fn(p, s, count, err);
+    mc_running_tell(r, err);
 }

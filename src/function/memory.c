@@ -1,6 +1,6 @@
 /* memory.c: one arena for all intermediates of a plan.  A value lives from the step that makes it to the
  * last that reads it, through views too; first fit into the gaps.  Work that only maps may write over a
- * source that dies with it. */
+ * source that dies with it, unless the reference may have to do it again. */
 #include "function/far.h"
 
 enum { ALIGN = 64 };
@@ -58,7 +58,7 @@ static int dying_source(const struct mc_function *f, const struct mc_shape_plan 
 {
     const struct mc_program *pr = &f->code->program;
     const struct mc_step *st = &pr->step.at[step];
-    if (!st->kernel || st->kernel->mode != KERNEL_MAP || f->code->mode == MODE_DEBUG || !mc_step_compiled(f, step)) {
+    if (!st->kernel || st->kernel->mode != KERNEL_MAP || st->kernel->bounded || f->code->mode == MODE_DEBUG || !mc_step_compiled(f, step)) {
         return -1;
     }
     for (size_t i = 0; i < st->kernel->operand.n; i++) {

@@ -93,5 +93,6 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
         memcpy(&operand[GEMM_EPILOGUE], &tile, sizeof tile); /* a function's address as an operand */
         operand[GEMM_EPILOGUE_ARG] = &r;
     }
-    return sp->plan->run(sp->plan, operand, work, f->threads);
+    TRY(sp->plan->run(sp->plan, operand, work, f->threads));
+    return mc_running_end(f, p, step, &r);
 }

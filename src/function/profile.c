@@ -4,7 +4,7 @@
 #include "function/profile.h"
 #include <stdlib.h>
 
-enum { MOST_VALUES = 20, LINE_COLUMNS = 160 };
+enum { MOST_VALUES = 20, LINE_COLUMNS = 160, NAME_COLUMNS = 40 };
 
 /* ---- rows ---- */
 
@@ -131,7 +131,20 @@ void mc_profile_free(struct mc_profile *p)
 
 void mc_value_text(struct mc_str *out, const struct mc_function *f, int value)
 {
-    const mc_node *n = f->code->program.value.at[value].node;
+    const struct mc_program *p = &f->code->program;
+    const mc_node *n = p->value.at[value].node;
+    for (int i = 0; i < p->noutput; i++) {
+        if (p->output[i] == value && f->code->output_name[i]) {
+            mc_str_add(out, f->code->output_name[i]);
+            return;
+        }
+    }
+    for (int i = 0; i < p->nupdate; i++) {
+        if (p->update[i] == value) {
+            mc_str_addf(out, "new %s", mc_shared_name(p->shared[i]));
+            return;
+        }
+    }
     if (n->name) {
         mc_str_add(out, n->name);
     } else {
@@ -248,7 +261,13 @@ static void results(struct mc_str *out, const struct mc_function *f, int step)
     for (int i = 0; i < s->ndst && f->plans; i++) {
         const struct mc_spot *at = &f->plans->place[s->dst[i]];
         if (at->base != BASE_NONE) {
-            mc_str_addf(out, "%*sresult %d: ", 68, "", i);
+            struct mc_str what = { 0 };
+            mc_value_text(&what, f, s->dst[i]);
+            mc_str_addf(out, "%*s", 68, "");
+            mc_str_line(out, what.s ? what.s : "", NAME_COLUMNS);
+            mc_str_add(out, ": ");
+            out->bad |= what.bad;
+            mc_str_free(&what);
             mc_type_text(out, &at->type);
             mc_str_add(out, mc_spot_contiguous(at) ? "\n" : ", strided\n");
         }

@@ -115,7 +115,9 @@ static mc_status graph(const struct page *g)
         bool result = i < pr->noutput;
         out[i] = pr->value.at[result ? pr->output[i] : pr->update[i - pr->noutput]].node;
         struct mc_str word = { 0 };
-        if (result) {
+        if (result && g->f->code->output_name[i]) {
+            mc_str_add(&word, g->f->code->output_name[i]);
+        } else if (result) {
             mc_str_addf(&word, "result %d", i + 1);
         } else {
             mc_str_addf(&word, "new %s", mc_shared_name(pr->shared[i - pr->noutput]));

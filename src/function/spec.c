@@ -55,7 +55,8 @@ static mc_status add_output(struct compiling *c, mc_node *n, bool borrow)
     }
     bool stays = strcmp(n->op->name, "gpu_from_host") == 0;
     for (int i = 0; i < n->nout; i++) { /* a tuple is all of its items */
-        if (!VEC_PUSH(c->out, mc_item(n, i)) || !VEC_PUSH(c->borrow, borrow) || !VEC_PUSH(c->stays, stays)) {
+        if (!VEC_PUSH(c->out, mc_item(n, i)) || !VEC_PUSH(c->borrow, borrow) || !VEC_PUSH(c->stays, stays) ||
+            !VEC_PUSH(c->out_name, mc_item(n, i)->name)) {
             return MC_EMEMORY;
         }
     }

@@ -1,5 +1,6 @@
 /* kernel.c: building and analysing the kernel form. */
 #include "render/kernel.h"
+#include "render/math.h"
 
 static const struct mc_monoid monoids[] = {
     { "sum", false }, { "prod", false }, { "max", false }, { "min", false }, { "any", false }, { "all", false }, { "argmax", true },
@@ -92,6 +93,8 @@ void mc_kernel_analyse(struct mc_kernel *k)
         if (v->kind == K_REDUCE || v->element) {
             k->nstage = later(k->nstage, v->stage + 1);
         }
+        v->bounded = v->kind == K_OP && !v->op->custom && mc_math_bounded(v->op->code, v->dtype);
+        k->bounded |= v->bounded;
         k->flops += v->kind == K_OP ? costs[v->op->flags & OP_COSTLY ? 1 : 0] : v->kind == K_REDUCE ? 1 : 0;
     }
     unsigned char *mark = mc_calloc(k->val.n + 1, 1, "kernel");

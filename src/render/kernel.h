@@ -33,6 +33,7 @@ struct mc_kval {
     bool element;               /* on the element level */
     int stage;                  /* elements, reductions: the walk they are computed in; rows: from which on they are there */
     int saved;                  /* > 0: kept in row buffer saved - 1 for later stages */
+    bool bounded;               /* NaN where its argument, though finite, is beyond a bound */
 };
 struct mc_koperand {
     mc_dtype dtype;
@@ -53,6 +54,8 @@ struct mc_kernel {
     enum mc_kernel_mode mode;
     int inner;                  /* the innermost axis that anything varies along; -1: a scalar kernel */
     int nstage, nsaved, nreduce;
+    bool bounded;               /* has functions that are exact below a bound alone: err[3] is set where an argument
+                                   was beyond, and whoever launched it has the reference make its results anew */
     bool wide;                  /* printed over vectors: its innermost loop takes sixteen elements at a time */
     double flops;               /* an element */
 };
@@ -63,7 +66,8 @@ struct mc_kernel {
  * stride is 1 for operands that vary along the kernel's innermost axis, 0 for the others.
  *   map     0 and 1 kept           row     0 and 2 reduced, 1 kept
  *   column  0 kept, 1 and 2 reduced        fold    0, 1 and 2 reduced; NAME_join(p, s, n, err) ends it, n[0] chunks
- * err: set to the number of an operand's failed check plus one. */
+ * err: [0] the number of an operand's failed check plus one, [1] the index, [2] its bound; [3] a bounded kernel met what
+ * is beyond (on a GPU: the step whose check failed). */
 typedef void mc_kernel_fn(char *const *p, const int64_t *s, const int64_t *n, int64_t *err);
 enum { KERNEL_COLUMNS = 512 }; /* columns a column kernel works on at a time */
 

@@ -16,7 +16,7 @@ struct mc_math_row {
     mc_dtype dtype;    /* MC_FLOAT32 or MC_FLOAT64 */
     int arity;         /* 0: a part of others, not for kernels */
     double ulp;        /* the largest error the tests allow, in units in the last place */
-    double range;      /* that holds for |x| below this, and beyond it the result is NaN; 0: everywhere */
+    double range;      /* that holds for |x| below this, and beyond it the result is NaN, for kernels to tell (kernel.h: bounded); 0: everywhere */
 };
 
 extern const struct mc_math_row mc_math_rows[];
@@ -24,6 +24,9 @@ extern const size_t mc_nmath;
 
 /* The text of a function ("exp"); NULL: libm's is used.  Any dtype but float64 means float32. */
 const char *mc_math_text(const char *name, mc_dtype d);
+
+/* Does an op's expression, in which M(name) stands for a function, use one with a range? */
+bool mc_math_bounded(const char *code, mc_dtype d);
 
 /* Appends the definition of a function and of what it needs, each once: have, MC_MATH_WORDS words
  * that start as zero, remembers what was printed.  A name without a row becomes the compiler's

@@ -33,6 +33,7 @@ bool mc_print_moves(const struct mc_kernel *k, const struct mc_koperand *o);
 void mc_print_place(struct print *p, int o, bool inner);
 void mc_print_expression(struct print *p, int v, bool inner);
 void mc_print_define(struct print *p, int v, bool inner);
+void mc_print_beyond(struct print *p, int v);                               /* notes an argument beyond the bound; grids have none */
 /* print_reduce.c */
 const struct mc_monoid_text *mc_print_monoid(const struct mc_kval *v);
 bool mc_print_by_position(const struct mc_kval *v);

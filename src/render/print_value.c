@@ -189,6 +189,21 @@ void mc_print_expression(struct print *p, int v, bool inner)
     }
 }
 
+void mc_print_beyond(struct print *p, int v)
+{
+    if (p->k->val.at[v].bounded && !p->grid) {
+        const int arg = p->k->val.at[v].arg[0];
+        static const char *const part[] = { "beyond |= (", " != ", ") & (", " - ", " == 0); " };
+        const int of[] = { v, v, arg, arg };
+        for (size_t i = 0; i < NELEM(part); i++) {
+            mc_str_add(p->out, part[i]);
+            if (i < NELEM(of)) {
+                mc_print_ref(p, of[i]);
+            }
+        }
+    }
+}
+
 /* "const float v7 = ...;" */
 void mc_print_define(struct print *p, int v, bool inner)
 {
@@ -196,6 +211,7 @@ void mc_print_define(struct print *p, int v, bool inner)
     mc_str_addf(p->out, "const %s v%d = ", mc_print_calc(p, x->dtype), v);
     mc_print_expression(p, v, inner);
     mc_str_add(p->out, "; ");
+    mc_print_beyond(p, v);
     if (x->kind == K_CHECK) {
         mc_str_addf(p->out, "if ((u64)v%d >= (u64)", v);
         mc_print_ref(p, x->arg[1]);

@@ -62,6 +62,7 @@ static void row_loop(struct print *p)
         }
     }
     p->out = out;
+    mc_str_add(&clauses, p->k->bounded ? " reduction(|:beyond)" : "");
     mc_str_add(p->out, "\n");
     mc_str_addf(p->out, p->d->reduce_loop, clauses.s ? clauses.s : "");
     mc_str_free(&clauses);
@@ -159,6 +160,17 @@ static void fetch_acc(struct print *p, int v)
     }
 }
 
+/* Around what a bounded kernel does. */
+static void begin_bounded(struct print *p)
+{
+    mc_str_add(p->out, p->k->bounded ? "i32 beyond = 0;\n" : "");
+}
+
+static void end_bounded(struct print *p)
+{
+    mc_str_add(p->out, p->k->bounded ? "if (beyond) err[3] = 1;\n}\n" : "}\n");
+}
+
 static void print_fold(struct print *p)
 {
     pointers(p, false, "");
@@ -169,11 +181,13 @@ static void print_fold(struct print *p)
     mc_str_add(p->out, "\nfor (i64 i1 = 0; i1 < n1; i1++)\n");
     walk(p, "12", row_loop);
     mc_print_each(p, keep_acc);
-    mc_str_add(p->out, "\n}\n");
+    mc_str_add(p->out, "\n");
+    end_bounded(p);
 
     memset(p->done, 0, p->k->val.n);
     mc_str_addf(p->out, p->d->join, p->k->name);
     mc_str_add(p->out, "const i64 chunks = n[0]; (void)s; (void)err;\n");
+    begin_bounded(p);
     pointers(p, false, "");
     mc_print_each(p, mc_print_acc);
     mc_str_addf(p->out, "\nfor (i64 i = 0; i < chunks; i++) { const char *acc = p[%zu] + i * %d;\n", p->k->operand.n, 16 * p->k->nreduce);
@@ -222,7 +236,9 @@ static void column_values(struct print *p)
         if (!v->element && v->varies && v->kind != K_CONST && v->kind != K_REDUCE && v->stage == p->stage) {
             mc_str_addf(p->out, "for (i64 j = 0; j < nb; j++) { r%zu[j] = ", i);
             mc_print_expression(p, (int)i, true);
-            mc_str_add(p->out, "; }\n");
+            mc_str_add(p->out, "; ");
+            mc_print_beyond(p, (int)i);
+            mc_str_add(p->out, "}\n");
             if (v->kind == K_CHECK) {
                 mc_str_addf(p->out, "for (i64 j = 0; j < nb; j++) if ((u64)r%zu[j] >= (u64)", i);
                 mc_print_ref(p, v->arg[1]);
@@ -289,8 +305,9 @@ static void print_kernel(struct print *p)
     mc_str_add(p->out, "\n");
     mc_str_addf(p->out, p->d->head, p->k->name);
     mc_str_add(p->out, "const i64 n0 = n[0], n1 = n[1], n2 = n[2]; (void)n0; (void)n1; (void)n2; (void)s; (void)err;\n");
+    begin_bounded(p);
     mode[p->k->mode](p);
-    mc_str_add(p->out, "}\n");
+    end_bounded(p);
     mc_free(p->need);
 }
 

@@ -4,6 +4,7 @@
  *
  * Nothing is compiled here, and nothing is timed unless the flag plan asks for it. */
 #include "function/far.h"
+#include "function/shape.h"
 
 enum { MOST_PLANS = 64 };
 
@@ -61,7 +62,7 @@ bool mc_spot_contiguous(const struct mc_spot *p)
 }
 
 /* Where in the arena is said later. */
-static void place_type(struct mc_spot *place, const struct mc_type *t)
+void mc_spot_place(struct mc_spot *place, const struct mc_type *t)
 {
     place->base = BASE_ARENA;
     place->type = *t;
@@ -99,228 +100,15 @@ static void place_leaves(struct mc_function *f, struct mc_shape_plan *p)
     }
 }
 
-/* ---- types of a step's nodes, at these sizes ---- */
-
-struct infer {
-    struct mc_function *f;
-    struct mc_shape_plan *p;
-    struct mc_type *type;   /* of nodes inside the kernel, in the order of the step's nodes */
-    const struct mc_step *step;
-};
-
-static bool same_node(const struct mc_node *a, const struct mc_node *b) { return a == b; }
-
-/* The type of x as an input of step's node k: a value's, a constant's, or that of a node of this kernel. */
-static mc_status input_type(struct infer *q, mc_node *x, struct mc_type *t, const mc_array **value)
-{
-    int v = q->f->code->program.value_of[x->id];
-    *value = x->value;
-    for (int i = 0; i < q->step->nnode && q->step->kernel; i++) {
-        if (same_node(q->step->node[i], x)) {
-            *t = q->type[i];
-            return MC_OK;
-        }
-    }
-    if (v >= 0 && q->p->place[v].base != BASE_NONE) {
-        const struct mc_spot *at = &q->p->place[v];
-        const struct mc_program *pr = &q->f->code->program;
-        *t = at->type;
-        *value = at->fixed;
-        if (at->base == BASE_INPUT && pr->value.at[v].kind == VALUE_INPUT && pr->key_input[at->index]) {
-            *value = q->f->arg[at->index];
-        }
-        return MC_OK;
-    }
-    if (x->value) {
-        *t = x->type;
-        return MC_OK;
-    }
-    struct mc_type in[8]; /* positions and their like have no value of their own */
-    const mc_array *val[8];
-    struct mc_infer n = { .op = x->op, .nin = x->nin, .in = in, .value = val, .attr = x->attr, .nout = x->op->nout };
-    for (int i = 0; i < x->nin && i < 8; i++) {
-        TRY(input_type(q, x->in[i], &in[i], &val[i]));
-    }
-    TRY(x->op->infer(&n));
-    *t = n.out[0];
-    return MC_OK;
-}
-
-/* Only an axis that promised size 1 broadcasts. */
-static mc_status check_broadcast(const struct mc_node *n, const struct mc_type *in)
-{
-    for (int i = 0; n->op->arity && i < n->nin; i++) {
-        for (int a = 0; a < in[i].rank; a++) {
-            if (in[i].dims[a] != 1 || n->in[i]->type.dims[a] == 1) {
-                continue;
-            }
-            for (int j = 0; j < n->nin; j++) {
-                if (in[j].rank == in[i].rank && in[j].dims[a] != 1) {
-                    return mc_fail(MC_ESHAPE, "%s: axis %d has size 1 in argument %d and %lld in argument %d; declare the size 1 to "
-                                   "broadcast it", n->op->name, a, i + 1, (long long)in[j].dims[a], j + 1);
-                }
-            }
-        }
-    }
-    return MC_OK;
-}
-
-/* "step: dot: inner sizes 3 and 4 differ" and behind it the formula, its operands at this call, the user's line. */
-static mc_status blame(const struct infer *q, const mc_node *n, const struct mc_type *in, mc_status s)
-{
-    struct mc_str out = { 0 };
-    if (s == MC_EMEMORY) {
-        return s;
-    }
-    mc_str_addf(&out, "%s: %s\n    in ", q->f->name, mc_last_error());
-    mc_node_print(&out, n, 3);
-    for (int i = 0; i < n->nin && i < 4; i++) {
-        mc_str_add(&out, i ? ", " : "  [");
-        mc_node_print(&out, n->in[i], 2);
-        mc_str_add(&out, ": ");
-        mc_type_text(&out, &in[i]);
-    }
-    mc_str_add(&out, n->nin ? "]" : "");
-    if (n->file) {
-        mc_str_addf(&out, "\n    at %s:%d", n->file, n->line);
-    }
-    s = out.bad ? s : mc_fail(s, "%s", out.s);
-    mc_str_free(&out);
-    return s;
-}
-
-static mc_status infer_node(struct infer *q, mc_node *n, struct mc_infer *out)
-{
-    struct mc_type few[8], *in = n->nin <= 8 ? few : mc_alloc((size_t)n->nin * sizeof *in, "plan");
-    const mc_array *some[8], **value = n->nin <= 8 ? some : mc_alloc((size_t)n->nin * sizeof *value, "plan");
-    mc_status s = in && value ? MC_OK : MC_EMEMORY;
-    for (int i = 0; i < n->nin && s == MC_OK; i++) {
-        s = input_type(q, n->in[i], &in[i], &value[i]);
-    }
-    bool typed = s == MC_OK;
-    if (typed) {
-        *out = (struct mc_infer){ .op = n->op, .nin = n->nin, .in = in, .value = value, .attr = n->attr, .nout = n->op->nout };
-        s = check_broadcast(n, in);
-        s = s < 0 ? s : n->op->infer(out);
-    }
-    for (int i = 0; s == MC_OK && i < out->nout; i++) {
-        for (int a = 0; a < out->out[i].rank; a++) {
-            if (out->out[i].dims[a] < 0) {
-                s = mc_fail(MC_ESHAPE, "%s: size of axis %d is not known", n->op->name, a);
-            }
-        }
-        if (s == MC_OK && mc_dims_count(out->out[i].rank, out->out[i].dims) < 0) {
-            s = mc_fail(MC_ESHAPE, "%s: the result would have more elements than 64 bits count", n->op->name);
-        }
-    }
-    if (s < 0 && typed) {
-        s = blame(q, n, in, s);
-    }
-    if (in != few) {
-        mc_free(in);
-    }
-    if (value != some) {
-        mc_free(value);
-    }
-    return s;
-}
-
-/* ---- views ---- */
-
-/* The view's array over memory at address zero says offset and strides. */
-static mc_status plan_view(struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st, const struct mc_type *t)
-{
-    const mc_node *n = st->node[0];
-    int v = st->dst[0];
-    const struct mc_spot *from = &p->place[st->src[0]];
-    struct mc_spot *to = &p->place[v];
-    *to = *from;
-    to->fixed = NULL;
-    to->own = false;
-    to->type = *t;
-    (void)f;
-    if (strcmp(n->op->name, "dimshuffle") == 0) {
-        for (int i = 0; i < n->attr[0].n; i++) {
-            int64_t a = n->attr[0].ints[i];
-            to->strides[i] = a < 0 ? 0 : from->strides[a];
-        }
-    } else if (strcmp(n->op->name, "reshape") == 0) {
-        if (mc_spot_contiguous(from)) {
-            mc_contiguous_strides(t->dtype, t->rank, t->dims, to->strides);
-        } else {
-            place_type(to, t);
-            to->own = true; /* copied when the step runs */
-            to->offset = 0;
-        }
-    } else if (strcmp(n->op->name, "subtensor") == 0) {
-        return mc_fail(MC_EUNSUPPORTED, "subtensor: planned elsewhere");
-    }
-    if (from->base == BASE_FIXED && !to->own) {
-        to->fixed = mc_array_view(from->fixed, t->rank, t->dims, to->strides, from->fixed->data);
-        return to->fixed ? MC_OK : mc_last_status();
-    }
-    return MC_OK;
-}
-
-static int64_t bound_value(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st, const int64_t *spec, int kind, int64_t dflt)
-{
-    if (spec[kind] == BOUND_NONE) {
-        return dflt;
-    }
-    if (spec[kind] == BOUND_CONST) {
-        return spec[kind + 1];
-    }
-    const struct mc_spot *at = &p->place[st->src[spec[kind + 1]]];
-    const mc_array *a = at->base == BASE_INPUT ? f->arg[at->index] : at->fixed;
-    return a ? mc_load_i64(a->dtype, a->data) : dflt;
-}
-
-static mc_status plan_subtensor(const struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st, const struct mc_type *t)
-{
-    const mc_node *n = st->node[0];
-    const struct mc_spot *from = &p->place[st->src[0]];
-    struct mc_spot to = *from;
-    int k = 0;
-    to.fixed = NULL;
-    to.own = false;
-    to.type = *t;
-    for (int a = 0; a < from->type.rank; a++) {
-        const int64_t *spec = &n->attr[0].ints[a * SPEC_N];
-        int64_t size = from->type.dims[a], step = bound_value(f, p, st, spec, SPEC_STEP_KIND, 1);
-        int64_t start = bound_value(f, p, st, spec, SPEC_START_KIND, step < 0 ? size - 1 : 0);
-        if (spec[SPEC_START_KIND] != BOUND_NONE && start < 0) {
-            start += size;
-        }
-        if (spec[SPEC_INDEX]) {
-            to.offset += start * from->strides[a];
-            continue;
-        }
-        start = MC_MAX(MC_MIN(start, step < 0 ? size - 1 : size), step < 0 ? -1 : 0);
-        if (t->dims[k] > 0) {
-            to.offset += start * from->strides[a];
-        }
-        to.strides[k++] = step * from->strides[a];
-    }
-    if (from->base == BASE_FIXED) {
-        to.fixed = mc_array_view(from->fixed, t->rank, t->dims, to.strides, from->fixed->data + (to.offset - from->offset));
-        to.offset = from->offset;
-        if (!to.fixed) {
-            return mc_last_status();
-        }
-    }
-    p->place[st->dst[0]] = to;
-    return MC_OK;
-}
-
 /* ---- early values ---- */
 
-static mc_status plan_early(struct infer *q, const struct mc_step *st)
+static mc_status plan_early(struct mc_step_types *q, const struct mc_step *st)
 {
     mc_node *n = st->node[0];
     struct mc_shape_plan *p = q->p;
     struct mc_infer out;
     mc_array *in[16] = { 0 }, *made[1] = { 0 };
-    mc_status s = n->nin <= 16 ? infer_node(q, n, &out) : mc_fail(MC_EUNSUPPORTED, "%s: too many sizes", n->op->name);
+    mc_status s = n->nin <= 16 ? mc_step_infer(q, n, &out) : mc_fail(MC_EUNSUPPORTED, "%s: too many sizes", n->op->name);
     if (s < 0) {
         return s;
     }
@@ -329,7 +117,7 @@ static mc_status plan_early(struct infer *q, const struct mc_step *st)
         struct mc_type t;
         const mc_array *value;
         int axis = 0;
-        TRY(input_type(q, n->in[0], &t, &value));
+        TRY(mc_step_input_type(q, n->in[0], &t, &value));
         made[0] = mc_array_empty(MC_INT64, out.out[0].rank, out.out[0].dims);
         if (made[0] && strcmp(n->op->name, "shape") == 0) {
             memcpy(made[0]->data, t.dims, (size_t)t.rank * sizeof(int64_t));
@@ -360,7 +148,7 @@ static mc_status plan_early(struct infer *q, const struct mc_step *st)
 /* ---- steps ---- */
 
 /* The kernel's space: the sizes of whatever varies along each axis. */
-static mc_status kernel_space(const struct infer *q, int64_t *space)
+static mc_status kernel_space(const struct mc_step_types *q, int64_t *space)
 {
     const struct mc_kernel *k = q->step->kernel;
     for (int a = 0; a < MC_MAX_RANK; a++) {
@@ -376,7 +164,7 @@ static mc_status kernel_space(const struct infer *q, int64_t *space)
                 break; /* what is not reduced varies as its result does */
             }
             if (j >= 0) {
-                TRY(input_type((struct infer *)q, (mc_node *)x, &t, &value));
+                TRY(mc_step_input_type((struct mc_step_types *)q, (mc_node *)x, &t, &value));
             }
             for (int a = 0; a < t.rank && t.rank == k->rank; a++) {
                 if (x->type.dims[a] != 1) {
@@ -392,7 +180,7 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     struct mc_type few[32], *type = st->nnode <= 32 ? few : mc_alloc((size_t)st->nnode * sizeof *type, "plan");
-    struct infer q = { f, p, type, st };
+    struct mc_step_types q = { f, p, type, st };
     struct mc_infer out = { 0 };
     mc_status s = type ? MC_OK : MC_EMEMORY;
 
@@ -400,28 +188,28 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
         s = plan_early(&q, st);
     } else if (s == MC_OK && st->kernel) {
         if (st->heavy) {
-            s = infer_node(&q, st->heavy, &out);
-            place_type(&p->place[st->operand[st->product]], &out.out[0]);
+            s = mc_step_infer(&q, st->heavy, &out);
+            mc_spot_place(&p->place[st->operand[st->product]], &out.out[0]);
         }
         struct mc_type one;
         for (int i = 0; i < st->nnode && s == MC_OK; i++) {
-            s = infer_node(&q, st->node[i], &out);
+            s = mc_step_infer(&q, st->node[i], &out);
             one = out.out[0];
             type[i] = one;
             int v = f->code->program.value_of[st->node[i]->id];
             if (s == MC_OK && v >= 0 && f->code->program.value.at[v].step == step) {
-                place_type(&p->place[v], &one);
+                mc_spot_place(&p->place[v], &one);
                 p->place[v].base = f->code->program.value.at[v].kind == VALUE_INSIDE ? BASE_TYPE : BASE_ARENA;
             }
         }
         s = s < 0 ? s : kernel_space(&q, p->step[step].space);
     } else if (s == MC_OK) {
-        s = infer_node(&q, st->node[0], &out);
+        s = mc_step_infer(&q, st->node[0], &out);
         if (s == MC_OK && st->kind == STEP_VIEW) {
-            s = strcmp(st->node[0]->op->name, "subtensor") == 0 ? plan_subtensor(f, p, st, &out.out[0]) : plan_view(f, p, st, &out.out[0]);
+            s = strcmp(st->node[0]->op->name, "subtensor") == 0 ? mc_step_slice(f, p, st, &out.out[0]) : mc_step_view(f, p, st, &out.out[0]);
         } else if (s == MC_OK) {
             for (int i = 0; i < st->ndst; i++) {
-                place_type(&p->place[st->dst[i]], &out.out[i]);
+                mc_spot_place(&p->place[st->dst[i]], &out.out[i]);
                 p->place[st->dst[i]].base = st->kind == STEP_TYPE ? BASE_TYPE : BASE_ARENA;
             }
         }

@@ -174,6 +174,9 @@ struct mc_default_update { struct mc_shared *shared; mc_node *value; };
 /* graph.c, node.c */
 extern const struct mc_op mc_op_error, mc_op_input, mc_op_constant, mc_op_shared, mc_op_item;
 mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr);
+mc_node *mc_node_leaf(mc_graph *g, struct mc_node leaf);
+mc_node *mc_node_no_memory(mc_graph *g);                               /* the error node, for want of it */
+/* leaf.c */
 mc_node *mc_node_const(mc_graph *g, mc_array *value, bool weak);      /* takes value over; equal values shared */
 mc_node *mc_node_number(mc_graph *g, mc_dtype d, double v);           /* exact for |v| < 2^53 */
 mc_node *mc_node_int(mc_graph *g, int64_t v);                         /* int64 scalar */

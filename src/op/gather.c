@@ -276,54 +276,6 @@ static mc_node *build_gather(mc_graph *g, int nin, mc_node *const *in, const str
     return numbers ? pick_all(in[0], nin - 1, arg + 1, axis) : mc_node_make(g, mc_op_find("gather"), nin, arg, &a);
 }
 
-/* ---- printing ---- */
-
-static void print_region(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx)
-{
-    const struct mc_attr *axes = &n->attr[0];
-    int axis = 0, first = n->op->sig->ntensor;
-    mc_print_indexed(out, n, arg, ctx);
-    for (int i = 0; i < axes->n; i++, axis++) {
-        for (; axis < axes->ints[i]; axis++) {
-            mc_str_add(out, axis ? ", :" : "[:");
-        }
-        mc_str_add(out, axis ? ", " : "[");
-        arg(out, n, first + i, ctx);
-    }
-    mc_str_add(out, "]");
-}
-
-static bool reads_back(const mc_node *n)
-{
-    bool tensors = false;
-    for (int i = n->op->sig->ntensor; i < n->nin; i++) {
-        tensors |= n->in[i]->type.rank > 0; /* numbers alone would read as a slice */
-    }
-    return tensors;
-}
-
-static bool gather_print(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx)
-{
-    if (reads_back(n)) {
-        print_region(out, n, arg, ctx);
-    }
-    return reads_back(n);
-}
-
-static bool update_print(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx)
-{
-    const mc_node *x = n->in[0];
-    if (!reads_back(n) || strcmp(x->op->name, "subtensor") == 0 || strcmp(x->op->name, "gather") == 0) {
-        return false;
-    }
-    mc_str_add(out, mc_attr_int(&n->attr[1]) ? "set_subtensor(" : "inc_subtensor(");
-    print_region(out, n, arg, ctx);
-    mc_str_add(out, ", ");
-    arg(out, n, 1, ctx);
-    mc_str_add(out, ")");
-    return true;
-}
-
 /* ---- gather_update ---- */
 
 static mc_status update_infer(struct mc_infer *q)
@@ -389,51 +341,6 @@ static mc_node *build_update(mc_graph *g, int nin, mc_node *const *in, const str
     return mc_is_error(arg[1]) ? arg[1] : mc_node_make(g, mc_op_find("gather_update"), nin, arg, a);
 }
 
-/* ---- nonzero: the indices of what is not 0, one vector for each axis ---- */
-
-static int64_t visit(const mc_array *x, mc_array *const *out)
-{
-    struct mc_walk w;
-    int64_t n = 0;
-    int last = x->rank - 1;
-    if (!mc_walk_begin(&w, x->rank, x->dims, 1, 1, (char *[]){ x->data }, (const int64_t *[]){ x->strides })) {
-        return 0;
-    }
-    do {
-        for (int64_t j = 0; j < x->dims[last]; j++) {
-            const char *p = w.p[0] + j * x->strides[last];
-            if (mc_is_float(x->dtype) ? mc_load_f64(x->dtype, p) == 0 : mc_load_i64(x->dtype, p) == 0) {
-                continue;
-            }
-            for (int k = 0; out && k < x->rank; k++) {
-                mc_store_i64(MC_INT64, out[k]->data + (size_t)n * sizeof(int64_t), k == last ? j : w.at[k]);
-            }
-            n++;
-        }
-    } while (mc_walk_next(&w));
-    return n;
-}
-
-static mc_status nonzero_infer(struct mc_infer *q)
-{
-    int64_t n = q->value[0] && q->in[0].rank ? visit(q->value[0], NULL) : -1;
-    if (q->in[0].rank == 0) {
-        return mc_fail(MC_ESHAPE, "nonzero: a number has no axes");
-    }
-    q->nout = q->in[0].rank;
-    for (int i = 0; i < q->nout; i++) {
-        q->out[i] = mc_type_make(MC_INT64, 1, &n);
-    }
-    return MC_OK;
-}
-
-static mc_status nonzero_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
-{
-    (void)n;
-    visit(in[0], out);
-    return MC_OK;
-}
-
 /* ---- take: gather along one axis, with a say on what lies outside ---- */
 
 static mc_node *build_take(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
@@ -463,12 +370,12 @@ static mc_node *build_take(mc_graph *g, int nin, mc_node *const *in, const struc
 
 const struct mc_op mc_ops_gather[] = {
     { .name = "gather", .params = "x, *index, axes:ints", .nout = 1, .infer = gather_infer, .size = gather_size,
-      .eval = gather_eval, .grad = gather_grad, .build = build_gather, .print = gather_print,
+      .eval = gather_eval, .grad = gather_grad, .build = build_gather, .print = mc_gather_print,
       .doc = "x[idx]: elements of x at index tensors for these axes" },
     { .name = "gather_update", .params = "x, y, *index, axes:ints, set:bool", .flags = OP_HIDDEN, .nout = 1,
       .infer = update_infer, .size = update_size, .eval = update_eval, .grad = update_grad, .build = build_update,
-      .print = update_print, .doc = "x with elements at index tensors set to y, or increased by y as often as an index repeats" },
-    { .name = "nonzero", .params = "x", .nout = 1, .shape_args = 1, .infer = nonzero_infer, .eval = nonzero_eval,
+      .print = mc_gather_update_print, .doc = "x with elements at index tensors set to y, or increased by y as often as an index repeats" },
+    { .name = "nonzero", .params = "x", .nout = 1, .shape_args = 1, .infer = mc_nonzero_infer, .eval = mc_nonzero_eval,
       .disconnected = 1, .doc = "where x is not 0: a vector of indices for each axis" },
     { .name = "take", .params = "x, index, axis=None:int, mode=raise:text", .nout = 1, .build = build_take,
       .doc = "x at index along an axis, or of x flattened; an index outside is an error, or wraps or is clipped" },

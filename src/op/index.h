@@ -29,4 +29,11 @@ mc_node *mc_region_grad(mc_node *g, mc_node *y);     /* the region's gradient, s
 /* n elements x = y, or x += y, in dtype d */
 void mc_region_row(mc_dtype d, bool set, char *x, int64_t xstep, const char *y, int64_t ystep, int64_t n);
 
+/* gather_print.c */
+bool mc_gather_print(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx);
+bool mc_gather_update_print(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx);
+/* nonzero.c */
+mc_status mc_nonzero_infer(struct mc_infer *q);
+mc_status mc_nonzero_eval(const mc_node *n, mc_array *const *in, mc_array *const *out);
+
 #endif

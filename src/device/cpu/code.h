@@ -31,4 +31,16 @@ const struct mc_compiler *mc_compiler(void); /* of the flag as it is now; NULL: 
 /* ---- compile.c ---- */
 void mc_code_flush(void); /* unloads what nobody holds */
 
+/* ---- job.c ---- */
+struct mc_job {
+    const char *source;
+    struct mc_str command; /* the flag cc, and all flags but those of the linker and for the output */
+    struct mc_key key;
+    void *library;
+    double cc_seconds;
+};
+mc_status mc_job_describe(struct mc_job *j, const char *source, const char *flags); /* its command and key */
+bool mc_job_from_cache(struct mc_job *j);
+mc_status mc_job_compile(struct mc_job *j);          /* in the first of a few places that will have it */
+
 #endif

@@ -63,8 +63,8 @@ static void conv_cc(struct mc_nn_build *b)
     mc_nn_let(b, "images", shuffle ? "bc01_to_c01b($x)" : "$x");
     mc_nn_let(b, "turned", shuffle ? "dimshuffle($W, [1, 2, 3, 0])" : "$W");
     mc_nn_let(b, "filters_", mc_nn_bool(&b->set, "flip") ? "$turned[:, ::-1, ::-1, :]" : "$turned");
-    mc_nn_let(b, "pad", pad ? "%lld" : "", (long long)pad);
-    mc_nn_let(b, "partial", mc_nn_is(&b->set, "partial_sum", "none") ? "" : "%lld", (long long)mc_nn_int(&b->set, "partial_sum"));
+    mc_nn_let_unless(b, "pad", pad == 0, pad);
+    mc_nn_let_unless(b, "partial", mc_nn_is(&b->set, "partial_sum", "none"), mc_nn_int(&b->set, "partial_sum"));
     if (stride == 1) {
         mc_nn_let(b, "conv", "%s", "filter_acts($images, $filters_{, pad=$pad}{, partial_sum=$partial})");
     } else {
@@ -95,7 +95,7 @@ static void pool_cc(struct mc_nn_build *b)
         return;
     }
     mc_nn_let(b, "size", "%lld", (long long)size);
-    mc_nn_let(b, "stride", stride == size ? "" : "%lld", (long long)stride);
+    mc_nn_let_unless(b, "stride", stride == size, stride);
     if (mc_nn_bool(&b->set, "dimshuffle")) {
         b->form[0] = b->form[1] = "c01b_to_bc01(max_pool(bc01_to_c01b($x), $size{, stride=$stride}))";
     }

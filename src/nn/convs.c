@@ -81,7 +81,7 @@ static void conv(struct mc_nn_build *b)
         return;
     }
     mc_nn_let(b, "flip", "%s", mc_nn_bool(&b->set, "flip") ? "" : "False");
-    mc_nn_let(b, "groups", z.groups == 1 ? "" : "%lld", (long long)z.groups);
+    mc_nn_let_unless(b, "groups", z.groups == 1, z.groups);
     mc_nn_let(b, "conv", "%s", "conv($x, $W{, border=$border}{, stride=$stride}{, dilation=$dilation}{, groups=$groups}{, flip=$flip})");
     mc_nn_bias(b, "$conv", z.n + 2, 1, 0);
 }
@@ -165,7 +165,7 @@ static void local(struct mc_nn_build *b)
     if (!mc_nn_weights(b, "W", REGULARIZABLE, each ? 5 : 6, each ? own : all)) {
         return;
     }
-    mc_nn_let(b, "groups", each ? "%lld" : "", (long long)z.filters);
+    mc_nn_let_unless(b, "groups", !each, z.filters);
     mc_nn_let(b, "flip", "%s", mc_nn_bool(&b->set, "flip") ? "" : "False");
     mc_nn_let(b, "places", "%s", each ? "dimshuffle($W, [0, 3, 4, -1, 1, 2])" : "dimshuffle($W, [0, 4, 5, 1, 2, 3])");
     mc_nn_let(b, "conv", "%s", "conv($x, $places, border='same'{, groups=$groups}{, flip=$flip}, unshared=True)");

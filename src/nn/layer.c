@@ -100,6 +100,15 @@ void mc_nn_let(struct mc_nn_build *b, const char *name, const char *fmt, ...)
     mc_nn_hole(&b->holes, name, kept ? kept : "");
 }
 
+void mc_nn_let_unless(struct mc_nn_build *b, const char *name, bool empty, int64_t v)
+{
+    char text[24] = "";
+    if (!empty) {
+        snprintf(text, sizeof text, "%lld", (long long)v);
+    }
+    mc_nn_let(b, name, "%s", text);
+}
+
 void mc_nn_let_ints(struct mc_nn_build *b, const char *name, int n, const int64_t *v)
 {
     struct mc_nn_text t = { 0 };

@@ -184,6 +184,7 @@ mc_layer *mc_nn_layer(mc_net *net, const struct mc_nn_line *line);
 
 /* For make: */
 void mc_nn_let(struct mc_nn_build *b, const char *name, const char *fmt, ...) MC_FORMAT(3, 4); /* a hole */
+void mc_nn_let_unless(struct mc_nn_build *b, const char *name, bool empty, int64_t v);           /* the number, or nothing */
 void mc_nn_let_ints(struct mc_nn_build *b, const char *name, int n, const int64_t *v);           /* [5, 5] */
 bool mc_nn_refuse(struct mc_nn_build *b, const char *field, const char *fmt, ...) MC_FORMAT(3, 4); /* false */
 /* The parameter layer_name, drawn as the field of that name says ("none": no parameter, the hole is empty). */

@@ -6,138 +6,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { NUMBERS = 8, COLUMNS = 6 }; /* of struct progress that are saved; of an epoch */
-
-#define BEST "best/" /* before the names of the best epoch's parameters */
-
-struct snapshot {
-    int n, nparam; /* arrays; those that are parameters come first */
-    char **name;
-    mc_array **value;
-    struct progress p; /* its history is among the values */
-};
-
-/* ---- taking one ---- */
-
-static bool finite_all(const mc_array *a)
-{
-    int64_t n = mc_array_size(a), flat = n;
-    if (mc_array_dtype(a) != MC_FLOAT32 && mc_array_dtype(a) != MC_FLOAT64) {
-        return true;
-    }
-    mc_array *row = must(mc_array_reshape(a, 1, &flat));
-    bool ok = true;
-    for (int64_t i = 0; i < n && ok; i++) {
-        ok = mc_array_dtype(a) == MC_FLOAT32 ? isfinite(((const float *)mc_array_data(row))[i]) : isfinite(((const double *)mc_array_data(row))[i]);
-    }
-    mc_array_unref(&row);
-    return ok;
-}
-
-static void add(struct snapshot *s, const char *name, mc_array *value)
-{
-    s->name = must(realloc(s->name, (size_t)(s->n + 1) * sizeof *s->name));
-    s->value = must(realloc(s->value, (size_t)(s->n + 1) * sizeof *s->value));
-    s->name[s->n] = must(strdup(name));
-    s->value[s->n++] = must(value);
-}
-
-static mc_array *text_array(const char *s)
-{
-    return mc_array_from(MC_UINT8, MC_SHAPE((int64_t)strlen(s)), s);
-}
-
-static void add_progress(struct snapshot *s, const struct run *r)
-{
-    const struct progress *p = &r->p;
-    double numbers[NUMBERS] = { (double)p->epoch, (double)p->batch, (double)p->step, p->cost, p->wrong, p->seen,
-                                p->seconds + (p->batch ? seconds_now() - r->began : 0), (double)p->best };
-    struct text classes = { 0 };
-    text_addf(&classes, "%s", "");
-    for (int k = 0; k < mc_data_classes(r->train); k++) {
-        text_addf(&classes, "%s\n", mc_data_class(r->train, k));
-    }
-    add(s, "train/progress", mc_array_from(MC_FLOAT64, MC_SHAPE(NUMBERS), numbers));
-    add(s, "train/history", mc_array_from(MC_FLOAT64, MC_SHAPE(p->nhistory, COLUMNS), p->history ? (const void *)p->history : (const void *)numbers));
-    add(s, "train/seed", mc_array_from(MC_INT64, MC_NOSHAPE, &(int64_t){ r->o.seed }));
-    add(s, "train/model", text_array(r->m.text.s));
-    add(s, "train/data", text_array(r->o.data));
-    add(s, "train/classes", text_array(classes.s));
-    text_free(&classes);
-}
-
-struct snapshot *snapshot_params(const struct run *r)
-{
-    static const char *const tags[] = { NULL, "state" };
-    struct snapshot *s = must(calloc(1, sizeof *s));
-    mc_param p;
-    for (int t = 0; t < COUNT(tags); t++) {
-        for (int i = 0; (p = mc_net_param(r->m.net, tags[t], i)).name; i++) {
-            add(s, p.name, mc_shared_get(p.shared));
-        }
-    }
-    s->nparam = s->n;
-    s->p = r->p;
-    return s;
-}
-
-struct snapshot *snapshot_take(const struct run *r, struct text *ill)
-{
-    struct snapshot *s = snapshot_params(r);
-    for (int i = 0; i < s->nparam; i++) {
-        if (!finite_all(s->value[i])) {
-            text_addf(ill, "%s", s->name[i]);
-            snapshot_free(s);
-            return NULL;
-        }
-    }
-    for (int i = 0; r->best && i < r->best->n; i++) {
-        struct text name = { 0 };
-        text_addf(&name, BEST "%s", r->best->name[i]);
-        add(s, name.s, mc_array_ref(r->best->value[i]));
-        text_free(&name);
-    }
-    add_progress(s, r);
-    return s;
-}
-
-void snapshot_free(struct snapshot *s)
-{
-    for (int i = 0; s && i < s->n; i++) {
-        free(s->name[i]);
-        mc_array_unref(&s->value[i]);
-    }
-    if (s) {
-        free(s->name);
-        free(s->value);
-        free(s);
-    }
-}
-
-bool snapshot_put(struct run *r, const struct snapshot *s)
-{
-    for (int i = 0; i < s->nparam; i++) {
-        if (mc_shared_set(mc_shared_named(r->m.g, s->name[i]), s->value[i]) < 0) {
-            return complain_library(s->name[i]), false;
-        }
-    }
-    return true;
-}
-
-bool snapshot_return(struct run *r, const struct snapshot *s)
-{
-    struct progress now = r->p;
-    r->p = s->p;
-    r->p.history = now.history; /* epochs that ended stay */
-    r->p.nhistory = now.nhistory;
-    r->p.cap = now.cap;
-    return snapshot_put(r, s);
-}
 
 /* ---- writing ---- */
 
@@ -172,7 +43,8 @@ static void sweep(const char *fresh)
     text_free(&t);
 }
 
-/* FILE gets a second name, FILE.old, so that it is there all the while; then the new one takes the first. */
+/* FILE gets a second name, FILE.old, so that it is there all the while (where no file has two names it is FILE.old alone
+ * for a moment, which resuming finds too); then the new one takes the first. */
 static bool take_name(const char *fresh, const char *path)
 {
     struct text old = { 0 }, spare = { 0 }, folder = { 0 };
@@ -180,7 +52,7 @@ static bool take_name(const char *fresh, const char *path)
     text_addf(&spare, "%s.new.link", path);
     folder_of(&folder, path);
     unlink(spare.s);
-    bool ok = (link(path, spare.s) == 0 && rename(spare.s, old.s) == 0) || errno == ENOENT;
+    bool ok = link(path, spare.s) == 0 ? rename(spare.s, old.s) == 0 : errno == ENOENT || rename(path, old.s) == 0;
     ok = ok && rename(fresh, path) == 0;
     ok = ok && on_disk(folder.s);
     text_free(&old);
@@ -240,7 +112,7 @@ static double *numbers(mc_npz *z, const char *name, int64_t columns, int *rows)
 static bool read_progress(mc_npz *z, struct progress *p)
 {
     int rows = 0, one = 0;
-    double *v = numbers(z, "train/progress", NUMBERS, &one), *h = v && one == 1 ? numbers(z, "train/history", COLUMNS, &rows) : NULL;
+    double *v = numbers(z, "train/progress", PROGRESS_NUMBERS, &one), *h = v && one == 1 ? numbers(z, "train/history", EPOCH_NUMBERS, &rows) : NULL;
     if (h) {
         *p = (struct progress){ (int64_t)v[0], (int64_t)v[1], (int64_t)v[2], v[3], v[4], v[5], v[6], (int64_t)v[7], .nhistory = rows, .cap = rows + 1 };
         p->history = must(malloc((size_t)p->cap * sizeof *p->history));
@@ -320,7 +192,7 @@ static struct snapshot *read_params(const struct run *r, mc_npz *z, const char *
         mc_array *a = mc_npz_load(z, name.s), *w = want->value[i];
         if (a && mc_array_dtype(a) == mc_array_dtype(w) && mc_array_rank(a) == mc_array_rank(w) &&
             memcmp(mc_array_dims(a), mc_array_dims(w), (size_t)mc_array_rank(w) * sizeof(int64_t)) == 0) {
-            add(s, want->name[i], a);
+            snapshot_add(s, want->name[i], a);
         } else {
             text_addf(why, "%s%s", a ? "another dtype or shape than the model's: " : "", a ? name.s : mc_last_error());
             mc_array_unref(&a);

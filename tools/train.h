@@ -13,6 +13,7 @@ struct options {
     const char *report, *curve;               /* NULL: none */
     const char *lines[16];                    /* of the model, after its own: "epochs 3" */
     int nlines;
+    char *preset;                             /* what save points at where nobody said */
     long seed, seconds;                       /* between two checkpoints */
     bool resume, anew, quiet;
 };
@@ -40,7 +41,14 @@ struct model {
     int classes;                 /* that it tells apart */
 };
 
-struct snapshot;
+/* A run as it was at a moment. */
+struct snapshot {
+    int n, nparam;               /* arrays; those that are parameters come first */
+    char **name;
+    mc_array **value;
+    struct progress p;           /* its history is among the values */
+};
+
 struct run {
     struct options o;
     struct model m;
@@ -53,6 +61,10 @@ struct run {
     bool unsaved;                /* that one could not be written */
 };
 
+/* ---- monochord_train_options.c ---- */
+bool options_read(struct options *o, int argc, char **argv); /* false: complained; to options_free in any case */
+void options_free(struct options *o);
+
 /* ---- monochord_train_model.c ---- */
 /* name: a file, or a model that is built in.  False: complained. */
 bool model_find(struct text *out, const char *name);
@@ -62,12 +74,17 @@ bool model_fits(const struct model *m, const mc_data *d, const int64_t *dims, co
 /* A batch in the shape that the model's input has; to mc_array_unref. */
 mc_array *model_input(const struct model *m, const mc_array *x);
 
-/* ---- monochord_train_save.c ---- */
+/* ---- monochord_train_snapshot.c ---- */
 struct snapshot *snapshot_take(const struct run *r, struct text *ill); /* NULL: a parameter is not finite, ill says which */
 struct snapshot *snapshot_params(const struct run *r);                 /* the parameters and how far, nothing else */
 bool snapshot_put(struct run *r, const struct snapshot *s);            /* the parameters as they were */
 bool snapshot_return(struct run *r, const struct snapshot *s);         /* and how far the run was */
 void snapshot_free(struct snapshot *s);
+void snapshot_add(struct snapshot *s, const char *name, mc_array *value); /* takes value over */
+#define BEST "best/"         /* before the names of the best epoch's parameters */
+enum { PROGRESS_NUMBERS = 8, EPOCH_NUMBERS = 6 }; /* of struct progress that are saved; of struct epoch */
+
+/* ---- monochord_train_save.c ---- */
 /* The file appears whole or not at all, the one before it stays as FILE.old.  False: complained, what was there is there. */
 bool snapshot_save(const struct run *r, const struct snapshot *s);
 bool checkpoint_load(struct run *r);                                   /* FILE, or FILE.old where that is damaged */

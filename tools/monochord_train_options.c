@@ -1,0 +1,129 @@
+/* monochord_train_options.c: the words behind `monochord train MODEL`.
+ *
+ * Invariant: lines that go to the model are memory of the options; all else points into the command line. */
+#include "train.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: monochord train MODEL [OPTION ...]\n"
+    "  MODEL            a file with a layer a line, or lenet, mlp, ...: docs/networks.md\n"
+    "  --data WHERE     MNIST, CIFAR, .npz, folders of pictures; digits or digits:N, drawn here (the preset)\n"
+    "  --epochs N       instead of what the model says\n"
+    "  --batch N        the same\n"
+    "  --line TEXT      one more line for the model: \"rule adam rate=0.001\"\n"
+    "  --seed N         1: of initial values, order and augmentation\n"
+    "  --save FILE      MODEL.npz: a checkpoint after each epoch, on Ctrl-C, and\n"
+    "  --every SECONDS  60: so often between; 0: after each batch\n"
+    "  --new            begin anew although there is a checkpoint\n"
+    "  --resume         go on from the checkpoint: the same numbers as if it had never stopped\n"
+    "  --report FILE    report.html; none: no report\n"
+    "  --curve FILE     the learning curve alone, as SVG\n"
+    "  --quiet          only what goes wrong\n";
+
+static bool whole(const char *option, const char *word, long least, long *out)
+{
+    char *end = NULL;
+    errno = 0;
+    *out = word ? strtol(word, &end, 10) : 0;
+    if (!word || *end || end == word || errno || *out < least) {
+        return complain("%s wants a whole number from %ld on, not '%s'", option, least, word ? word : ""), false;
+    }
+    return true;
+}
+
+static bool add_line(struct options *o, char *line)
+{
+    if (o->nlines == COUNT(o->lines)) {
+        free(line);
+        return complain("more than %d lines", COUNT(o->lines)), false;
+    }
+    o->lines[o->nlines++] = line;
+    return true;
+}
+
+/* A number that becomes a line of the model: --epochs 3. */
+static bool number_line(struct options *o, const char *option, const char *word)
+{
+    struct text t = { 0 };
+    long n;
+    if (!whole(option, word, 1, &n)) {
+        return false;
+    }
+    text_addf(&t, "%s %ld", option + 2, n);
+    return add_line(o, t.s);
+}
+
+/* models/lenet.txt is saved as lenet.npz here. */
+static char *preset_save(const char *model)
+{
+    const char *slash = strrchr(model, '/'), *name = slash ? slash + 1 : model, *dot = strrchr(name, '.');
+    struct text t = { 0 };
+    text_addf(&t, "%.*s.npz", dot && dot > name ? (int)(dot - name) : (int)strlen(name), name);
+    return t.s;
+}
+
+bool options_read(struct options *o, int argc, char **argv)
+{
+    *o = (struct options){ .data = "digits", .report = "report.html", .seed = 1, .seconds = 60 };
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        static const char *const take[] = { "--data", "--epochs", "--batch", "--line", "--seed", "--save", "--every", "--report", "--curve" };
+        int with = 0;
+        for (int k = 0; k < COUNT(take); k++) {
+            with |= strcmp(a, take[k]) == 0;
+        }
+        if (with && !value) {
+            return complain("%s needs a value", a), false;
+        }
+        i += with;
+        bool ok = true;
+        if (strcmp(a, "--data") == 0) {
+            o->data = value;
+        } else if (strcmp(a, "--save") == 0) {
+            o->save = value;
+        } else if (strcmp(a, "--report") == 0) {
+            o->report = strcmp(value, "none") ? value : NULL;
+        } else if (strcmp(a, "--curve") == 0) {
+            o->curve = value;
+        } else if (strcmp(a, "--epochs") == 0 || strcmp(a, "--batch") == 0) {
+            ok = number_line(o, a, value);
+        } else if (strcmp(a, "--line") == 0) {
+            ok = add_line(o, must(strdup(value)));
+        } else if (strcmp(a, "--seed") == 0) {
+            ok = whole(a, value, 0, &o->seed);
+        } else if (strcmp(a, "--every") == 0) {
+            ok = whole(a, value, 0, &o->seconds);
+        } else if (strcmp(a, "--new") == 0) {
+            o->anew = true;
+        } else if (strcmp(a, "--resume") == 0) {
+            o->resume = true;
+        } else if (strcmp(a, "--quiet") == 0) {
+            o->quiet = true;
+        } else if (*a == '-' || o->model) {
+            ok = (complain("'%s' is not understood", a), false);
+        } else {
+            o->model = a;
+        }
+        if (!ok) {
+            return false;
+        }
+    }
+    if (!o->model) {
+        fputs(usage, stderr);
+        return false;
+    }
+    if (!o->save) {
+        o->save = o->preset = preset_save(o->model);
+    }
+    return true;
+}
+
+void options_free(struct options *o)
+{
+    for (int i = 0; i < o->nlines; i++) {
+        free((char *)o->lines[i]);
+    }
+    free(o->preset);
+}

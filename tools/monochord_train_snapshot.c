@@ -1,0 +1,122 @@
+/* monochord_train_snapshot.c: a run as it is at a moment: parameters, what the rule remembers, how far it is.
+ *
+ * Invariant: what snapshot_take gives has finite numbers only, and all that a run goes on from. */
+#include "train.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool finite_all(const mc_array *a)
+{
+    int64_t n = mc_array_size(a), flat = n;
+    if (mc_array_dtype(a) != MC_FLOAT32 && mc_array_dtype(a) != MC_FLOAT64) {
+        return true;
+    }
+    mc_array *row = must(mc_array_reshape(a, 1, &flat));
+    bool ok = true;
+    for (int64_t i = 0; i < n && ok; i++) {
+        ok = mc_array_dtype(a) == MC_FLOAT32 ? isfinite(((const float *)mc_array_data(row))[i]) : isfinite(((const double *)mc_array_data(row))[i]);
+    }
+    mc_array_unref(&row);
+    return ok;
+}
+
+void snapshot_add(struct snapshot *s, const char *name, mc_array *value)
+{
+    s->name = must(realloc(s->name, (size_t)(s->n + 1) * sizeof *s->name));
+    s->value = must(realloc(s->value, (size_t)(s->n + 1) * sizeof *s->value));
+    s->name[s->n] = must(strdup(name));
+    s->value[s->n++] = must(value);
+}
+
+static mc_array *text_array(const char *s)
+{
+    return mc_array_from(MC_UINT8, MC_SHAPE((int64_t)strlen(s)), s);
+}
+
+static void add_progress(struct snapshot *s, const struct run *r)
+{
+    const struct progress *p = &r->p;
+    double numbers[PROGRESS_NUMBERS] = { (double)p->epoch, (double)p->batch, (double)p->step, p->cost, p->wrong, p->seen,
+                                p->seconds + (p->batch ? seconds_now() - r->began : 0), (double)p->best };
+    struct text classes = { 0 };
+    text_addf(&classes, "%s", "");
+    for (int k = 0; k < mc_data_classes(r->train); k++) {
+        text_addf(&classes, "%s\n", mc_data_class(r->train, k));
+    }
+    snapshot_add(s, "train/progress", mc_array_from(MC_FLOAT64, MC_SHAPE(PROGRESS_NUMBERS), numbers));
+    snapshot_add(s, "train/history", mc_array_from(MC_FLOAT64, MC_SHAPE(p->nhistory, EPOCH_NUMBERS), p->history ? (const void *)p->history : (const void *)numbers));
+    snapshot_add(s, "train/seed", mc_array_from(MC_INT64, MC_NOSHAPE, &(int64_t){ r->o.seed }));
+    snapshot_add(s, "train/model", text_array(r->m.text.s));
+    snapshot_add(s, "train/data", text_array(r->o.data));
+    snapshot_add(s, "train/classes", text_array(classes.s));
+    text_free(&classes);
+}
+
+struct snapshot *snapshot_params(const struct run *r)
+{
+    static const char *const tags[] = { NULL, "state" };
+    struct snapshot *s = must(calloc(1, sizeof *s));
+    mc_param p;
+    for (int t = 0; t < COUNT(tags); t++) {
+        for (int i = 0; (p = mc_net_param(r->m.net, tags[t], i)).name; i++) {
+            snapshot_add(s, p.name, mc_shared_get(p.shared));
+        }
+    }
+    s->nparam = s->n;
+    s->p = r->p;
+    return s;
+}
+
+struct snapshot *snapshot_take(const struct run *r, struct text *ill)
+{
+    struct snapshot *s = snapshot_params(r);
+    for (int i = 0; i < s->nparam; i++) {
+        if (!finite_all(s->value[i])) {
+            text_addf(ill, "%s", s->name[i]);
+            snapshot_free(s);
+            return NULL;
+        }
+    }
+    for (int i = 0; r->best && i < r->best->n; i++) {
+        struct text name = { 0 };
+        text_addf(&name, BEST "%s", r->best->name[i]);
+        snapshot_add(s, name.s, mc_array_ref(r->best->value[i]));
+        text_free(&name);
+    }
+    add_progress(s, r);
+    return s;
+}
+
+void snapshot_free(struct snapshot *s)
+{
+    for (int i = 0; s && i < s->n; i++) {
+        free(s->name[i]);
+        mc_array_unref(&s->value[i]);
+    }
+    if (s) {
+        free(s->name);
+        free(s->value);
+        free(s);
+    }
+}
+
+bool snapshot_put(struct run *r, const struct snapshot *s)
+{
+    for (int i = 0; i < s->nparam; i++) {
+        if (mc_shared_set(mc_shared_named(r->m.g, s->name[i]), s->value[i]) < 0) {
+            return complain_library(s->name[i]), false;
+        }
+    }
+    return true;
+}
+
+bool snapshot_return(struct run *r, const struct snapshot *s)
+{
+    struct progress now = r->p;
+    r->p = s->p;
+    r->p.history = now.history; /* epochs that ended stay */
+    r->p.nhistory = now.nhistory;
+    r->p.cap = now.cap;
+    return snapshot_put(r, s);
+}

@@ -62,6 +62,9 @@ static const struct {
     { MC_FLOAT32, 3, { 3, 4, 20 }, { 6, 4, 5 }, 6, { "sqr(conv1d(x, w)) + b[newaxis, :, newaxis]" } },
     { MC_FLOAT32, 4, { 0, 3, 9, 11 }, { 8, 3, 3, 3 }, 8, { "relu(conv2d(x, w))", "grad(sum(conv2d(x, w)), w)" } },
     { MC_FLOAT32, 4, { 2, 3, 9, 11 }, { 8, 3, 3, 3 }, 8, { "conv2d(x.T.T[:, :, ::-1], w[:, :, ::2])", "conv2d(x, w) * conv2d(x, w, filter_flip=False)" } },
+    { MC_FLOAT32, 4, { 2, 3, 9, 11 }, { 8, 3, 3, 3 }, 8,
+      { "grad(sum(conv(x, w[:, :, ::-1, ::-1]) ** 3), [x, w])", "conv(x, w[:, :, ::-1])", "grad(sum(conv(x, w[:, :, ::-1]) ** 3), w)",
+        "conv_inputs(w[:, :, ::-1, ::-1], conv(x, w), shape(x))" } },
 };
 
 TEST(convolutions_agree_with_their_reference)
@@ -102,6 +105,35 @@ TEST(a_finisher_reads_what_dies_with_it)
 }
 
 /* What follows a convolution, and is all that does, runs on its blocks. */
+/* What only turns or exchanges axes is read as it lies: the steps of each formula; a view costs nothing. */
+TEST(nothing_is_copied_for_a_convolution)
+{
+    static const struct { const char *out, *steps; } rows[] = {
+        { "conv(x, w[:, :, ::-1, ::-1])",                                                            "conv" },
+        { "conv(x, w[:, :, ::-1, ::-1][:, :, ::-1, ::-1])",                                          "conv" },
+        { "conv(dimshuffle(dimshuffle(x, [0, 2, 3, 1]), [0, 3, 1, 2]), w)",                          "conv" },
+        { "grad(sum(conv(x, w[:, :, ::-1, ::-1]) * y), w)",                                          "conv" },
+        { "grad(sum(conv(x, w[:, :, ::-1, ::-1]) * y), x)",                                          "conv" },
+        { "conv(dimshuffle(relu(dimshuffle(conv(x, w), [0, 2, 3, 1])), [0, 3, 1, 2]), v)",           "conv conv" },
+        { "conv(dimshuffle(x, [0, 1, 3, 2]), w)",                                                    "view conv" },
+        { "dimshuffle(conv(dimshuffle(x, [0, 2, 3, 1]), dimshuffle(w, [0, 2, 3, 1]), layout='b01c'), [0, 3, 1, 2])", "view view conv view" },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        struct mc_str steps = { 0 };
+        mc_graph *g = mc_graph_new();
+        mc_formula(g, "input x float32[2, 3, 9, 9]; input w float32[4, 3, 3, 3]; input v float32[4, 4, 3, 3]; input y float32[2, 4, 7, 7]");
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w, v, y", .outputs = rows[i].out, .on_unused = "ignore" });
+        REQUIRE(f, "%s", mc_error(g));
+        for (int k = 0; k < mc_function_nsteps(f); k++) {
+            mc_str_addf(&steps, "%s%s", k ? " " : "", mc_function_step(f, k).kind);
+        }
+        CHECK(strcmp(steps.s, rows[i].steps) == 0, "%s takes %s", rows[i].out, steps.s);
+        mc_str_free(&steps);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
 TEST(a_map_finishes_a_convolution)
 {
     mc_graph *g = mc_graph_new();

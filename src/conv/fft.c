@@ -13,20 +13,11 @@ static const char *refuse_any(const struct mc_problem *p_, int which)
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
     struct fft d = { 0 };
-    if (mc_conv_hollow(p)) {
-        return mc_conv_hollow(p);
-    }
-    if (p->dtype != MC_FLOAT32 || p->wide) {
-        return "has transforms in float32 alone";
-    }
-    if (s->unshared) {
-        return "has one filter for all places";
+    if (mc_conv_not_plain(p)) {
+        return mc_conv_not_plain(p);
     }
     if (s->stride[1] != 1 || s->stride[2] != 1) {
         return "takes stride 1 alone";
-    }
-    if (s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0) {
-        return "takes one or two axes";
     }
     if (fft_wide(s, 1) >= FFT_MOST || fft_wide(s, 2) >= FFT_MOST) {
         return "has tiles of at most 64 places a side, and the filter is wider";

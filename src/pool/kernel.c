@@ -8,14 +8,9 @@ static const struct mc_pool_kernel *const *const table[] = {
 
 const struct mc_pool_kernel *mc_pool_kernel(bool f64, int64_t n)
 {
-    const struct mc_pool_kernel *best = table[ISA_PLAIN][f64];
-    for (enum mc_isa i = ISA_AVX512; i < ISA_COUNT; i++) {
-        if (table[i][0] && mc_isa_runs(i)) {
-            best = table[i][f64];
-            if (best->lanes <= n) {
-                break;
-            }
-        }
+    int lanes[ISA_COUNT];
+    for (int i = 0; i < ISA_COUNT; i++) {
+        lanes[i] = table[i][0] ? table[i][f64]->lanes : 0;
     }
-    return best;
+    return table[mc_isa_fitting(lanes, n)][f64];
 }

@@ -339,6 +339,29 @@ static mc_node *one_number(const struct mc_match *m)
     return mc_is_error(in[1]) ? in[1] : mc_node_make(m->g, n->op, n->nin, in, n->attr);
 }
 
+/* Each axis whole, forwards or backwards. */
+static bool all_there(const mc_node *n)
+{
+    for (int i = 0; i < n->attr[0].n; i += SPEC_N) {
+        const int64_t *s = &n->attr[0].ints[i];
+        if (!is_whole(s) && (s[SPEC_INDEX] || s[SPEC_START_KIND] || s[SPEC_STOP_KIND] || s[SPEC_STEP_KIND] != BOUND_CONST || s[SPEC_STEP] != -1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What sets all, backwards, is what it sets it to, backwards. */
+static mc_node *set_backwards(mc_node *n)
+{
+    struct index to = { .nbound = 0 };
+    mc_node *y = mc_fit(n, n->in[1]);
+    for (int i = 0; y && i < y->type.rank; i++) {
+        copy_entry(&to, i, n, i);
+    }
+    return y ? part(y, &to) : NULL;
+}
+
 /* A whole is set or increased as such; zeros are set, not increased; of two changes to one region one is left. */
 static mc_node *update(const struct mc_match *m)
 {
@@ -351,6 +374,9 @@ static mc_node *update(const struct mc_match *m)
         if (mc_is_const(n->in[k])) {
             return remake(n, x, y, set);
         }
+    }
+    if (set && all_there(n)) {
+        return set_backwards(n);
     }
     if (!set && is_zero(x)) {
         return remake(n, x, y, true);
@@ -413,7 +439,7 @@ static const struct mc_rule rows[] = {
                 "cast(x, float32)[1]" },
     { .op = "subtensor_update", .make = update, .promise = FINITE, .name = "subtensor_update",
       .sample = "inc_subtensor(zeros_like(x)[1:], y[1:]); set_subtensor(set_subtensor(x[1:], y[1:])[1:], 2); "
-                "inc_subtensor(inc_subtensor(x[1:], y[1:])[1:], y[1:]); set_subtensor(x[0:], y); inc_subtensor(x[0:], y)" },
+                "inc_subtensor(inc_subtensor(x[1:], y[1:])[1:], y[1:]); set_subtensor(x[0:], y); inc_subtensor(x[0:], y); set_subtensor(x[::-1], y); inc_subtensor(zeros_like(x)[:, ::-1], y)" },
     { .op = "subtensor_update", .make = one_number, .promise = EXACT, .name = "update by a number", .sample = "set_subtensor(x[1:], alloc(2.0f64, x[1:].shape))" },
     { .op = "gather_update", .make = one_number, .promise = EXACT, .name = "updates by a number",
       .sample = "inc_subtensor(x[[0, 2]], alloc(2.0f64, [2, 5]))" },

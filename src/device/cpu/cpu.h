@@ -18,6 +18,8 @@ const char *mc_cpu_flags(void);  /* compiler flags that match: "-mavx2 -mfma ...
 /* ---- isa.c: instruction sets that hand-written kernels are kept in, widest first ---- */
 enum mc_isa { ISA_AVX512, ISA_AVX2, ISA_PLAIN, ISA_COUNT };
 bool mc_isa_runs(enum mc_isa i);
+/* The widest set whose vectors n elements fill, or the narrowest; lanes: of each set's vectors, 0 where it is not compiled. */
+enum mc_isa mc_isa_fitting(const int lanes[ISA_COUNT], int64_t n);
 bool mc_isa_only(const char *name); /* for tests: kernels of the named one alone, false if it does not run; NULL: of all again */
 
 /* ---- team.c: threads that spin a little, then sleep.  One team a process, made on first use; a

@@ -21,6 +21,20 @@ bool mc_isa_runs(enum mc_isa i)
     return one < 0 ? has(i) : (int)i == one;
 }
 
+enum mc_isa mc_isa_fitting(const int lanes[ISA_COUNT], int64_t n)
+{
+    enum mc_isa best = ISA_PLAIN;
+    for (enum mc_isa i = ISA_AVX512; i < ISA_COUNT; i++) {
+        if (lanes[i] && mc_isa_runs(i)) {
+            best = i;
+            if (lanes[i] <= n) {
+                break;
+            }
+        }
+    }
+    return best;
+}
+
 bool mc_isa_only(const char *name)
 {
     int found = -1;

@@ -1,0 +1,130 @@
+/* t_shapes.c: one function called with many shapes: plans made, kept, found again; sizes that only running tells. */
+#include "function_words.h"
+
+/* ---- plans ---- */
+
+TEST(shapes_that_come_back_find_their_plan)
+{
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 2);
+    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "softmax(dot(x, x.T))" }));
+    mc_array *x[3] = { ramp(MC_FLOAT32, MC_SHAPE(3, 4)), ramp(MC_FLOAT32, MC_SHAPE(5, 2)), ramp(MC_FLOAT32, MC_SHAPE(4, 3)) }, *y = NULL;
+    x[2] = (mc_array_unref(&x[2]), mc_array_transpose(x[0], NULL));
+    for (int i = 0; i < 30; i++) {
+        fine(mc_call(f, MC_IN(x[i % 3]), MC_OUT(&y)));
+        mc_array_unref(&y);
+    }
+    CHECK(f->planned == 3 && f->nplans == 3, "planned %lld times, %d kept", (long long)f->planned, f->nplans);
+    for (int i = 0; i < 200; i++) { /* more shapes than plans are kept */
+        mc_array *a = ramp(MC_FLOAT32, MC_SHAPE(1 + i, 2));
+        fine(mc_call(f, MC_IN(a), MC_OUT(&y)));
+        mc_array_unref(&y);
+        mc_array_unref(&a);
+    }
+    CHECK(f->nplans <= 64, "%d plans are kept", f->nplans);
+    fine(mc_call(f, MC_IN(x[0]), MC_OUT(&y)));
+    CHECK(fabs(at(y, 0) + at(y, 1) + at(y, 2) - 1) < 1e-6, "%g", at(y, 0));
+    mc_array_unref(&y);
+    for (int i = 0; i < 3; i++) {
+        mc_array_unref(&x[i]);
+    }
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+TEST(sizes_that_only_running_tells)
+{
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 1);
+    mc_shared *n = scalar(g, "n", MC_INT64, 0);
+    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x[x > 2] * 2, nonzero(x), sum(x[x > 2]), x[x > 2].shape[0]",
+                                                       .updates = "n = n + x[x > 2].shape[0]" }));
+    for (int k = 1; k < 8; k++) {
+        mc_array *x = ramp(MC_FLOAT32, MC_SHAPE(k)), *y = NULL, *z = NULL;
+        double s = 0, want = 0;
+        int64_t count = -1;
+        fine(mc_call(f, MC_IN(x), MC_OUT(&y, &z, &s, &count)));
+        for (int i = 3; i < k; i++) {
+            want += i;
+        }
+        CHECK(y && y->dims[0] == MC_MAX(k - 3, 0) && z->dims[0] == k - 1 && s == want && count == MC_MAX(k - 3, 0), "of %d: %lld, %g, %lld", k,
+              y ? (long long)y->dims[0] : -1, s, (long long)count);
+        mc_array_unref(&x);
+        mc_array_unref(&y);
+        mc_array_unref(&z);
+    }
+    CHECK(shared_at(n, 0) == 10, "%g", shared_at(n, 0));
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+/* Sizes from inputs' values, from variables, from masks, from what was computed: by plan, or while running. */
+TEST(sizes_from_anywhere)
+{
+    static const char *const formulas[] = {
+        "x[i[1]:]", "x[i[0]:i[1]] * 2", "arange(i[1])", "x[sum(i):]", "x[W[1]:]", "arange(W[1])", "zeros([W[0], k])", "x[max(W):, k]",
+        "reshape(x, [W[1] * k, -1])", "x[i[1]]", "x[:, W[1] - 1]", "arange(sum(cast(v, 'int64')))", "x[x[:, 0] > 3]", "x[x > 3][k:]",
+        "sum(x[nonzero(x[:, 0])], axis=0)", "x[nonzero(v)[0]:]", "zeros(shape(x[x > 3])) + 1", "x[shape(x[x > 3])[0] - 5:]",
+        "tanh(x)[i[1]:][::-1] + 1", "eye(W[1])", "join([x[x > 3], v], axis=0)", "softmax(x[x[:, 0] > 3])", "dot(x[x[:, 0] > 3], x.T)",
+        "tanh(dot(x[x[:, 0] > 3], x.T) + 1)", "cumsum(v)[W[1]:]", "x[k:][k:]", "x[:k, k - 1]", "arange(k, k * 3, k)",
+        "inc_subtensor(x[i[1]:], 1)", "set_subtensor(x[W[1]], 5)", "grad(sum(x[i[1]:] ** 2), x)", "grad(sum(x[x > 3] ** 2), x)",
+        "grad(sum(x[W] ** 2), x)", "zeros_like(x[W[1]:])", "tile(x, [2, 2])[W[1]:]", "x[-k:]", "x[::-k]", "x[W][i]",
+    };
+    static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE" };
+    for (size_t r = 0; r < NELEM(formulas) * 2; r++) {
+        struct agree a = { .g = mc_graph_new() };
+        mc_array *w = mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ 1, 2 });
+        mc_shared_sized(a.g, "W", w, NULL);
+        agree_input(&a, "x", ramp(MC_FLOAT32, MC_SHAPE(5, 3)), 0);
+        agree_input(&a, "i", mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ 1, 3 }), 0);
+        agree_input(&a, "k", mc_array_scalar(MC_INT64, 2), 0);
+        agree_input(&a, "v", mc_array_from(MC_FLOAT32, MC_SHAPE(4), (float[]){ 0, 3, 0, 1 }), 0);
+        agree_output(&a, formulas[r / 2]);
+        const char *wrong = agree_in(&a, modes[r % 2], 2);
+        CHECK(!wrong, "%s: %s", formulas[r / 2], wrong);
+        mc_array_unref(&w);
+        agree_free(&a);
+    }
+}
+
+TEST(many_slices_of_many_kernels)
+{
+    struct agree a = { 0 };
+    agree_input(&a, "x", ramp(MC_FLOAT32, MC_SHAPE(6)), 0);
+    for (int i = 0; i < 80; i++) {
+        char text[80];
+        snprintf(text, sizeof text, "split(tanh(x + %d), [%d, %d, %d])[%d]", i, i % 3, 3 - i % 3, 3, i % 3);
+        CHECK(!mc_is_error(agree_output(&a, text)), "%s", mc_error(a.g));
+    }
+    const char *wrong = agree_in(&a, "FAST_COMPILE", 1);
+    CHECK(!wrong, "%s", wrong);
+    agree_free(&a);
+}
+
+TEST(slices_and_ranges_with_bounds_from_inputs)
+{
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 2);
+    mc_input(g, "i", MC_INT64, 0);
+    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x, i", .outputs = "x[i*3:(i+1)*3], sum(x[i:] + 1), arange(i), x[i], x[::i-3, 1], sum(arange(i * 2) * 2)" }));
+    mc_array *x = ramp(MC_FLOAT32, MC_SHAPE(8, 2));
+    for (int i = 0; i < 3; i++) {
+        mc_array *a = NULL, *r = NULL, *row = NULL, *col = NULL;
+        double s = 0, want = 0, twice = 0;
+        fine(mc_call(f, MC_IN(x, i), MC_OUT(&a, &s, &r, &row, &col, &twice)));
+        for (int k = 2 * i; k < 16; k++) {
+            want += k + 1;
+        }
+        CHECK(a && a->dims[0] == MC_MIN(3, 8 - 3 * i) && at(a, 0) == 6 * i && s == want && r->dims[0] == i && at(row, 1) == 2 * i + 1 &&
+                  at(col, 0) == 15 && col->dims[0] == (7 + 3 - i) / (3 - i) && twice == 2 * i * (2 * i - 1),
+              "%d: %g %g %g", i, s, want, twice);
+        mc_array_unref(&a);
+        mc_array_unref(&r);
+        mc_array_unref(&row);
+        mc_array_unref(&col);
+    }
+    refused(mc_call(f, MC_IN(x, 9), MC_NONE), MC_EINDEX, "9");
+    mc_array_unref(&x);
+    mc_function_free(f);
+    mc_graph_free(g);
+}

@@ -1,11 +1,9 @@
 /* t_ops.c: the tables of ops, tested from the tables.  A new row of ops.def is tested by being there:
  * every dtype against the widest, every layout and broadcast against plain arrays, special values,
- * first and second derivatives against differences.  A new row of formulas.def is called with matrices
- * unless a row of `calls` says how.
+ * first and second derivatives against differences.
  *
  * `oracles` holds each scalar op a second time, in long double, written independently. */
-#include "check.h"
-#include "op/op.h"
+#include "plain.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,26 +14,6 @@
         for (int row_ = 0; (op = mc_op_at(row_)) && op->arity; row_++)
 
 /* ---- making arrays and calling ops ---- */
-
-static double pick(mc_dtype d, double lo, double hi)
-{
-    double v = test_uniform(lo, hi);
-    if (mc_dtypes[d].kind == KIND_UINT) {
-        v = fabs(v);
-    }
-    return d == MC_BOOL ? (double)(test_random() & 1) : mc_is_float(d) ? v : rint(v);
-}
-
-static mc_array *sample(mc_dtype d, int rank, const int64_t *dims, double lo, double hi)
-{
-    mc_array *a = mc_array_new(d, rank, dims);
-    for (int64_t i = 0; a && i < mc_array_size(a); i++) {
-        double v = pick(d, lo, hi);
-        mc_is_float(d) ? mc_store_f64(d, a->data + i * mc_dtypes[d].size, v)
-                       : mc_store_i64(d, a->data + i * mc_dtypes[d].size, (int64_t)v);
-    }
-    return a;
-}
 
 /* The dtype that operand k has when the op is called on d. */
 static mc_dtype operand(const struct mc_op *op, int k, mc_dtype d)
@@ -77,13 +55,6 @@ static mc_array *apply(const struct mc_op *op, mc_array *const *in)
     }
     mc_graph_free(g);
     return out;
-}
-
-static void drop(mc_array **a, int n)
-{
-    for (int i = 0; i < n; i++) {
-        mc_array_unref(&a[i]);
-    }
 }
 
 static double at(const mc_array *a, int64_t i) /* of a C-ordered array */
@@ -574,220 +545,6 @@ TEST(an_op_without_derivative_says_so)
     CHECK(mc_op_scalar("tri_gamma")->dx[0][0] == '!', "tri_gamma has a derivative; another op is to be named here");
 }
 
-/* ---- formulas ---- */
-
-/* How to call a formula: over u (4), v (4), m (3, 4), n (3, 4) in [0.2, 0.9], k int (3) in 0..3, and what
- * it must equal, written otherwise.  Without a second formula only the gradient is checked. */
-static const struct { const char *call, *same; bool rough; } calls[] = {
-    { "inv(m)", "1 / m" },
-    { "square(m)", "m * m" },
-    { "switch(m > 0.5, m, n)", "where(m > 0.5, m, n)" },
-    { "ceil_intdiv(7 * k, 2)", "(7 * k + 1) // 2", true },
-    { "item(divmod(k + 5, 3), 0) * 3 + item(divmod(k + 5, 3), 1)", "k + 5", true },
-    { "relu(m - 0.5)", "where(m > 0.5, m - 0.5, 0)" },
-    { "relu(m - 0.5, alpha=0.1)", "where(m > 0.5, m - 0.5, 0.1 * (m - 0.5))" },
-    { "elu(m - 0.5, alpha=2)", "where(m > 0.5, m - 0.5, 2 * (exp(m - 0.5) - 1))" },
-    { "selu(m - 0.5)", "1.0507009873554805 * where(m > 0.5, m - 0.5, 1.6732632423543772 * (exp(m - 0.5) - 1))" },
-    { "hard_sigmoid(6 * m - 3)", "minimum(maximum(0.2 * (6 * m - 3) + 0.5, 0), 1)" },
-    { "ultra_fast_sigmoid(m)", NULL },
-    { "abs(ultra_fast_sigmoid(20 * m - 10) - sigmoid(20 * m - 10)) < 0.07", "m < 2", true },
-    { "softsign(m)", "m / (1 + m)" },
-    { "isclose(m, m + 1e-9)", "m < 2", true },
-    { "isclose(m, m + 0.01)", "m > 2", true },
-    { "allclose(m, m)", "eq(1, 1)", true },
-    { "identity(m)", "m" },
-    { "m * second(m, sum(n))", "m * sum(n)" },
-    { "m * fill(m, sum(n))", "m * sum(n)" },
-    { "zeros_like(m)", "m - m", true },
-    { "ones_like(m)", "m / m", true },
-    { "zeros([3, 4], dtype=float64)", "m - m", true },
-    { "ones([3, 4], dtype=float64)", "m / m", true },
-    { "mean(m)", "sum(m) / 12" },
-    { "mean(m, axis=1, keepdims=True)", "sum(m, axis=1, keepdims=True) / 4" },
-    { "var(m, axis=0)", "mean(m * m, axis=0) - mean(m, axis=0) ** 2" },
-    { "var(m, ddof=1)", "(sum(m * m) - 12 * mean(m) ** 2) / 11" },
-    { "std(m, axis=1)", "sqrt(var(m, axis=1))" },
-    { "ptp(m, axis=1)", "-(min(m, axis=1) - max(m, axis=1))" },
-    { "norm(m, axis=1)", "sqrt(sum(m * m, axis=1))" },
-    { "norm(m, ord=1)", "sum(abs(m))" },
-    { "item(max_and_argmax(m, axis=1), 0)", "max(m, axis=1)" },
-    { "item(max_and_argmax(m, axis=1), 1)", "argmax(m, axis=1)", true },
-    { "argmin(m, axis=1)", "argmax(1 / m, axis=1)", true },
-    { "logsumexp(m, axis=1)", "log(sum(exp(m), axis=1))" },
-    { "softmax(m)", "exp(m) / sum(exp(m), axis=1, keepdims=True)" },
-    { "softmax(m, axis=0)", "exp(m) / sum(exp(m), axis=0, keepdims=True)" },
-    { "softmax(u)", "exp(u) / sum(exp(u))" },
-    { "logsoftmax(m)", "log(softmax(m))" },
-    { "logsoftmax(u)", "log(softmax(u))" },
-    { "crossentropy_softmax_1hot(m, k)", "-log(softmax(m))[arange(3), k]" },
-    { "categorical_crossentropy(m, n)", "-sum(n * log(m), axis=1)" },
-    { "crossentropy_1hot(m, k)", "-log(m[arange(3), k])" },
-    { "binary_crossentropy(m, n)", "-n * log(m) - (1 - n) * log(1 - m)" },
-    { "sigmoid_binary_crossentropy(m, n)", "binary_crossentropy(sigmoid(m), n)" },
-    { "softmax_with_bias(m, u)", "softmax(m + expand_dims(u, 0))" },
-    { "crossentropy_softmax_1hot_with_bias(m, u, k)", "-log(softmax(m + expand_dims(u, 0)))[arange(3), k]" },
-    { "item(crossentropy_softmax_max_and_argmax_1hot(m, k), 0)", "-log(softmax(m))[arange(3), k]" },
-    { "item(crossentropy_softmax_max_and_argmax_1hot(m, k), 1)", "max(m, axis=1)" },
-    { "item(crossentropy_softmax_max_and_argmax_1hot(m, k), 2)", "argmax(m, axis=1)", true },
-    { "item(crossentropy_softmax_max_and_argmax_1hot_with_bias(m, u, k), 0)", "-log(softmax(m + expand_dims(u, 0)))[arange(3), k]" },
-    { "item(crossentropy_softmax_max_and_argmax_1hot_with_bias(m, u, k), 2)", "argmax(m + expand_dims(u, 0), axis=1)", true },
-    { "crossentropy_categorical_1hot(m, k)", "-log(m[arange(3), k])" },
-    { "tensor_copy(m) * 2", "m + m" },
-    { "identity_like(m)", "cast(eq(reshape(arange(3), [3, 1]), reshape(arange(4), [1, 4])), float64)", true },
-    { "bartlett(5)", "[0.0, 0.5, 1.0, 0.5, 0.0]", true },
-    { "bartlett(1)", "[1.0]", true },
-    { "ravel(m)", "reshape(m, [12])" },
-    { "outer(u, v)", "dot(reshape(u, [4, 1]), reshape(v, [1, 4]))" },
-    { "eye(3, 4, k=1)", "cast(eq(reshape(arange(3), [3, 1]) + 1, reshape(arange(4), [1, 4])), floatX)", true },
-    { "tri(3, 4)", "1 - cast(reshape(arange(3), [3, 1]) < reshape(arange(4), [1, 4]), floatX)", true },
-    { "tril(m)", "m * tri(3, 4, dtype=float64)" },
-    { "triu(m, k=1)", "m - tril(m)" },
-    { "to_one_hot(k, 4, dtype=float64)", "eye(4, dtype=float64)[k]", true },
-    { "m * zero_grad(n)", NULL, true },
-    { "m * disconnected_grad(n)", NULL, true },
-    { "batch_normalization(m, u, v, 0.5, 2.0)", "(m - 0.5) * u / 2 + v" },
-    { "item(batch_normalization_train(m, expand_dims(u, 0), expand_dims(v, 0)), 0)",
-      "(m - mean(m, axis=0)) / sqrt(var(m, axis=0) + 0.0001) * u + v" },
-    { "item(batch_normalization_train(m, expand_dims(u, 0), expand_dims(v, 0), axes=[0, 1]), 2)", "expand_dims(expand_dims(1 / sqrt(var(m) + 0.0001), 0), 0)" },
-    { "batch_normalization_test(m, u, v, n, n)", "(m - n) * u / sqrt(n + 0.0001) + v" },
-    { "inverse_permutation(argsort(u))", "argsort(argsort(u))", true },
-    { "flatnonzero(m > 0.5)", "nonzero(ravel(m) > 0.5)", true },
-    { "nonzero_values(where(m > 0.5, m, 0))", "m[m > 0.5]", true },
-    { "compress(u > 0.5, v)", "v[u > 0.5]", true },
-    { "fill_diagonal(m, 2.0)", "where(eq(reshape(arange(3), [3, 1]), reshape(arange(4), [1, 4])), 2.0, m)" },
-    { "layer_norm(m)", "(m - mean(m, axis=1, keepdims=True)) / sqrt(var(m, axis=1, keepdims=True) + 1e-05)" },
-    { "layer_norm(m, u, v)", "layer_norm(m) * u + v" },
-    { "pool_2d(m, 2, ignore_border=True)", "max(stack([m[:2, ::2], m[:2, 1::2]]), axis=[0, 1], keepdims=True)[0]" },
-    { "pool_3d(reshape(m, [1, 3, 4]), [1, 3, 2], mode='sum')", "reshape(sum(m[:, ::2] + m[:, 1::2], axis=0), [1, 1, 2])" },
-    { "max_pool_2d(m, [3, 2])", "max(stack([m[:, ::2], m[:, 1::2]]), axis=[0, 1], keepdims=True)[0]" },
-    { "max_pool_2d_same_size(m, [3, 4])", "where(eq(m, max(m)), m, 0)" },
-    { "max_pool(reshape(m, [3, 4, 1, 1]), ds=4)[:, 0, 0, 0]", "max(m, axis=1)" },
-    { "max_pool_grad(reshape(m, [3, 4, 1, 1]), reshape(u[:3], [3, 1, 1, 1]), ds=4)[:, :, 0, 0]",
-      "where(eq(m, max(m, axis=1, keepdims=True)), expand_dims(u[:3], 1), 0)" },
-    { "max_pool_rop(reshape(m, [3, 4, 1, 1]), reshape(n, [3, 4, 1, 1]), ds=4)[:, 0, 0, 0]", "n[arange(3), argmax(m, axis=1)]" },
-    { "max_pool_c01b(reshape(m, [1, 3, 4, 1]), [3, 4])[0, 0, 0, 0]", "max(m)" },
-    { "item(prob_max_pool(reshape(m, [3, 4, 1, 1]), ds=4), 0)[:, 0, 0, 0]", "s = sum(exp(m), axis=1); s / (s + 1)" },
-    { "weighted_max_pool(reshape(m, [3, 4, 1, 1]), ds=4)[:, 0, 0, 0]", "sum(m * m, axis=1) / sum(m, axis=1)" },
-    { "stochastic_max_pool(cast([1, 2], uint64), reshape(m, [12, 1, 1, 1]), ds=1, stream=3)[:, 0, 0, 0]", "ravel(m)" },
-    { "global_pool(reshape(m, [1, 3, 2, 2]))", "reshape(mean(m, axis=1), [1, 3])" },
-    { "bc01_to_c01b(reshape(m, [3, 2, 2, 1]))", "reshape(m.T, [2, 2, 1, 3])" },
-    { "c01b_to_bc01(reshape(m, [2, 2, 1, 3]))", "dimshuffle(reshape(m, [2, 2, 1, 3]), [3, 0, 1, 2])" },
-    { "r = cross_map_norm(reshape(m, [3, 1, 1, 4]), size_f=3, add_scale=0.2, pow_scale=0.75); "
-      "cross_map_norm_undo(reshape(m, [3, 1, 1, 4]), r[0], r[1], reshape(n, [3, 1, 1, 4]), size_f=3, add_scale=0.2, pow_scale=0.75)",
-      "grad(sum(cross_map_norm(reshape(m, [3, 1, 1, 4]), size_f=3, add_scale=0.2, pow_scale=0.75)[0] * reshape(n, [3, 1, 1, 4])), m).reshape([3, 1, 1, 4])" },
-};
-
-struct world { mc_graph *g; mc_node *leaf[5]; mc_array *value[5]; };
-
-static struct world world_new(mc_dtype d)
-{
-    static const struct { const char *name; int rank; int64_t dims[2]; } floats[] = {
-        { "u", 1, { 4 } }, { "v", 1, { 4 } }, { "m", 2, { 3, 4 } }, { "n", 2, { 3, 4 } },
-    };
-    struct world w = { .g = mc_graph_new() };
-    for (int i = 0; i < 4; i++) {
-        w.leaf[i] = mc_input(w.g, floats[i].name, d, floats[i].rank);
-        w.value[i] = sample(d, floats[i].rank, floats[i].dims, .2, .9);
-    }
-    w.leaf[4] = mc_input(w.g, "k", MC_INT64, 1);
-    w.value[4] = sample(MC_INT64, MC_SHAPE(3), 0, 3);
-    return w;
-}
-
-static void world_free(struct world *w)
-{
-    drop(w->value, 5);
-    mc_graph_free(w->g);
-}
-
-/* The gradient by the floats that y depends on; the whole numbers become constants of the graph. */
-static void check_gradient(struct world *w, mc_node *y, const char *text)
-{
-    mc_node *wrt[4], *with[1] = { mc_constant(w->g, w->value[4]) };
-    mc_array *value[4];
-    double worst;
-    int n = 0;
-    size_t count;
-    if (CHECK(mc_graph_replace(w->g, 1, &w->leaf[4], with, 1, &y) == MC_OK, "%s: %s", text, mc_error(w->g))) {
-        mc_node **list = mc_graph_reach(1, &y, &count);
-        for (size_t i = 0; i < count; i++) {
-            for (int k = 0; k < 4; k++) {
-                if (list[i] == w->leaf[k]) {
-                    wrt[n] = w->leaf[k];
-                    value[n++] = w->value[k];
-                }
-            }
-        }
-        mc_free(list);
-        CHECK(n && mc_verify_grad(y, n, wrt, value, &worst) == MC_OK, "%s: %s", text, n ? mc_last_error() : "depends on nothing");
-    }
-}
-
-static void check_call(const char *call, const char *same, bool rough, mc_dtype d)
-{
-    struct world w = world_new(d);
-    mc_node *y[2] = { mc_formula(w.g, call), same ? mc_formula(w.g, same) : NULL };
-    mc_array *out[2] = { 0 };
-    if (CHECK(mc_graph_status(w.g) == MC_OK, "%s: %s", call, mc_error(w.g)) &&
-        CHECK(mc_eval(5, w.leaf, w.value, same ? 2 : 1, y, out) == MC_OK, "%s: %s", call, mc_last_error())) {
-        mc_array *b = same ? mc_array_cast(out[1], out[0]->dtype) : NULL;
-        double tol = d == MC_FLOAT64 ? 1e-12 : 2e-5;
-        CHECK(!same || mc_array_differs(out[0], b, tol, tol) < 0, "%s is not %s", call, same);
-        mc_array_unref(&b);
-        if (!rough && y[0]->nout == 1 && mc_is_float(y[0]->type.dtype)) {
-            check_gradient(&w, y[0], call);
-        }
-    }
-    drop(out, 2);
-    world_free(&w);
-}
-
-TEST(every_formula_is_what_it_says)
-{
-    mc_flag_set("floatX", "float64");
-    for (size_t i = 0; i < NELEM(calls); i++) {
-        check_call(calls[i].call, calls[i].same, calls[i].rough, MC_FLOAT64);
-        if (!strstr(calls[i].call, "float64") && !(calls[i].same && strstr(calls[i].same, "float64"))) {
-            check_call(calls[i].call, calls[i].same, calls[i].rough, MC_FLOAT32);
-        }
-    }
-}
-
-/* Families whose own tests see to it that no row is left out. */
-static bool tested_elsewhere(const struct mc_op *op)
-{
-    static const char *const families[] = { "Convolution by its other names", "cuda-convnet and Nervana", "Images" };
-    bool found = false;
-    for (size_t i = 0; i < NELEM(families); i++) {
-        found |= strcmp(mc_op_family(op), families[i]) == 0;
-    }
-    return found;
-}
-
-TEST(no_formula_goes_untested)
-{
-    mc_flag_set("floatX", "float64");
-    for (int row = 0; mc_op_at(row); row++) {
-        const struct mc_op *op = mc_op_at(row);
-        struct mc_str call = { 0 };
-        bool told = !op->formula || tested_elsewhere(op);
-        for (size_t i = 0; i < NELEM(calls); i++) {
-            const char *at_name = strstr(calls[i].call, op->name);
-            told |= at_name && at_name[strlen(op->name)] == '(';
-        }
-        if (!told) { /* nobody said how: with matrices */
-            mc_str_addf(&call, "%s(", op->name);
-            for (int i = 0; i < op->sig->ntensor; i++) {
-                mc_str_add(&call, i ? ", n" : "m");
-            }
-            mc_str_add(&call, ")");
-            check_call(call.s, NULL, false, MC_FLOAT64);
-            mc_str_free(&call);
-        }
-    }
-    CHECK(mc_op_find("softmax") && mc_op_find("softmax")->formula, "the formulas are gone");
-}
-
 /* ---- the table itself ---- */
 
 TEST(rows_are_whole)
@@ -808,14 +565,3 @@ TEST(rows_are_whole)
 }
 
 /* Unsigned numbers do not wrap below their maximum. */
-TEST(softmax_of_unsigned_numbers)
-{
-    mc_graph *g = mc_graph_new();
-    mc_array *x = mc_array_from(MC_UINT8, MC_SHAPE(3), (uint8_t[]){ 1, 3, 2 }), *y = NULL;
-    mc_node *in = mc_input(g, "x", MC_UINT8, 1), *out = mc_formula(g, "softmax(x)[0] / softmax(x)[2]");
-    CHECK(mc_eval(1, &in, &x, 1, &out, &y) == MC_OK, "%s", mc_last_error());
-    CHECK(y && fabs(mc_load_f64(y->dtype, y->data) - exp(-1)) < 1e-12, "%g", y ? mc_load_f64(y->dtype, y->data) : 0);
-    mc_array_unref(&x);
-    mc_array_unref(&y);
-    mc_graph_free(g);
-}

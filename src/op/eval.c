@@ -2,6 +2,12 @@
  * compared with, and what runs where there is no compiler. */
 #include "op/op.h"
 
+/* Can a result of type t be made right in a? */
+static bool takes(const mc_array *a, const struct mc_type *t)
+{
+    return a->dtype == t->dtype && mc_dims_equal(a->rank, a->dims, t->rank, t->dims) && mc_array_is_contiguous(a);
+}
+
 mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out)
 {
     struct mc_type few[8], *type = n->nin <= 8 ? few : mc_alloc((size_t)n->nin * sizeof *type, "eval");
@@ -27,7 +33,10 @@ mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out)
     }
     s = s < 0 ? s : n->op->infer(&q);
     for (int i = 0; s == MC_OK && i < q.nout; i++) {
-        out[i] = mc_array_empty(q.out[i].dtype, q.out[i].rank, q.out[i].dims);
+        if (out[i] && !takes(out[i], &q.out[i])) {
+            mc_array_unref(&out[i]);
+        }
+        out[i] = out[i] ? out[i] : mc_array_empty(q.out[i].dtype, q.out[i].rank, q.out[i].dims);
         s = out[i] ? MC_OK : mc_last_status();
     }
     if (s == MC_OK) {

@@ -34,7 +34,7 @@ mc_status mc_formula_eval(const mc_node *n, mc_array *const *in, mc_array *const
 /* eval.c: a whole graph by the reference, node by node.  Arrays of `from` are given; out[] are new. */
 mc_status mc_eval(int nfrom, mc_node *const *from, mc_array *const *value, int nout, mc_node *const *output, mc_array **out);
 /* One node, from its inputs' arrays; out[] are new (or views of inputs for OP_VIEW ops). */
-mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out);
+mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out); /* into out[i] where one is given that fits, apart from in[] */
 
 /* index.c: x[start:stop] along one axis (NULL: from the begin, to the end), and x[i] along one axis. */
 mc_node *mc_part(mc_node *x, int axis, mc_node *start, mc_node *stop);

@@ -105,17 +105,17 @@ static void team(const struct mc_kernel *k, const struct mc_grid_head *h, unsign
 /* Blocks of a kernel with tallies, each team with several rows, and of what adds the teams' sums. */
 static void spread_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
 {
-    int64_t apart = l->grid.threads[1], teams = MC_MAX(MC_MIN(h->count[0], MOST_TEAMS), 1), n = 0;
+    int64_t apart = l->grid.threads[1], teams = MC_MAX(MC_MIN(h->count[0], MOST_TEAMS), 1), size = (int64_t)mc_grid_tally_size(k), n = 0;
     for (size_t i = 0; i < k->operand.n; i++) {
         n += k->operand.at[i].tally;
     }
-    while (teams > FEW_TEAMS && teams * h->count[1] * n * 8 > most_tallies) {
+    while (teams > FEW_TEAMS && teams * h->count[1] * n * size > most_tallies) {
         teams /= 2;
     }
     l->grid.blocks[0] = blocks(teams, apart);
     h->teams = (uint32_t)(l->grid.blocks[0] * apart);
-    l->scratch = (size_t)h->teams * h->count[1] * (size_t)n * 8;
-    l->join_grid = (struct mc_grid){ { blocks(h->count[1], WARP), (unsigned)n, 1 }, { WARP, WARP, 1 }, WARP * WARP * GRID_SHARED };
+    l->scratch = (size_t)h->teams * h->count[1] * (size_t)(n * size);
+    l->join_grid = (struct mc_grid){ { blocks(h->count[1], WARP), (unsigned)n, 1 }, { WARP, WARP, 1 }, 0 };
 }
 
 /* Threads of a kernel that keeps its rows in registers. */

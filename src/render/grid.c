@@ -289,9 +289,18 @@ static int tally_slot(const struct mc_kernel *k, size_t operand)
     return slot;
 }
 
+size_t mc_grid_tally_size(const struct mc_kernel *k)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < k->operand.n; i++) {
+        size = k->operand.at[i].tally ? MC_MAX(size, mc_dtypes[k->operand.at[i].dtype].size) : size;
+    }
+    return size;
+}
+
 void mc_grid_part(struct print *p, size_t operand, const char *team)
 {
-    mc_str_addf(p->out, "A.scratch + ((i64)%d * A.teams + %s) * A.count[1] * 8", tally_slot(p->k, operand), team);
+    mc_str_addf(p->out, "A.scratch + ((i64)%d * A.teams + %s) * A.count[1] * %zu", tally_slot(p->k, operand), team, mc_grid_tally_size(p->k));
 }
 
 void mc_grid_open_rows(struct print *p)
@@ -322,22 +331,28 @@ static void begin_tallies(struct print *p)
     }
 }
 
-/* Lanes above each other add up what the teams have at one place of a row; neighbours have neighbouring places. */
+/* Thirty-two places of a row a block: a warp reads them of a team, then each warp adds up one of them. */
 static void print_tally(struct print *p)
 {
-    mc_str_addf(p->out, "ENTRY %s_tally(const %s_args A)\n{\nBEGIN\nconst u32 r = blockIdx.x * blockDim.x + threadIdx.x; i64 none = 0; double c0 = 0;\n", p->k->name, p->k->name);
+    mc_str_addf(p->out, "ENTRY %s_tally(const %s_args A)\n{\nBEGIN\n__shared__ double sums[32][33];\n", p->k->name, p->k->name);
+    mc_str_add(p->out, "const u32 x = threadIdx.x, y = threadIdx.y, from = blockIdx.x * 32; i64 none = 0; double c = 0;\n");
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        const struct mc_koperand *o = &p->k->operand.at[i];
-        const char *t = p->d->store[o->dtype];
-        if (!o->tally) {
-            continue;
+        const char *t = p->d->store[p->k->operand.at[i].dtype];
+        if (p->k->operand.at[i].tally) {
+            mc_str_addf(p->out, "if (blockIdx.y == %d && from + x < A.count[1]) {\n_Pragma(\"unroll 8\") for (u32 team = y; team < A.teams; team += 32) c += ((const %s *)(", tally_slot(p->k, i), t);
+            mc_grid_part(p, i, "team");
+            mc_str_add(p->out, "))[from + x];\n}\n");
         }
-        mc_str_addf(p->out, "if (blockIdx.y == %d) {\n_Pragma(\"unroll 8\") for (u32 team = threadIdx.y; r < A.count[1] && team < A.teams; team += blockDim.y) c0 += ((const %s *)(", tally_slot(p->k, i), t);
-        mc_grid_part(p, i, "team");
-        mc_str_add(p->out, "))[r];\nacross(1, blockDim.y, c0, none, [](double &c, i64 &, const double l, const i64) { c += l; });\n"
-                           "if (r < A.count[1] && threadIdx.y == 0) {\ni64 o = 0; u32 left = r;\n");
-        mc_str_addf(p->out, "for (u32 d = 0; d < A.axes[1]; d++) { u32 i = left; if (d + 1 < A.axes[1]) { left = i / A.size[A.axes[0] + d]; i -= left * A.size[A.axes[0] + d]; } "
-                            "o += (i64)i * A.step[%zu][A.axes[0] + d]; }\n*(%s *)(A.p[%zu] + o) = (%s)c0;\n}\n}\n", i, t, i, t);
+    }
+    mc_str_add(p->out, "sums[x][y] = c;\n__syncthreads();\nc = sums[y][x];\nwarp_<0>(c, none, [](double &to, i64 &, const double l, const i64) { to += l; });\n"
+                       "if (x || from + y >= A.count[1]) return;\n");
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const char *t = p->d->store[p->k->operand.at[i].dtype];
+        if (p->k->operand.at[i].tally) {
+            mc_str_addf(p->out, "if (blockIdx.y == %d) {\ni64 o = 0; u32 left = from + y;\n", tally_slot(p->k, i));
+            mc_str_addf(p->out, "for (u32 d = 0; d < A.axes[1]; d++) { u32 i = left; if (d + 1 < A.axes[1]) { left = i / A.size[A.axes[0] + d]; i -= left * A.size[A.axes[0] + d]; } "
+                                "o += (i64)i * A.step[%zu][A.axes[0] + d]; }\n*(%s *)(A.p[%zu] + o) = (%s)c;\n}\n", i, t, i, t);
+        }
     }
     mc_str_add(p->out, "}\n");
 }

@@ -238,6 +238,71 @@ TEST(far_rows)
     }
 }
 
+/* Joins, indices, parts that are set: there, in one recording with the kernels; repeated places are settled in their order. */
+TEST(far_work)
+{
+    static const struct { const char *formula; bool there; } cases[] = {
+        { "join(x, v, axis=0) * 2", true },           { "join(x[::-1], v.T[:6].T, axis=1)", true },     { "stack(x, v + 1, axis=1)", true },
+        { "x[i]", true },                             { "x[:, j] + 1", true },                            { "x[i, i]", true },
+        { "x.T[j]", true },                           { "set_subtensor(x[i], v[:7])", true },             { "inc_subtensor(x[:, j], 2)", true },
+        { "inc_subtensor(x[i], v[0])", true },        { "set_subtensor(x[1:9:3, ::-1], v[:3])", true },   { "inc_subtensor(x[2], 3)", true },
+        { "grad(sum(x[i] * x[i]), x)", true },        { "reshape(x.T, [66])", true },                     { "sort(x, axis=1)", false },
+    };
+    static const mc_dtype dtypes[] = { MC_FLOAT32, MC_FLOAT16, MC_INT64, MC_UINT8 };
+    ON_GPU();
+    for (size_t c = 0; c < NELEM(cases) * NELEM(dtypes); c++) {
+        mc_dtype d = dtypes[c % NELEM(dtypes)];
+        const char *formula = cases[c / NELEM(dtypes)].formula;
+        if (!mc_is_float(d) && strstr(formula, "grad")) {
+            continue;
+        }
+        struct agree a = { .scale = 64 };
+        agree_input(&a, "x", sample(d, 2, (const int64_t[]){ 11, 6 }, 0, 9), 0);
+        agree_input(&a, "v", sample(d, 2, (const int64_t[]){ 11, 6 }, 0, 9), 0);
+        agree_input(&a, "i", sample(MC_INT16, 1, (const int64_t[]){ 7 }, -5, 5), 0);
+        agree_input(&a, "j", sample(MC_INT64, 1, (const int64_t[]){ 9 }, -6, 5), 0);
+        CHECK(!mc_is_error(agree_output(&a, formula)), "%s: %s", formula, mc_error(a.g));
+        const char *wrong = agree_in(&a, "FAST_RUN", 1);
+        CHECK(!wrong, "%s of %s: %s", formula, mc_dtype_name(d), wrong);
+        mc_function *f = agree_compile(&a, "FAST_RUN", 1);
+        mc_array *y[1] = { 0 };
+        for (int round = 0; f && round < 3; round++) { /* the third is replayed */
+            CHECK(agree_call(&a, f, y) == MC_OK, "%s: %s", formula, mc_last_error());
+        }
+        for (int i = 0; i < mc_function_nsteps(f); i++) {
+            mc_step_info s = mc_function_step(f, i);
+            CHECK(strcmp(s.kind, "host") != 0 || (strcmp(s.device, "cuda0") == 0) == cases[c / NELEM(dtypes)].there, "%s: %s ran on %s: %s", formula, s.text, s.device,
+                  s.reason);
+        }
+        mc_array_unref(&y[0]);
+        mc_function_free(f);
+        agree_free(&a);
+    }
+}
+
+/* What the host would do is refused, with the step and the reason, where the flag says so. */
+TEST(far_host_steps_can_be_refused)
+{
+    static const struct { const char *formula, *why; } cases[] = {
+        { "sort(x)", "no kernel on the GPU" }, { "x[nonzero(x > 0)]", "sizes that only running tells" }, { "join(x, x)", NULL } };
+    ON_GPU();
+    REQUIRE(mc_flag_set("cuda.host", "False") == MC_OK, "%s", mc_last_error());
+    mc_array *x = counting(10), *y = NULL;
+    for (size_t i = 0; i < NELEM(cases); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_FLOAT32, 1);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = cases[i].formula });
+        mc_status s = f ? mc_call(f, MC_IN(x), MC_OUT(&y)) : MC_EUNSUPPORTED;
+        const char *said = f ? mc_last_error() : mc_error(g);
+        CHECK(cases[i].why ? s == MC_EUNSUPPORTED && strstr(said, cases[i].why) && strstr(said, "cuda.host") : s == MC_OK, "%s: %s", cases[i].formula, said);
+        mc_array_unref(&y);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+    mc_flag_set("cuda.host", "True");
+    mc_array_unref(&x);
+}
+
 struct caller { mc_function *f; double sum; mc_status s; };
 
 static void *call_often(void *arg)

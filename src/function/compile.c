@@ -143,6 +143,9 @@ static mc_status lower(struct compiling *c)
                                   c->target.at, c->update.at, fuse);
     c->code->graph = c->g;
     c->g = NULL; /* the code's now */
+    if (s == MC_OK && c->code->program.dynamic && c->code->cuda && !mc_flag_int(FLAG_cuda_host)) {
+        return mc_fail(MC_EUNSUPPORTED, "it would run on the host, which the flag cuda.host forbids: sizes that only running tells");
+    }
     if (c->code->program.dynamic) {
         c->code->cuda = NULL; /* sizes that only running tells: each step waits for the last, here */
     }

@@ -104,7 +104,7 @@ static void find_kernels(struct mc_code_unit *u, const int *to)
             u->checks |= k->val.at[v].kind == K_CHECK;
         }
         if (p->step.at[i].kind == STEP_HOST) {
-            p->step.at[i].reason = "no kernel on the GPU: by the reference, here";
+            p->step.at[i].reason = mc_work_there(&p->step.at[i], &u->checks) ? "" : "no kernel on the GPU: by the reference, here";
         }
     }
 }
@@ -149,14 +149,14 @@ static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, 
     case STEP_TYPE:
         return MC_OK;
     case STEP_VIEW:
-        return p->place[st->dst[0]].own ? mc_far_copy(f, &p->place[st->src[0]], f->ptr[st->src[0]], f->ptr[st->dst[0]]) : MC_OK;
+        return p->step[step].work ? mc_work_run(f, p, step, scratch) : MC_OK;
     case STEP_KERNEL:
         return mc_grid_run(f, p, step, scratch);
     case STEP_HEAVY:
         TRY(mc_heavy_run(f, p, step, scratch));
         return st->kernel ? mc_grid_run(f, p, step, scratch) : MC_OK;
     case STEP_HOST:
-        return mc_reference_step(f, p, step, false);
+        return p->step[step].work ? mc_work_run(f, p, step, scratch) : mc_reference_step(f, p, step, false);
     }
     return MC_OK;
 }
@@ -179,10 +179,10 @@ static bool capturable(const struct mc_function *f, const struct mc_shape_plan *
     *launches = 0;
     for (size_t i = 0; i < f->code->program.step.n; i++) {
         const struct mc_step *st = &f->code->program.step.at[i];
-        if (st->kind == STEP_HOST || (st->kind == STEP_VIEW && p->place[st->dst[0]].own)) {
+        if (st->kind == STEP_HOST && !p->step[i].work) {
             return false;
         }
-        *launches += st->kind == STEP_KERNEL || st->kind == STEP_HEAVY;
+        *launches += st->kind == STEP_KERNEL || st->kind == STEP_HEAVY || p->step[i].work;
     }
     return true;
 }

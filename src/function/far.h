@@ -41,6 +41,11 @@ struct mc_far_plan {            /* a shape plan's part of the device */
 mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_grid_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 void mc_grid_free(struct mc_grid_launch *l);
+/* far_work.c: of a step; without p->step[step].work it is the host's */
+bool mc_work_there(const struct mc_step *st, bool *checks);                     /* has it a way of its own?  checks: set if that looks at indices */
+mc_status mc_work_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+mc_status mc_work_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+void mc_work_free(struct mc_far_work *w);
 /* far.c: the device is entered by who calls these */
 mc_status mc_far_kernels(struct mc_code_unit *u);
 /* far_move.c */

@@ -4,7 +4,7 @@
  * Invariant: how a reduction is split follows from its sizes alone, not from the GPU, so every GPU adds in one order. */
 #include "function/far.h"
 
-enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, MANY = 2048, MOST_TEAMS = 1056, FEW_TEAMS = 132 };
+enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, MANY = 2048, MOST_TEAMS = 660, FEW_TEAMS = 132 };
 static const int64_t most_tallies = 16 << 20; /* bytes of all teams' sums, where fewer teams still fill the GPU */
 
 struct axis { int64_t size; int at; };
@@ -115,7 +115,7 @@ static void spread_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, 
     l->grid.blocks[0] = blocks(teams, apart);
     h->teams = (uint32_t)(l->grid.blocks[0] * apart);
     l->scratch = (size_t)h->teams * h->count[1] * (size_t)(n * size);
-    l->join_grid = (struct mc_grid){ { blocks(h->count[1], WARP), (unsigned)n, 1 }, { WARP, WARP, 1 }, 0 };
+    l->join_grid = (struct mc_grid){ { blocks(h->count[1], GRID_PLACES), (unsigned)n, 1 }, { GRID_PLACES, 1024 / GRID_PLACES, 1 }, 0 };
 }
 
 /* Threads of a kernel that keeps its rows in registers. */

@@ -28,8 +28,11 @@ mc_step_info mc_function_step(const mc_function *f, int i)
     info.kind = s->heavy ? mc_heavy_family(s) : kinds[s->kind];
     info.text = f->code->step_text[i];
     info.reason = s->reason;
-    if (f->code->cuda && s->kind != STEP_HOST && s->kind != STEP_EARLY && s->kind != STEP_TYPE) {
+    bool host = s->kind == STEP_HOST && (f->plans ? !f->plans->step[i].work : s->reason[0] != '\0');
+    if (f->code->cuda && !host && s->kind != STEP_EARLY && s->kind != STEP_TYPE) {
         info.device = f->code->cuda->space.name;
+    } else if (f->code->cuda && host && !*info.reason) {
+        info.reason = "at this shape by the reference, here";
     }
     info.calls = f->time[i].calls;
     info.seconds = f->time[i].seconds;

@@ -331,25 +331,25 @@ static void begin_tallies(struct print *p)
     }
 }
 
-/* Thirty-two places of a row a block: a warp reads them of a team, then each warp adds up one of them. */
+/* A few places of a row a block, as many as one sector of memory has: all threads read of teams, then a warp adds up a place. */
 static void print_tally(struct print *p)
 {
-    mc_str_addf(p->out, "ENTRY %s_tally(const %s_args A)\n{\nBEGIN\n__shared__ double sums[32][33];\n", p->k->name, p->k->name);
-    mc_str_add(p->out, "const u32 x = threadIdx.x, y = threadIdx.y, from = blockIdx.x * 32; i64 none = 0; double c = 0;\n");
+    mc_str_addf(p->out, "ENTRY %s_tally(const %s_args A)\n{\nBEGIN\nconst u32 wide = %d, deep = 1024 / wide; __shared__ double sums[wide][deep + 1];\n", p->k->name, p->k->name, GRID_PLACES);
+    mc_str_add(p->out, "const u32 x = threadIdx.x, y = threadIdx.y, from = blockIdx.x * wide, me = (y * wide + x) % 32, place = (y * wide + x) / 32; i64 none = 0; double c = 0;\n");
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const char *t = p->d->store[p->k->operand.at[i].dtype];
         if (p->k->operand.at[i].tally) {
-            mc_str_addf(p->out, "if (blockIdx.y == %d && from + x < A.count[1]) {\n_Pragma(\"unroll 8\") for (u32 team = y; team < A.teams; team += 32) c += ((const %s *)(", tally_slot(p->k, i), t);
+            mc_str_addf(p->out, "if (blockIdx.y == %d && from + x < A.count[1]) {\n_Pragma(\"unroll 8\") for (u32 team = y; team < A.teams; team += deep) c += ((const %s *)(", tally_slot(p->k, i), t);
             mc_grid_part(p, i, "team");
             mc_str_add(p->out, "))[from + x];\n}\n");
         }
     }
-    mc_str_add(p->out, "sums[x][y] = c;\n__syncthreads();\nc = sums[y][x];\nwarp_<0>(c, none, [](double &to, i64 &, const double l, const i64) { to += l; });\n"
-                       "if (x || from + y >= A.count[1]) return;\n");
+    mc_str_add(p->out, "sums[x][y] = c;\n__syncthreads();\nif (place >= wide) return;\nc = 0;\nfor (u32 i = me; i < deep; i += 32) c += sums[place][i];\n"
+                       "warp_<0>(c, none, [](double &to, i64 &, const double l, const i64) { to += l; });\nif (me || from + place >= A.count[1]) return;\n");
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const char *t = p->d->store[p->k->operand.at[i].dtype];
         if (p->k->operand.at[i].tally) {
-            mc_str_addf(p->out, "if (blockIdx.y == %d) {\ni64 o = 0; u32 left = from + y;\n", tally_slot(p->k, i));
+            mc_str_addf(p->out, "if (blockIdx.y == %d) {\ni64 o = 0; u32 left = from + place;\n", tally_slot(p->k, i));
             mc_str_addf(p->out, "for (u32 d = 0; d < A.axes[1]; d++) { u32 i = left; if (d + 1 < A.axes[1]) { left = i / A.size[A.axes[0] + d]; i -= left * A.size[A.axes[0] + d]; } "
                                 "o += (i64)i * A.step[%zu][A.axes[0] + d]; }\n*(%s *)(A.p[%zu] + o) = (%s)c;\n}\n", i, t, i, t);
         }

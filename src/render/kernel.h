@@ -121,6 +121,7 @@ bool mc_grid_splits(const struct mc_kernel *k);  /* can its reductions be shared
 enum { GRID_SHARED = 16 };                       /* bytes of shared memory a thread needs where lanes are above each other or more than 32 */
 int  mc_grid_vector(const struct mc_kernel *k);  /* elements NAME_v takes at once; 1: there is only NAME. */
 bool mc_grid_tallies(const struct mc_kernel *k); /* does anything ride along?  Then there is NAME_tally, which adds up what the teams have */
+enum { GRID_PLACES = 8 };                        /* of a row that a block of NAME_tally takes: threads along x; along y are 128 */
 size_t mc_grid_tally_size(const struct mc_kernel *k); /* bytes of a team's sum of one element; 0: nothing rides along */
 /* grid_row.c: NAME_r keeps a whole row in the registers of its lanes, where it lies dense */
 struct mc_grid_row {

@@ -1,0 +1,104 @@
+/* region.cu: elements of x at index tensors, taken, set or added to.
+ *
+ * targets: where in x each place of the index tensors is; what is out of range is told and read as 0.
+ * chain:   which place comes next that is the same, and which are the first of their kind: O(places), in parallel.
+ * take:    y = x there.      put: x = y, or x += y, there: who is first goes along its chain, so that places which
+ *                            are the same are settled in their order, by one thread. */
+struct args {
+    T *x;
+    T *y;
+    i64 *target;
+    int *next, *first;
+    i64 *err;
+    const void *index[8];
+    int kind[8];            /* bytes of an index; negative: signed */
+    i64 limit[8], step[8];  /* of x: the size and the stride of its axis */
+    i64 istride[8][8], span[8], yspan[8], free[8], xfree[8], yfree[8];
+    i64 places, each;       /* of the index tensors; elements at one */
+    int nindex, nspan, nfree, set, number;
+};
+
+__device__ __forceinline__ i64 whole(const void *p, int kind, i64 at)
+{
+    switch (kind) {
+    case -1: return ((const signed char *)p)[at];
+    case 1: return ((const unsigned char *)p)[at];
+    case -2: return ((const short *)p)[at];
+    case 2: return ((const unsigned short *)p)[at];
+    case -4: return ((const int *)p)[at];
+    case 4: return ((const unsigned *)p)[at];
+    }
+    return ((const i64 *)p)[at];
+}
+
+__device__ __forceinline__ i64 offset(i64 left, int n, const i64 *size, const i64 *stride)
+{
+    i64 at = 0;
+    for (int d = n - 1; d >= 0; d--) {
+        const i64 rest = left / size[d];
+        at += (left - rest * size[d]) * stride[d];
+        left = rest;
+    }
+    return at;
+}
+
+extern "C" __global__ void __launch_bounds__(256) targets(const __grid_constant__ args a)
+{
+    for (i64 i = blockIdx.x * 256ll + threadIdx.x; i < a.places; i += gridDim.x * 256ll) {
+        i64 to = 0;
+        for (int k = 0; k < a.nindex; k++) {
+            i64 v = whole(a.index[k], a.kind[k], offset(i, a.nspan, a.span, a.istride[k]));
+            if (v < -a.limit[k] || v >= a.limit[k]) {
+                a.err[1] = v;
+                a.err[2] = a.limit[k];
+                a.err[3] = a.number;
+                a.err[0] = 1;
+                v = 0;
+            }
+            to += (v < 0 ? v + a.limit[k] : v) * a.step[k];
+        }
+        a.target[i] = to;
+        a.next[i] = -1;
+        a.first[i] = 1;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) chain(const __grid_constant__ args a)
+{
+    for (i64 i = blockIdx.x * 256ll + threadIdx.x; i < a.places; i += gridDim.x * 256ll) {
+        const i64 mine = a.target[i];
+        i64 j = i + 1;
+        while (j < a.places && a.target[j] != mine) {
+            j++;
+        }
+        if (j < a.places) {
+            a.next[i] = (int)j;
+            a.first[j] = 0;
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) take(const __grid_constant__ args a)
+{
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.places * a.each; e += gridDim.x * 256ll) {
+        const i64 i = e / a.each, f = e - i * a.each;
+        a.y[offset(i, a.nspan, a.span, a.yspan) + offset(f, a.nfree, a.free, a.yfree)] = a.x[a.target[i] + offset(f, a.nfree, a.free, a.xfree)];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) put_(const __grid_constant__ args a)
+{
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.places * a.each; e += gridDim.x * 256ll) {
+        const i64 i = e / a.each, f = e - i * a.each, yf = offset(f, a.nfree, a.free, a.yfree);
+        if (a.nindex && !a.first[i]) {
+            continue;
+        }
+        T *const at = a.x + (a.nindex ? a.target[i] : 0) + offset(f, a.nfree, a.free, a.xfree);
+        T v = *at;
+        for (i64 k = i; k >= 0; k = a.nindex ? a.next[k] : -1) {
+            const T y = a.y[offset(k, a.nspan, a.span, a.yspan) + yf];
+            v = a.set ? y : put<T>((A)(get<A>(v) + get<A>(y)));
+        }
+        *at = v;
+    }
+}

@@ -96,3 +96,22 @@ TEST(debug_names_a_wrong_kernel)
         mc_graph_free(g);
     }
 }
+
+TEST(debug_survives_every_failed_allocation)
+{
+    float v[3] = { 0.5f, 1, 2 };
+    mc_flag_set("cc", ""); /* no process is started a thousand times */
+    ALLOC_FAIL_LOOP {
+        mc_clear_error();
+        mc_graph *g = mc_graph_new();
+        mc_node *x = g ? mc_input(g, "x", MC_FLOAT32, 1) : NULL, *out = x ? mc_formula(g, "log(1 + exp(x)) * 1 + x * 0") : NULL;
+        mc_function *f = g ? mc_compile(g, &(mc_spec){ .inputs = "x", .output = &out, .noutput = 1, .mode = "DEBUG" }) : NULL;
+        mc_array *a = mc_array_from(MC_FLOAT32, MC_SHAPE(3), v), *y = NULL;
+        mc_status s = f && a ? mc_call(f, MC_IN(a), MC_OUT(&y)) : MC_EMEMORY;
+        CHECK(s == MC_OK || (ALLOC_FAILED && s == MC_EMEMORY), "%s: %s", mc_status_name(s), mc_last_error());
+        mc_array_unref(&a);
+        mc_array_unref(&y);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}

@@ -68,6 +68,7 @@ static const struct row {
     { IMAGES, "batch_norm tanh gamma=normal(1) beta=normal(1)",
       "tanh((x - mean(x, axis=[0, 2, 3], keepdims=True)) / sqrt(var(x, axis=[0, 2, 3], keepdims=True) + 0.0001) * "
       "dimshuffle(batch_norm1_gamma, [-1, 0, -1, -1]) + dimshuffle(batch_norm1_beta, [-1, 0, -1, -1]))" },
+    { ROWS "\nbatch_norm", "batch_norm mean=batch_norm1_mean from=x", "batch_norm1" },
     { ROWS, "batch_norm gamma=none beta=none", "(x - mean(x, axis=0)) / sqrt(var(x, axis=0) + 0.0001)" },
     { IMAGES, "standardize", "(x - mean(x, axis=[2, 3], keepdims=True)) / sqrt(var(x, axis=[2, 3], keepdims=True) + 0.0001)" },
     { ROWS, "standardize", "(x - mean(x, axis=1, keepdims=True)) / sqrt(var(x, axis=1, keepdims=True) + 0.0001)" },

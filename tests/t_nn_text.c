@@ -39,6 +39,7 @@ static const struct {
     { "input 3x?x8\ndense 10", "m.txt:2: dense: size 2 of its input must be known, for its weights\n    dense 10\n    ^" },
     { X "dropout 1.5", "m.txt:2: dropout: p is 1.5; it is a probability below 1\n    dropout 1.5\n            ^" },
     { X "lrn 4", "m.txt:2: lrn: n is 4; it must be odd\n    lrn 4\n        ^" },
+    { X "batch_norm inv_std=none", "m.txt:2: batch_norm: the deterministic pass needs both averages\n    batch_norm inv_std=none\n                       ^" },
     { X "feature_pool 2", "m.txt:2: feature_pool: 3 channels do not make groups of 2\n    feature_pool 2\n                 ^" },
     { X "reshape 0,8", "m.txt:2: reshape: '0' is no size: a number, [axis] or -1\n    reshape 0,8\n            ^" },
     { X "reshape [7],8", "m.txt:2: reshape: [7] of an input of rank 4\n    reshape [7],8\n            ^" },

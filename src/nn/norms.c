@@ -29,16 +29,16 @@ static bool let_axes(struct mc_nn_build *b, const bool *over, int64_t *dims, int
 /* The statistic becomes (1 - alpha) times itself plus alpha times the batch's, whenever the net is trained. */
 static void running(struct mc_nn_build *b, const char *name, int item)
 {
-    struct mc_nn_text t = { 0 };
-    mc_node *now = NULL;
-    mc_nn_addf(&t, "(1 - $alpha) * $%s + $alpha * reshape($batch[%d], $sizes)", name, item);
-    now = t.bad ? NULL : mc_nn_probe(b, t.s);
-    t.n = 0;
-    mc_nn_addf(&t, "%s_%s", b->layer->var[0], name);
-    mc_shared *s = now && !t.bad ? mc_shared_named(b->net->g, t.s) : NULL;
+    struct mc_nn_text form = { 0 }, own = { 0 };
+    mc_nn_addf(&own, "$%s", name);
+    mc_nn_addf(&form, "(1 - $alpha) * $%s + $alpha * reshape($batch[%d], $sizes)", name, item);
+    mc_node *now = form.bad ? NULL : mc_nn_probe(b, form.s);
+    form.n = 0;
+    mc_shared *s = now && !own.bad && mc_nn_fill(&form, own.s, &b->holes) && !form.bad ? mc_shared_named(b->net->g, form.s) : NULL;
     b->failed |= !s || !mc_nn_push(b->net, &b->net->running, &b->net->nrunning, &b->net->running_cap, sizeof *b->net->running,
                                    &(struct mc_nn_running){ s, now });
-    mc_nn_free(&t);
+    mc_nn_free(&form);
+    mc_nn_free(&own);
 }
 
 static void batch_norm(struct mc_nn_build *b)
@@ -51,6 +51,10 @@ static void batch_norm(struct mc_nn_build *b)
     if (!mc_nn_axes(b, "axes", mc_nn_rank(b, 0), over) || !let_axes(b, over, dims, &n) || !mc_nn_weights(b, "beta", TRAINABLE, n, dims) ||
         !mc_nn_weights(b, "gamma", REGULARIZABLE, n, dims) || !mc_nn_weights(b, "mean", " batch_norm_stat ", n, dims) ||
         !mc_nn_weights(b, "inv_std", " batch_norm_stat ", n, dims)) {
+        return;
+    }
+    if (mc_nn_is(&b->set, "mean", "none") || mc_nn_is(&b->set, "inv_std", "none")) {
+        mc_nn_refuse(b, mc_nn_is(&b->set, "mean", "none") ? "mean" : "inv_std", "the deterministic pass needs both averages");
         return;
     }
     mc_nn_let_ints(b, "sizes", n, dims);

@@ -91,6 +91,9 @@ static struct mc_plan *plan_never(const struct mc_problem *p)
 static double cost1(const struct mc_problem *p) { (void)p; return 1e-6; }
 static double cost2(const struct mc_problem *p) { (void)p; return 2e-6; }
 static double cost3(const struct mc_problem *p) { (void)p; return 3e-6; }
+/* Of slow: how many times longer it says that the whole takes than a sample. */
+static double slow_grows = 1;
+static double cost_slow(const struct mc_problem *p);
 static double cost9(const struct mc_problem *p) { (void)p; return 9e-6; }
 
 static const char *odd_only(const struct mc_problem *p)
@@ -107,7 +110,7 @@ static const struct mc_solver loose   = { "loose",   true,  NULL,          cost1
 static const struct mc_solver never   = { "never",   false, odd_only,      cost1, plan_never   };
 static const struct mc_solver quick   = { "quick",   false, positive_only, cost2, plan_quick   };
 static const struct mc_solver falling = { "falling", false, odd_only,      cost3, plan_failing };
-static const struct mc_solver slow    = { "slow",    false, positive_only, cost3, plan_slow    };
+static const struct mc_solver slow    = { "slow",    false, positive_only, cost_slow, plan_slow };
 static const struct mc_solver far_off = { "far",     false, positive_only, cost9, plan_quick   };
 
 static const struct mc_solver wrap_a  = { "wrap_a",  false, positive_only, cost3, plan_quick, .wraps = true };
@@ -146,6 +149,11 @@ static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan)
 }
 
 enum { SAMPLED = 1000 }; /* sizes from which a sample is timed, a hundredth of them */
+
+static double cost_slow(const struct mc_problem *p)
+{
+    return ((const struct toy *)(const void *)p)->size >= SAMPLED ? slow_grows * 3e-6 : 3e-6;
+}
 
 static double sample(const struct mc_problem *p, double seconds, struct mc_problem *small)
 {
@@ -346,6 +354,13 @@ TEST(plan_times_a_sample)
     CHECK(strcmp(p->solver->name, "slow") == 0 && p->cost >= 100 * 20e-6 && p->cost < 100 * 60e-6, "%s takes %g",
           p->solver->name, p->cost);
     CHECK(((const struct toy *)(const void *)p->problem)->size == SAMPLED, "the plan is the sample's");
+    mc_plan_free(p);
+    mc_wisdom_clear();
+    slow_grows = 400;
+    p = planned(SAMPLED);
+    slow_grows = 1;
+    REQUIRE(p, "%s", mc_last_error());
+    CHECK(strcmp(p->solver->name, "quick") == 0, "%s takes %g, though its sample tells too little", p->solver->name, p->cost);
     mc_plan_free(p);
     CHECK(plans == 0, "%d plans are left", plans);
     mc_wisdom_clear();

@@ -94,6 +94,13 @@ static struct mc_timing time_plan(struct mc_trials *t, const struct mc_plan *pla
     return got;
 }
 
+/* How much longer the whole takes than the sample: at least what it is larger, and more where the solver says that a plan
+ * for the whole, which must keep the same cap, works otherwise. */
+static double larger(const struct mc_trials *t, const struct mc_solver *s, double estimate)
+{
+    return t->small ? MC_MAX(t->times, estimate / s->estimate(t->small)) : t->times;
+}
+
 bool mc_trials_run(struct mc_trials *t, struct mc_plan *plan, double estimate)
 {
     struct mc_plan *small = t->small ? mc_plan_with(t->small, plan->solver) : NULL;
@@ -102,7 +109,7 @@ bool mc_trials_run(struct mc_trials *t, struct mc_plan *plan, double estimate)
     if (got.n == 0) {
         return false;
     }
-    plan->cost = got.least * t->times;
+    plan->cost = got.least * larger(t, plan->solver, estimate);
     plan->measured = true;
     if (t->best == 0 || plan->cost < t->best) {
         t->best = plan->cost;

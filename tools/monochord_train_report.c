@@ -177,12 +177,13 @@ static const struct {
 static void convolution(struct text *t, const char *formula)
 {
     enum { MOST = 150 };
-    int k = 0, n = (int)strlen(formula);
+    const char *then = strstr(formula, ", then "); /* what finishes it stands among the steps */
+    int k = 0, n = then ? (int)(then - formula) : (int)strlen(formula);
     char cut[MOST + 1];
     while (k + 1 < COUNT(directions) && strncmp(formula, directions[k].begin, strlen(directions[k].begin)) != 0) {
         k++;
     }
-    snprintf(cut, sizeof cut, "%s", formula);
+    snprintf(cut, sizeof cut, "%.*s", n, formula);
     text_addf(t, "<td>%s</td><td><code>", directions[k].what);
     html(t, cut);
     text_addf(t, "%s</code></td>", n > MOST ? "…" : "");

@@ -41,8 +41,8 @@ static const struct {
         "#define INDEX unsigned\n#define PASS 2\n#define UNSHARED 1\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n" } },
     { &mc_conv_im2col_text, { FLOATS }, { "#define INDEX unsigned\n", "#define INDEX u64\n" } },
     { &mc_conv_fft_text, { "#define T float\n", "#define T bf16\n" },
-      { "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n", "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n",
-        "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 256\n", "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n" } },
+      { "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define PAIRS 0\n", "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define PAIRS 0\n",
+        "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 512\n#define PAIRS 0\n", "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n#define PAIRS 1\n" } },
     { &mc_conv_fft_products_text, { "" }, { "" } },
     { &mc_pool_text, { FLOATS },
       { POOL "#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL "#define PASS 1\n#define MODE 0\n#define KEY 2\n",
@@ -497,7 +497,7 @@ TEST(cuda_conv_knows_the_words_of_flags)
         { "fft", "fft" }, { "fft_tiling", "fft_tiling" }, { "large", "im2col" }, { "deterministic", "auto" }, { "guess_once", "auto" },
         { "time_on_shape_change", "auto" }, { "exchange", "exchange" },
     };
-    struct mc_conv_problem p = convolution("n2c3f5 i9x9 k3x3", CONV_FORWARD, &variants[0]);
+    struct mc_conv_problem p = convolution("n2c3f5 i40x40 k3x3", CONV_FORWARD, &variants[0]);
     for (size_t i = 0; i < NELEM(words); i++) {
         int64_t mode = PLAN_EXHAUSTIVE;
         p.algo = words[i][0];

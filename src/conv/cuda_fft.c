@@ -22,10 +22,10 @@ const struct mc_cuda_text mc_conv_fft_products_text = { "conv/fft_products.cu", 
 static const struct size { int n, r1, r2, tiles, threads; size_t shared; } sizes[] = { /* shared as fft.cu lays tiles out */
     { 16,  4,  4, 16, 128, 8 * (16 * 209 + 16) + 16 * 24  },
     { 32,  8,  4, 8,  256, 8 * (8 * 658 + 32) + 8 * 24    },
-    { 64,  8,  8, 4,  256, 8 * (4 * 2340 + 64) + 4 * 24   },
+    { 64,  8,  8, 4,  512, 8 * (4 * 2340 + 64) + 4 * 24   },
     { 128, 16, 8, 2,  512, 8 * (2 * 8772 + 128) + 2 * 24  },
 };
-enum { THIN = 4, WIDE = 64, PER_BLOCK = 128 };   /* of fft_products.cu */
+enum { THIN = 4, WIDE = 64, PER_BLOCK = 128, PAIRED = 128 };   /* of fft_products.cu; PAIRED: the size whose frequencies stand in pairs */
 
 struct transform {              /* args of fft.cu */
     char *x;
@@ -48,7 +48,7 @@ struct fft {
     struct size size;
     bool tiled;
     int64_t images;             /* at a time */
-    void *spectra, *back, *multiply, *thin;
+    void *spectra, *back, *product[4];  /* of ways[] */
 };
 
 static const struct fft *fft(const struct mc_plan *p)
@@ -179,6 +179,19 @@ static mc_status launch(const struct call *c, int role)
     return mc_cuda_launch(mc_cuda_current(), back ? c->d->back : c->d->spectra, back ? "back" : "spectra", &g, &t, sizeof t);
 }
 
+static const char *const ways[] = { "multiply", "thin", "pairs4", "pairs8" };
+struct way { int kernel, frequencies; unsigned threads; int64_t blocks; };
+
+/* How an (m, n) product for each frequency is launched. */
+static struct way way_of(const struct fft *d, int64_t m, int64_t n)
+{
+    const bool thin = m <= THIN;
+    const int64_t wide = (n + PER_BLOCK - 1) / PER_BLOCK, rows = thin ? THIN : 2 * THIN;
+    return d->size.n == PAIRED ? (struct way){ thin ? 2 : 3, 2, PER_BLOCK, wide * ((m + rows - 1) / rows) }
+           : thin              ? (struct way){ 1, 1, PER_BLOCK / 2, wide }
+                               : (struct way){ 0, 1, 128, (m + WIDE - 1) / WIDE * ((n + WIDE - 1) / WIDE) };
+}
+
 static mc_status multiply(const struct call *c, bool add)
 {
     const struct mc_conv_problem *p = c->p;
@@ -191,10 +204,9 @@ static mc_status multiply(const struct call *c, bool add)
     shape(p, c->d, b, c->images, &t.k, &t.n);
     t.lda = lead(t.m);
     t.ldb = t.ldc = lead(t.n);
-    const bool thin = t.m <= THIN;
-    const int64_t blocks = thin ? (t.n + PER_BLOCK - 1) / PER_BLOCK : (t.m + WIDE - 1) / WIDE * ((t.n + WIDE - 1) / WIDE);
-    const struct mc_grid g = { { (unsigned)blocks, (unsigned)frequencies(c->d), 1 }, { thin ? 64 : 128, 1, 1 }, 0 };
-    return mc_cuda_launch(mc_cuda_current(), thin ? c->d->thin : c->d->multiply, thin ? "thin" : "multiply", &g, &t, sizeof t);
+    const struct way w = way_of(c->d, t.m, t.n);
+    const struct mc_grid g = { { (unsigned)w.blocks, (unsigned)(frequencies(c->d) / w.frequencies), 1 }, { w.threads, 1, 1 }, 0 };
+    return mc_cuda_launch(mc_cuda_current(), c->d->product[w.kernel], ways[w.kernel], &g, &t, sizeof t);
 }
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
@@ -257,7 +269,7 @@ static double seconds(const struct mc_conv_problem *p, const struct fft *d)
         size[i] = i == (int)summed[p->s.pass] || n <= THIN ? n : (n + WIDE - 1) / WIDE * WIDE;
     }
     const double flops = 8.0 * (double)frequencies(d) * (double)size[0] * (double)size[1] * (double)size[2];
-    return all + mc_cuda_seconds(MC_FLOAT32, false, flops, (double)room(p, d, p->s.n), 0.6);
+    return all + mc_cuda_seconds(MC_FLOAT32, false, flops, (double)room(p, d, p->s.n), d->size.n == PAIRED ? 0.2 : 0.9);
 }
 
 /* The fastest size for p; false: none is large enough. */
@@ -272,6 +284,7 @@ static bool choose(const struct mc_conv_problem *p, bool tiled, struct fft *best
             const int64_t touched = MC_MAX(p->s.out[axis] + p->s.k[axis] - 1, p->s.in[axis] + p->s.pad[axis]);
             fits = fits && d.size.n >= (tiled ? p->s.k[axis] : touched);
         }
+        fits = fits && (!tiled || tiles(p, &d, 1) * tiles(p, &d, 2) > 1); /* one tile is the whole image */
         const double t = fits ? seconds(p, &d) : 0;
         if (fits && (least == 0 || t < least)) {
             least = t;
@@ -294,13 +307,17 @@ static struct mc_plan *make(const struct mc_conv_problem *p, bool tiled)
     d->images = at_a_time(p, d);
     d->base.workspace = room(p, d, d->images);
     mc_cuda_types(&defines, p->dtype, false);
-    mc_str_addf(&defines, "#define N %d\n#define R1 %d\n#define R2 %d\n#define G %d\n#define THREADS %d\n", z->n, z->r1, z->r2, z->tiles, z->threads);
+    mc_str_addf(&defines, "#define N %d\n#define R1 %d\n#define R2 %d\n#define G %d\n#define THREADS %d\n#define PAIRS %d\n", z->n, z->r1, z->r2, z->tiles, z->threads,
+                z->n == PAIRED);
     d->spectra = defines.bad ? NULL : mc_cuda_kernel(&mc_conv_fft_text, defines.s, "spectra");
     d->back = d->spectra ? mc_cuda_kernel(&mc_conv_fft_text, defines.s, "back") : NULL;
-    d->multiply = d->back ? mc_cuda_kernel(&mc_conv_fft_products_text, "", "multiply") : NULL;
-    d->thin = d->multiply ? mc_cuda_kernel(&mc_conv_fft_products_text, "", "thin") : NULL;
+    bool ok = d->back;
+    for (size_t i = 0; i < NELEM(ways) && ok; i++) {
+        d->product[i] = mc_cuda_kernel(&mc_conv_fft_products_text, "", ways[i]);
+        ok = d->product[i];
+    }
     mc_str_free(&defines);
-    if (!d->thin) {
+    if (!ok) {
         mc_free(d);
         return NULL;
     }
@@ -324,7 +341,7 @@ static const char *refuse(const struct mc_conv_problem *p, bool tiled)
     }
     return s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0 ? "takes two axes"
            : p->has_bias || p->act != ACT_NONE                               ? "fuses nothing"
-           : !choose(p, tiled, &d)                                           ? "transforms no more than 128 x 128"
+           : !choose(p, tiled, &d)                                           ? (tiled ? "would make one tile" : "transforms no more than 128 x 128")
                                                                              : NULL;
 }
 

@@ -2,6 +2,7 @@
  *
  *   multiply   tiles of 64 x 64 on tensor cores, at float32's precision
  *   thin       m up to 4, lda 4
+ *   pairs4, pairs8   4 or 8 rows of c a thread, two frequencies in place of each number: where few rows are wanted, or little summed
  *
  * Invariant: sums run over k in order, so every run gives the same bits. */
 struct product {
@@ -181,3 +182,40 @@ extern "C" __global__ void __launch_bounds__(64) thin(const __grid_constant__ pr
         }
     }
 }
+
+/* ---- two frequencies at once ---- */
+
+template <int M> __device__ __forceinline__ void pairs(const product &p)
+{
+    const i64 wide = (p.n + 127) / 128, m0 = blockIdx.x / wide * M, n = blockIdx.x % wide * 128 + threadIdx.x;
+    const float4 *a = (const float4 *)p.a + blockIdx.y * p.k * p.lda + m0, *b = (const float4 *)p.b + blockIdx.y * p.k * p.ldb + n;
+    float2 sum[M][2] = {};
+    if (n >= p.n) {
+        return;
+    }
+#pragma unroll 4
+    for (i64 k = 0; k < p.k; k++, a += p.lda, b += p.ldb) {
+        const float4 r = *b;
+#pragma unroll
+        for (int i = 0; i < M; i++) {
+            const float4 l = m0 + i < p.m ? a[i] : make_float4(0, 0, 0, 0);
+            madd(sum[i][0], make_float2(l.x, l.y), make_float2(r.x, r.y));
+            madd(sum[i][1], make_float2(l.z, l.w), make_float2(r.z, r.w));
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < M; i++) {
+        if (m0 + i < p.m) {
+            float4 *to = (float4 *)p.c + (blockIdx.y * p.m + m0 + i) * p.ldc + n, v = p.add ? *to : make_float4(0, 0, 0, 0);
+            v.x += sum[i][0].x;
+            v.y += sum[i][0].y;
+            v.z += sum[i][1].x;
+            v.w += sum[i][1].y;
+            *to = v;
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(128) pairs4(const __grid_constant__ product p) { pairs<4>(p); }
+
+extern "C" __global__ void __launch_bounds__(128) pairs8(const __grid_constant__ product p) { pairs<8>(p); }

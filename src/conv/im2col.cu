@@ -19,23 +19,32 @@ __device__ __forceinline__ int tap(const args &p, int axis, int a)
     return p.flip ? (int)p.k[axis] - 1 - a : a;
 }
 
+/* A warp has a line of the columns: one channel and tap of one image, places along the lanes. */
 extern "C" __global__ void __launch_bounds__(256) gather(const __grid_constant__ args p)
 {
-    const i64 places = p.out[0] * p.out[1] * p.out[2], taps = p.k[0] * p.k[1] * p.k[2], rows = p.c * taps;
-    const i64 count = p.n * rows * places;
-    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
-        const INDEX line = (INDEX)e / (INDEX)places, n = line / (INDEX)rows;
-        const int u = (int)((INDEX)e - line * (INDEX)places), row = (int)(line - n * (INDEX)rows);
-        const int c = row / (int)taps, a = row - c * (int)taps;
-        const int u2 = u % (int)p.out[2], u1 = u / (int)p.out[2] % (int)p.out[1], u0 = u / (int)p.out[2] / (int)p.out[1];
-        const int a2 = tap(p, 2, a % (int)p.k[2]), a1 = tap(p, 1, a / (int)p.k[2] % (int)p.k[1]);
-        const int a0 = tap(p, 0, a / (int)p.k[2] / (int)p.k[1]);
-        const int i0 = u0 * (int)p.stride[0] - (int)p.pad[0] + a0 * (int)p.dilation[0];
-        const int i1 = u1 * (int)p.stride[1] - (int)p.pad[1] + a1 * (int)p.dilation[1];
-        const int i2 = u2 * (int)p.stride[2] - (int)p.pad[2] + a2 * (int)p.dilation[2];
-        const bool in = i0 >= 0 && i0 < p.in[0] && i1 >= 0 && i1 < p.in[1] && i2 >= 0 && i2 < p.in[2];
-        p.columns[(i64)n * p.image + row * p.row + u] =
-            in ? p.x[(i64)n * p.xs[0] + c * p.xs[1] + i0 * p.xs[2] + i1 * p.xs[3] + i2 * p.xs[4]] : put<T>((A)0);
+    const int n0 = (int)p.out[0], n1 = (int)p.out[1], n2 = (int)p.out[2], places = n0 * n1 * n2, lane = threadIdx.x % 32;
+    const i64 taps = p.k[0] * p.k[1] * p.k[2], rows = p.c * taps, lines = p.n * rows;
+    for (i64 line = (blockIdx.x * 256ll + threadIdx.x) / 32; line < lines; line += gridDim.x * 8ll) {
+        const INDEX n = (INDEX)line / (INDEX)rows;
+        const int row = (int)((INDEX)line - n * (INDEX)rows), c = row / (int)taps, a = row - c * (int)taps;
+        const int from2 = tap(p, 2, a % (int)p.k[2]) * (int)p.dilation[2] - (int)p.pad[2];
+        const int from1 = tap(p, 1, a / (int)p.k[2] % (int)p.k[1]) * (int)p.dilation[1] - (int)p.pad[1];
+        const int from0 = tap(p, 0, a / (int)p.k[2] / (int)p.k[1]) * (int)p.dilation[0] - (int)p.pad[0];
+        const T *x = p.x + (i64)n * p.xs[0] + c * p.xs[1];
+        T *to = p.columns + (i64)n * p.image + row * p.row;
+        int u2 = lane % n2, u1 = lane / n2 % n1, u0 = lane / n2 / n1;
+        for (int u = lane; u < places; u += 32) {
+            const int i0 = u0 * (int)p.stride[0] + from0, i1 = u1 * (int)p.stride[1] + from1, i2 = u2 * (int)p.stride[2] + from2;
+            const bool in = i0 >= 0 && i0 < p.in[0] && i1 >= 0 && i1 < p.in[1] && i2 >= 0 && i2 < p.in[2];
+            to[u] = in ? x[i0 * p.xs[2] + i1 * p.xs[3] + i2 * p.xs[4]] : put<T>((A)0);
+            u2 += 32 % n2;
+            u1 += 32 / n2 + (u2 >= n2);
+            u2 -= u2 >= n2 ? n2 : 0;
+            if (u1 >= n1) {
+                u0 += u1 / n1;
+                u1 %= n1;
+            }
+        }
     }
 }
 

@@ -45,8 +45,8 @@ __device__ __forceinline__ void tensor(float (&c)[4], const unsigned (&a)[4], co
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-template <int E> struct pieces {   /* of a fragment: real and imaginary parts, first bits and rests */
-    unsigned re[2][E], im[2][E];
+template <int E> struct pieces {   /* of a fragment: real and imaginary parts, and minus the latter: first bits and rests */
+    unsigned re[2][E], im[2][E], ne[2][E];
 
     __device__ __forceinline__ void set(int e, float2 v)
     {
@@ -55,29 +55,31 @@ template <int E> struct pieces {   /* of a fragment: real and imaginary parts, f
         re[1][e] = r.low;
         im[0][e] = i.high;
         im[1][e] = i.low;
+        ne[0][e] = i.high ^ 0x80000000;
+        ne[1][e] = i.low ^ 0x80000000;
     }
 };
 
-/* sum += a b over 8 of k, added up in float32; turned is i b. */
-__device__ __forceinline__ void step(float (&sum)[2][4], const pieces<4> &a, const pieces<2> &b, const pieces<2> &turned)
+/* sum += a b over 8 of k, added up in float32: small products first. */
+__device__ __forceinline__ void step(float (&sum)[2][4], const pieces<4> &a, const pieces<2> &b)
 {
-    float re[4] = {}, im[4] = {}, rest[4] = {}, rest_im[4] = {};
+    float re[4] = {}, im[4] = {};
+    tensor(re, a.re[1], b.re[0]);
+    tensor(im, a.re[1], b.im[0]);
+    tensor(re, a.re[0], b.re[1]);
+    tensor(im, a.re[0], b.im[1]);
+    tensor(re, a.im[1], b.ne[0]);
+    tensor(im, a.im[1], b.re[0]);
+    tensor(re, a.im[0], b.ne[1]);
+    tensor(im, a.im[0], b.re[1]);
     tensor(re, a.re[0], b.re[0]);
     tensor(im, a.re[0], b.im[0]);
-    tensor(rest, a.re[0], b.re[1]);
-    tensor(rest_im, a.re[0], b.im[1]);
-    tensor(re, a.im[0], turned.re[0]);
-    tensor(im, a.im[0], turned.im[0]);
-    tensor(rest, a.re[1], b.re[0]);
-    tensor(rest_im, a.re[1], b.im[0]);
-    tensor(rest, a.im[0], turned.re[1]);
-    tensor(rest_im, a.im[0], turned.im[1]);
-    tensor(rest, a.im[1], turned.re[0]);
-    tensor(rest_im, a.im[1], turned.im[0]);
+    tensor(re, a.im[0], b.ne[0]);
+    tensor(im, a.im[0], b.re[0]);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        sum[0][i] += re[i] + rest[i];
-        sum[1][i] += im[i] + rest_im[i];
+        sum[0][i] += re[i];
+        sum[1][i] += im[i];
     }
 }
 
@@ -112,16 +114,12 @@ extern "C" __global__ void __launch_bounds__(128, 3) multiply(const __grid_const
         }
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            pieces<2> right, turned;
-#pragma unroll
-            for (int e = 0; e < 2; e++) {
-                const float2 v = sb[turn][quad + 4 * e][wn + 8 * j + row];
-                right.set(e, v);
-                turned.set(e, make_float2(-v.y, v.x));
-            }
+            pieces<2> right;
+            right.set(0, sb[turn][quad][wn + 8 * j + row]);
+            right.set(1, sb[turn][quad + 4][wn + 8 * j + row]);
 #pragma unroll
             for (int i = 0; i < 2; i++) {
-                step(sum[i][j], left[i], right, turned);
+                step(sum[i][j], left[i], right);
             }
         }
 #pragma unroll

@@ -446,6 +446,29 @@ TEST(cuda_conv_weights_solvers_give_the_reference)
     conv_pass(CONV_WEIGHTS);
 }
 
+/* Transforms of 16, 32, 64 and 128, with rows and columns that fill no block; more images than there is room for at once. */
+TEST(cuda_transforms_of_every_size)
+{
+    static const char *const shapes[] = { "n3c5f6 i11x12 k3x3 p1x1", "n5c3f7 i27x30 k5x3", "n2c4f9 i50x61 k7x7 p1x0 flip", "n3c2f5 i100x90 k11x5 p2x3",
+                                          "n3c7f5 i110x70 k5x5" };
+    struct tally t[2] = { { 0 } };
+    GPU_OR_SKIP();
+    for (int few = 0; few < 2; few++) {
+        mc_flag_set("cuda.workspace", few ? "2M" : "1G");
+        for (size_t s = 0; s < NELEM(shapes); s++) {
+            for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+                for (size_t v = 0; v < 6; v++) {
+                    const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[v]);
+                    one(&p.base, &mc_conv_cuda_fft, &t[0]);
+                    one(&p.base, &mc_conv_cuda_fft_tiling, &t[1]);
+                }
+            }
+        }
+    }
+    tell(t, 2);
+    CHECK(t[0].served >= 60 && t[1].served >= 60, "whole images %d, tiles %d", t[0].served, t[1].served);
+}
+
 /* Every engine of cuDNN that its search meets and that is let through is as exact as the dtype: TF32 is not. */
 TEST(cudnn_planned_by_time)
 {

@@ -1,14 +1,17 @@
 /* cuda_fft.c: on a GPU, convolution by Fourier transforms of N x N (fft.cu) and a product of matrices for each frequency
  * (fft_products.cu).
  *
- *   forward   Y = X conj(W), summed over channels        inputs   X = Y W, over filters        weights   W = conj(Y) X, over images
+ *   forward   Y = X conj(W)   summed over channels
+ *   inputs    X = Y W         over filters
+ *   weights   W = conj(Y) X   over images
  *
  * fft transforms whole images: N reaches from the first element a window touches to the last.  fft_tiling cuts the images
  * into tiles that overlap by a filter less one: each gives N - k + 1 results an axis, and is one more image to the product.
  * What is summed over stands in rows of the spectra; of the other two, the longer one in columns of the result.
  *
- * Invariant: no spectrum has an element that depends on more than one round of images, but for weights, which add up. */
+ * Invariant: rounds of images share nothing but the spectra of filters; those of weights add up over rounds. */
 #include "conv/cuda.h"
+#include <math.h>
 
 static const char text[] = {
 #include "conv/fft_text.h"
@@ -25,7 +28,8 @@ static const struct size { int n, r1, r2, tiles, threads; size_t shared; } sizes
     { 64,  8,  8, 4,  512, 8 * (4 * 2340 + 64) + 4 * 24   },
     { 128, 16, 8, 2,  512, 8 * (2 * 8772 + 128) + 2 * 24  },
 };
-enum { THIN = 4, WIDE = 64, PER_BLOCK = 128, PAIRED = 128 };   /* of fft_products.cu; PAIRED: the size whose frequencies stand in pairs */
+enum { THIN = 4, WIDE = 64, PER_BLOCK = 128 };   /* of fft_products.cu */
+enum { PAIRED = 128 };                           /* the size whose frequencies stand in pairs */
 
 struct transform {              /* args of fft.cu */
     char *x;
@@ -59,8 +63,11 @@ static const struct fft *fft(const struct mc_plan *p)
 /* ---- which index stands where ---- */
 
 enum index { IMAGES, CHANNELS, FILTERS };
-static const enum index of_role[3][2] = { [CONV_X] = { IMAGES, CHANNELS }, [CONV_W] = { FILTERS, CHANNELS }, [CONV_Y] = { IMAGES, FILTERS } };
+static const enum index of_role[3][2] = {
+    [CONV_X] = { IMAGES, CHANNELS }, [CONV_W] = { FILTERS, CHANNELS }, [CONV_Y] = { IMAGES, FILTERS },
+};
 static const enum index summed[3] = { [CONV_FORWARD] = CHANNELS, [CONV_INPUTS] = FILTERS, [CONV_WEIGHTS] = IMAGES };
+static const int conjugate[3] = { [CONV_FORWARD] = CONV_W, [CONV_INPUTS] = -1, [CONV_WEIGHTS] = CONV_Y };  /* a role; -1: none */
 
 static int64_t tiles(const struct mc_conv_problem *p, const struct fft *d, int axis)
 {
@@ -82,7 +89,8 @@ static int64_t frequencies(const struct fft *d)
 static int in_rows(const struct mc_conv_problem *p, const struct fft *d, int role, int64_t images)
 {
     const enum index *i = of_role[role];
-    return role != mc_conv_result(p->s.pass) ? i[1] == summed[p->s.pass] : count(p, d, i[1], images) < count(p, d, i[0], images);
+    return role != mc_conv_result(p->s.pass) ? i[1] == summed[p->s.pass]
+                                             : count(p, d, i[1], images) < count(p, d, i[0], images);
 }
 
 static void shape(const struct mc_conv_problem *p, const struct fft *d, int role, int64_t images, int64_t *rows, int64_t *cols)
@@ -151,7 +159,8 @@ static struct transform transform(const struct call *c, int role)
     const bool flip = role == CONV_W && p->s.flip;
     const int64_t size = mc_dtypes[p->dtype].size;
     struct transform t = { .x = c->at[role], .s = c->s[role], .step = { a.stride[r], a.stride[!r] }, .tiles = { 1, 1 },
-                           .across = (int)tiles(p, d, 2), .conjugate = role == (p->s.pass == CONV_FORWARD ? CONV_W : CONV_Y) && p->s.pass != CONV_INPUTS };
+                           .across = (int)tiles(p, d, 2) };
+    t.conjugate = role == conjugate[p->s.pass];
     shape(p, d, role, c->images, &t.rows, &t.cols);
     t.ld = lead(t.cols);
     if (of_role[role][0] == IMAGES) {
@@ -175,8 +184,10 @@ static mc_status launch(const struct call *c, int role)
     const struct size *z = &c->d->size;
     const bool back = role == mc_conv_result(c->p->s.pass);
     const struct transform t = transform(c, role);
-    const struct mc_grid g = { { (unsigned)(t.rows * ((t.cols + z->tiles - 1) / z->tiles)), 1, 1 }, { (unsigned)z->threads, 1, 1 }, z->shared };
-    return mc_cuda_launch(mc_cuda_current(), back ? c->d->back : c->d->spectra, back ? "back" : "spectra", &g, &t, sizeof t);
+    const int64_t blocks = t.rows * ((t.cols + z->tiles - 1) / z->tiles);
+    const struct mc_grid g = { { (unsigned)blocks, 1, 1 }, { (unsigned)z->threads, 1, 1 }, z->shared };
+    void *kernel = back ? c->d->back : c->d->spectra;
+    return mc_cuda_launch(mc_cuda_current(), kernel, back ? "back" : "spectra", &g, &t, sizeof t);
 }
 
 static const char *const ways[] = { "multiply", "thin", "pairs4", "pairs8" };
@@ -195,7 +206,8 @@ static struct way way_of(const struct fft *d, int64_t m, int64_t n)
 static mc_status multiply(const struct call *c, bool add)
 {
     const struct mc_conv_problem *p = c->p;
-    const int result = mc_conv_result(p->s.pass), one = result == CONV_X ? CONV_W : CONV_X, other = result == CONV_Y ? CONV_W : CONV_Y;
+    const int result = mc_conv_result(p->s.pass);
+    const int one = result == CONV_X ? CONV_W : CONV_X, other = result == CONV_Y ? CONV_W : CONV_Y;
     const enum index m = of_role[result][in_rows(p, c->d, result, c->images)];
     const bool first = of_role[one][0] == m || of_role[one][1] == m;
     const int a = first ? one : other, b = first ? other : one;
@@ -261,15 +273,17 @@ static double seconds(const struct mc_conv_problem *p, const struct fft *d)
     for (int role = CONV_X; role <= CONV_Y; role++) {
         const struct mc_conv_array a = mc_conv_array(p, role);
         shape(p, d, role, p->s.n, &rows, &cols);
-        const double cells = (double)frequencies(d) * (double)rows * (double)lead(cols), logs = d->size.n < 32 ? 4 : d->size.n < 64 ? 5 : d->size.n < 128 ? 6 : 7;
-        all += mc_cuda_seconds(MC_FLOAT32, false, 10 * cells * logs, 8 * cells + (double)mc_conv_count(&a) * mc_dtypes[p->dtype].size, 0.25);
+        const double cells = (double)frequencies(d) * (double)rows * (double)lead(cols);
+        const double moved = 8 * cells + (double)mc_conv_count(&a) * mc_dtypes[p->dtype].size;
+        all += mc_cuda_seconds(MC_FLOAT32, false, 10 * cells * log2(d->size.n), moved, 0.25);
     }
     for (int i = IMAGES; i <= FILTERS; i++) {
         const int64_t n = count(p, d, (enum index)i, p->s.n);
         size[i] = i == (int)summed[p->s.pass] || n <= THIN ? n : (n + WIDE - 1) / WIDE * WIDE;
     }
     const double flops = 8.0 * (double)frequencies(d) * (double)size[0] * (double)size[1] * (double)size[2];
-    return all + mc_cuda_seconds(MC_FLOAT32, false, flops, (double)room(p, d, p->s.n), d->size.n == PAIRED ? 0.2 : 0.9);
+    const double part = d->size.n == PAIRED ? 0.2 : 0.9;
+    return all + mc_cuda_seconds(MC_FLOAT32, false, flops, (double)room(p, d, p->s.n), part);
 }
 
 /* The fastest size for p; false: none is large enough. */
@@ -307,8 +321,8 @@ static struct mc_plan *make(const struct mc_conv_problem *p, bool tiled)
     d->images = at_a_time(p, d);
     d->base.workspace = room(p, d, d->images);
     mc_cuda_types(&defines, p->dtype, false);
-    mc_str_addf(&defines, "#define N %d\n#define R1 %d\n#define R2 %d\n#define G %d\n#define THREADS %d\n#define PAIRS %d\n", z->n, z->r1, z->r2, z->tiles, z->threads,
-                z->n == PAIRED);
+    mc_str_addf(&defines, "#define N %d\n#define R1 %d\n#define R2 %d\n#define G %d\n#define THREADS %d\n#define PAIRS %d\n",
+                z->n, z->r1, z->r2, z->tiles, z->threads, z->n == PAIRED);
     d->spectra = defines.bad ? NULL : mc_cuda_kernel(&mc_conv_fft_text, defines.s, "spectra");
     d->back = d->spectra ? mc_cuda_kernel(&mc_conv_fft_text, defines.s, "back") : NULL;
     bool ok = d->back;
@@ -341,8 +355,9 @@ static const char *refuse(const struct mc_conv_problem *p, bool tiled)
     }
     return s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0 ? "takes two axes"
            : p->has_bias || p->act != ACT_NONE                               ? "fuses nothing"
-           : !choose(p, tiled, &d)                                           ? (tiled ? "would make one tile" : "transforms no more than 128 x 128")
-                                                                             : NULL;
+           : choose(p, tiled, &d)                                            ? NULL
+           : tiled                                                           ? "would make one tile"
+                                                                             : "transforms no more than 128 x 128";
 }
 
 static double estimate(const struct mc_conv_problem *p, bool tiled)

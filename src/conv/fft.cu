@@ -5,8 +5,8 @@
  *
  * Spectra are (frequency, row, column), frequency = column of the tile, then row; with PAIRS two frequencies stand side by
  * side in place of one, so that the two tiles a block has room for fill 32 bytes: less is written at a fraction of the speed.
- *  Two real rows are transformed as one
- * complex row, columns 0 and N/2, which are real, as one complex column: a tile stays in N/2 pairs of rows of N numbers.
+ * Two real rows are transformed as one complex row, columns 0 and N/2, which are real, as one complex column: a tile stays
+ * in N/2 pairs of rows of N numbers.
  * A transform of N = R1 * R2 is R2 of size R1, turned, and R1 of size R2: frequency k1 + R1 * k2 stands at R2 * k1 + k2,
  * in rows and columns, here and in the spectra. */
 #define PITCH (N + 9)           /* of a pair of rows: odd, and lanes that differ in one small index meet other banks */
@@ -149,7 +149,8 @@ __device__ __forceinline__ void make_corners(const args &p, const block &b)
         corner c;
         c.at = i * p.step[0] + j * p.step[1];
         for (int a = 0; a < 2; a++) {
-            const int low = begins[a] < 0 ? -begins[a] : 0, left = p.size[a] - begins[a], high = left < p.extent[a] ? left : p.extent[a];
+            const int low = begins[a] < 0 ? -begins[a] : 0, left = p.size[a] - begins[a];
+            const int high = left < p.extent[a] ? left : p.extent[a];
             c.at += (begins[a] - p.from[a]) * p.stride[a];
             c.low[a] = p.from[a] + low;
             c.count[a] = high > low ? high - low : 0;

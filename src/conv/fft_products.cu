@@ -2,7 +2,8 @@
  *
  *   multiply   tiles of 64 x 64 on tensor cores, at float32's precision
  *   thin       m up to 4, lda 4
- *   pairs4, pairs8   4 or 8 rows of c a thread, two frequencies in place of each number: where few rows are wanted, or little summed
+ *   pairs4     two frequencies in place of each number, 4 rows of C a thread
+ *   pairs8     the same, 8 rows
  *
  * Invariant: sums run over k in order, so every run gives the same bits. */
 struct product {
@@ -89,7 +90,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) multiply(const __grid_const
     __shared__ __align__(16) float2 sa[2][TK][PITCH], sb[2][TK][PITCH];
     const i64 wide = (p.n + WIDE - 1) / WIDE, m0 = blockIdx.x / wide * WIDE, n0 = (blockIdx.x % wide) * WIDE;
     const float2 *a = p.a + blockIdx.y * p.k * p.lda, *b = p.b + blockIdx.y * p.k * p.ldb;
-    const int t = threadIdx.x, lk = t / 32, lc = 2 * (t % 32), wm = t / 64 * 32, wn = t / 32 % 2 * 32, row = t % 32 / 4, quad = t % 4;
+    const int t = threadIdx.x, lk = t / 32, lc = 2 * (t % 32); /* what it loads */
+    const int wm = t / 64 * 32, wn = t / 32 % 2 * 32, row = t % 32 / 4, quad = t % 4;
     float sum[2][4][2][4] = {};
     float4 ra[2], rb[2];
 #pragma unroll

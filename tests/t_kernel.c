@@ -47,6 +47,18 @@ static void scalar_ops(mc_dtype d, int rank, const int64_t *dims)
     }
 }
 
+/* A value of fewer axes is repeated along the axes in front of it. */
+TEST(alloc_repeats_what_has_fewer_axes)
+{
+    struct agree a = { 0 };
+    agree_input(&a, "x", sample(MC_FLOAT32, 1, (const int64_t[]){ 6 }, -1, 1), 0);
+    CHECK(!mc_is_error(agree_output(&a, "alloc(x, [3, 6]) * 2")), "%s", mc_error(a.g));
+    CHECK(!mc_is_error(agree_output(&a, "reshape(alloc(x, [3, 6]), [3, 2, 3])[:, 1, 1:2] + 1")), "%s", mc_error(a.g));
+    const char *wrong = agree_in(&a, "FAST_RUN", 1);
+    CHECK(!wrong, "%s", wrong);
+    agree_free(&a);
+}
+
 TEST(kernels_of_scalar_ops_on_floats)
 {
     scalar_ops(MC_FLOAT32, MC_SHAPE(67));

@@ -24,9 +24,15 @@ static bool counts_from_zero(const mc_node *n)
            mc_const_number(n->in[2], &step) && step == 1;
 }
 
+/* A kernel counts the axes of an operand as its own: a value of fewer axes, but for a number, would be repeated along others. */
+static bool repeats_alike(const mc_node *n)
+{
+    return is_op(n, "alloc") && (n->in[0]->type.rank == 0 || n->in[0]->type.rank == n->type.rank);
+}
+
 bool mc_is_fusible(const mc_node *n)
 {
-    return n->op->arity || is_op(n, "cast") || is_op(n, "alloc") || is_op(n, "check_index") || counts_from_zero(n) ||
+    return n->op->arity || is_op(n, "cast") || repeats_alike(n) || is_op(n, "check_index") || counts_from_zero(n) ||
            (mc_monoid(n->op) && n->op->flags & OP_REDUCES);
 }
 

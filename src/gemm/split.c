@@ -126,7 +126,7 @@ mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_
 /* ---- what it takes ---- */
 
 /* A tile takes so long beside its steps, and a step on a GPU whose tiles all run; halves are written and read. */
-static const double tile_seconds = 6e-6, step_seconds = 1.25e-6, around = 12e-6, memory_bytes = 2.5e12;
+static const double tile_seconds = 14e-6, step_seconds = 1.2e-6, around = 12e-6, memory_bytes = 2.5e12;
 
 double mc_split_seconds(int tn, int64_t m, int64_t n, int64_t steps, int64_t batch, double packed)
 {

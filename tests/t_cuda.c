@@ -27,6 +27,7 @@ TEST(devices_are_read_by_name)
 
 TEST(nothing_is_opened_before_it_is_asked_for)
 {
+    mc_flag_set("device", "cpu"); /* what this says is of the processor */
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 1);
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x + 1" });

@@ -669,6 +669,7 @@ TEST(conv_algo_of_a_problem)
 /* Through a function: the node's word, then the flag. */
 TEST(conv_algo_of_a_node)
 {
+    mc_flag_set("device", "cpu"); /* the solvers named here are the processor's */
     static const struct {
         const char *formula, *solver;
     } rows[] = {
@@ -724,6 +725,7 @@ static const char *solver_at(mc_function *f, int64_t n, int64_t c, int64_t size,
  * next shape is not kept. */
 TEST(conv_algo_chosen_once)
 {
+    mc_flag_set("device", "cpu"); /* the solvers named here are the processor's */
     static const struct {
         const char *algo;
         int64_t first[4], second[4]; /* images, channels, size, taps */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- memory whose end is guarded ---- */
@@ -620,6 +621,39 @@ TEST(gemm_batches_of_one_b_are_stacked)
     struct mc_plan *plan = mc_gemm_plan(&p);
     REQUIRE(plan, "%s", mc_last_error());
     CHECK(((const struct mc_gemm_problem *)(const void *)plan->problem)->m == 140, "not stacked");
+    mc_plan_free(plan);
+}
+
+/* Where its threads are told to stay awake, in a process of its own: the library reads that once. */
+TEST(gemm_library_leaves_no_thread_awake)
+{
+    enum { SIZE = 256, PAUSE_US = 200000 };
+    const char *policy = getenv("OMP_WAIT_POLICY");
+    char self[512], command[700];
+#ifdef __SANITIZE_ADDRESS__
+    SKIP("the leak checker stumbles over the library's threads");
+#endif
+    if (!mc_gemm_onednn_library() || mc_team_size() < 2) {
+        SKIP("no oneDNN, or one processor");
+    }
+    if (!policy || strcmp(policy, "active") != 0) {
+        const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+        REQUIRE(n > 0, "no path of this program");
+        self[n] = '\0';
+        snprintf(command, sizeof command, "OMP_WAIT_POLICY=active '%s' t_gemm/gemm_library_leaves > /dev/null", self);
+        CHECK(system(command) == 0, "a thread stays awake: %s", command);
+        return;
+    }
+    const struct mc_gemm_problem p = dense(SIZE, SIZE, SIZE);
+    struct mc_plan *plan = mc_plan_with(&p.base, &mc_gemm_onednn);
+    void *operand[8];
+    REQUIRE(plan && p.base.family->operands(&p.base, operand) >= 0, "%s", mc_last_error());
+    CHECK(plan->run(plan, operand, NULL, 2) >= 0, "%s", mc_last_error());
+    const clock_t before = clock();
+    usleep(PAUSE_US);
+    const double busy = (double)(clock() - before) / CLOCKS_PER_SEC;
+    CHECK(busy < 0.5e-6 * PAUSE_US, "%g s of work while nothing was asked", busy);
+    p.base.family->discard(&p.base, operand);
     mc_plan_free(plan);
 }
 

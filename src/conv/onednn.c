@@ -70,7 +70,7 @@ static bool choose(struct onednn *d, const struct mc_conv_problem *p, int algori
            !d->l.primitive_attr_set_scratchpad_mode(d->attr, DNNL_USER_SCRATCHPAD);
     const int before = mc_foreign_threads(d->l.handle, d->threads);
     d->pd = made ? mc_dnnl_conv(&d->l, &c, d->engine, d->attr) : NULL;
-    mc_foreign_threads(d->l.handle, before);
+    mc_foreign_done(d->l.handle, before);
     for (int role = 0; role < 3; role++) {
         mc_dnnl_desc_free(&d->l, c.desc[role]);
     }
@@ -116,7 +116,7 @@ static bool make_all(struct onednn *d, const struct mc_conv_problem *p)
     for (int role = 0; role < 3 && made; role++) {
         made = make_operand(d, p, role);
     }
-    mc_foreign_threads(d->l.handle, before);
+    mc_foreign_done(d->l.handle, before);
     if (made) {
         place(d, d->l.memory_desc_get_size(d->l.primitive_desc_query_md(d->pd, DNNL_SCRATCHPAD_MD, 0)), &d->scratch_at);
     }

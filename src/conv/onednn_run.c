@@ -131,7 +131,7 @@ mc_status mc_onednn_run(const struct mc_plan *plan, void *const *operand, void *
     if (d->reorder[role]) {
         reorder(&x, role, d->liked[role], data[role], d->desc[role], lies);
     }
-    mc_foreign_threads(d->l.handle, before);
+    mc_foreign_done(d->l.handle, before);
     if (x.failed) {
         return mc_fail(MC_EUNSUPPORTED, "conv: oneDNN failed with status %d", x.failed);
     }

@@ -3,6 +3,8 @@
  * Invariant: a library once opened stays open: its threads may outlive every call. */
 #include "gemm/foreign.h"
 #include <dlfcn.h>
+#include <stdlib.h>
+#include <strings.h>
 
 void *mc_foreign_open(struct mc_foreign *f)
 {
@@ -42,6 +44,25 @@ int mc_foreign_threads(void *handle, int n)
         set(n);
     }
     return before;
+}
+
+/* OMP_WAIT_POLICY=active keeps a library's threads awake after its call, on the processors that ours need next. */
+void mc_foreign_done(void *handle, int before)
+{
+    enum { SOFTLY = 1 };        /* omp_pause_soft */
+    static _Atomic int awake = -1;
+    int (*pause_)(int) = NULL;
+    mc_foreign_threads(handle, before);
+    if (awake < 0) {
+        const char *policy = getenv("OMP_WAIT_POLICY");
+        awake = policy && strcasecmp(policy, "active") == 0;
+    }
+    if (awake) {
+        mc_foreign_find(handle, "omp_pause_resource_all", (void *)&pause_);
+        if (pause_) {
+            pause_(SOFTLY);
+        }
+    }
 }
 
 static bool only_estimates(const struct mc_foreign *f)

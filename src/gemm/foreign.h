@@ -18,6 +18,7 @@ struct mc_foreign {
 void *mc_foreign_open(struct mc_foreign *f);  /* the library's handle; it is never closed */
 void mc_foreign_find(void *handle, const char *name, void *function); /* *function: a pointer to a function; NULL if absent */
 int mc_foreign_threads(void *handle, int n);  /* OpenMP's, for the calling thread alone; returns how many there were */
+void mc_foreign_done(void *handle, int before); /* as many threads as before, and asleep */
 void *mc_gemm_onednn_library(void);           /* opened if need be; NULL: there is none */
 void *mc_gemm_blas_library(void);
 /* NULL, or why the library is not to be asked about p. */

@@ -36,7 +36,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
                        gemm_b(&r, i, 0, 0), b.lead, r.c0 ? (float)p->beta : 0, gemm_c(&r, i, 0, 0),
                        p->m > 1 ? p->cs[1] : p->n);
     }
-    mc_foreign_threads(handle, before);
+    mc_foreign_done(handle, before);
     if (failed) {
         return mc_fail(MC_EUNSUPPORTED, "gemm: dnnl_sgemm failed with status %d", failed);
     }

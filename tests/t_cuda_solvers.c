@@ -1,6 +1,6 @@
 /* t_cuda_solvers.c: the solvers on a GPU: every text compiles for every GPU that counts, without one; on one, every
  * solver of every family against the host's reference, on the grids that the host's solvers are tested on. */
-#include "check.h"
+#include "cuda_test.h"
 #include "conv/cuda.h"
 #include "conv_grid.h"
 #include "gemm/split.h"
@@ -70,9 +70,7 @@ TEST(cuda_solver_texts_compile)
 {
     static const int sms[] = { 80, 90, 100 };
     size_t turn = 0;
-    if (!mc_nv_found(NV_NVRTC)->there) {
-        SKIP("%s", mc_nv_found(NV_NVRTC)->why);
-    }
+    NEEDS_NVRTC;
     for (size_t i = 0; i < NELEM(texts); i++) {
         for (size_t k = 0; texts[i].types[k]; k++) {
             for (size_t m = 0; texts[i].more[m]; m++, turn++) {
@@ -93,9 +91,7 @@ TEST(cuda_split_text_compiles)
         { SPLIT_MATRICES, 64, 8, false }, { SPLIT_MATRICES, 128, 8, false }, { SPLIT_WINDOWS, 96, 4, true }, { SPLIT_WINDOWS, 128, 8, false },
         { SPLIT_FILTERS, 128, 8, false },
     };
-    if (!mc_nv_found(NV_NVRTC)->there) {
-        SKIP("%s", mc_nv_found(NV_NVRTC)->why);
-    }
+    NEEDS_NVRTC;
     for (size_t i = 0; i < NELEM(rows); i++) {
         struct mc_str defines = { 0 };
         mc_split_defines(&defines, rows[i].mode, rows[i].tn, rows[i].unit, rows[i].inside);

@@ -56,6 +56,10 @@ test-gpu: ## WHAT="t_cuda t_gemm": tests on this machine's GPU, built in build-g
 	$(setup)
 	@scripts/gpu_test.sh $(WHAT)
 
+test-fake-gpu: all ## WHAT="t_gpu t_kernel": tests with device=cuda on a GPU that is this processor
+	@scripts/setup.sh c++
+	@scripts/fake_gpu.sh $(BUILD) $(WHAT)
+
 bench: all ## SUITE=exp (or all): ours and other libraries' in one run, with the ratios; bench/results/
 	@scripts/setup.sh venv
 	@bench/peers/setup.sh

@@ -1,0 +1,384 @@
+/* driver.cpp: the part of CUDA's driver that this library calls.
+ *
+ * FAKE_TRACE=1 prints what is asked of it. */
+#define FAKE_GPU
+#include "fake.h"
+#include <dlfcn.h>
+#include <functional>
+#include <map>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <string>
+#include <time.h>
+#include <unistd.h>
+#include <vector>
+
+/* ---- driver ---- */
+struct graph {
+    std::vector<std::function<int()>> work;
+};
+static graph *recording;
+static size_t used;
+static std::map<uint64_t, size_t> blocks;
+static const size_t total = (size_t)8 << 30;
+static int enqueue(std::function<int()> f)
+{
+    if (recording) {
+        recording->work.push_back(f);
+        return 0;
+    }
+    return f();
+}
+static double clock_()
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + 1e-9 * t.tv_nsec;
+}
+struct module {
+    void *handle;
+    char path[64];
+};
+extern "C" {
+int cuInit(unsigned)
+{
+    return 0;
+}
+int cuDriverGetVersion(int *v)
+{
+    *v = 13000;
+    return 0;
+}
+int cuGetErrorName(int c, const char **t)
+{
+    *t = c == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : c == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR";
+    return 0;
+}
+int cuGetErrorString(int c, const char **t)
+{
+    *t = c == 2 ? "out of memory" : c == 700 ? "an illegal memory access was encountered" : "an error";
+    return 0;
+}
+int cuDeviceGetCount(int *n)
+{
+    *n = 1;
+    return 0;
+}
+int cuDeviceGet(int *d, int o)
+{
+    *d = o;
+    return 0;
+}
+int cuDeviceGetName(char *s, int n, int)
+{
+    snprintf(s, n, "the processor, as a GPU");
+    return 0;
+}
+int cuDeviceGetAttribute(int *v, int a, int)
+{
+    *v = a == 75 ? 9 : a == 76 ? 0 : a == 16 ? 4 : a == 97 ? 227 << 10 : a == 115 ? 1 : 1;
+    return 0;
+}
+int cuDeviceTotalMem_v2(size_t *n, int)
+{
+    *n = total;
+    return 0;
+}
+int cuDevicePrimaryCtxRetain(void **c, int)
+{
+    *c = (void *)1;
+    return 0;
+}
+int cuDevicePrimaryCtxRelease_v2(int)
+{
+    return 0;
+}
+int cuCtxPushCurrent_v2(void *)
+{
+    return 0;
+}
+int cuCtxPopCurrent_v2(void **c)
+{
+    *c = (void *)1;
+    return 0;
+}
+int cuMemGetInfo_v2(size_t *l, size_t *a)
+{
+    LOCK;
+    *l = total - used;
+    *a = total;
+    return 0;
+}
+int cuMemAlloc_v2(unsigned long long *p, size_t n)
+{
+    LOCK;
+    if (getenv("FAKE_TRACE"))
+        fprintf(stderr, "alloc %zu\n", n);
+    if (n > total - used)
+        return 2;
+    void *q = aligned_alloc(256, (n + 255) / 256 * 256);
+    memset(q, 0xff, n);
+    used += n;
+    blocks[(uint64_t)q] = n;
+    *p = (uint64_t)q;
+    return 0;
+}
+int cuMemFree_v2(unsigned long long p)
+{
+    LOCK;
+    if (!blocks.count(p))
+        return 1;
+    memset((void *)p, 0xfe, blocks[p]);
+    used -= blocks[p];
+    blocks.erase(p);
+    free((void *)p);
+    return 0;
+}
+int cuMemAllocFromPoolAsync(unsigned long long *p, size_t n, void *, void *)
+{
+    return cuMemAlloc_v2(p, n);
+}
+int cuMemFreeAsync(unsigned long long p, void *)
+{
+    return cuMemFree_v2(p);
+}
+int cuDeviceGetDefaultMemPool(void **p, int)
+{
+    *p = (void *)1;
+    return 0;
+}
+int cuMemPoolSetAttribute(void *, int, void *)
+{
+    return 0;
+}
+int cuMemPoolTrimTo(void *, size_t)
+{
+    return 0;
+}
+int cuMemHostAlloc(void **p, size_t n, unsigned)
+{
+    *p = aligned_alloc(4096, (n + 4095) / 4096 * 4096);
+    return *p ? 0 : 2;
+}
+int cuMemFreeHost(void *p)
+{
+    free(p);
+    return 0;
+}
+int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n, void *)
+{
+    LOCK;
+    if (getenv("FAKE_TRACE"))
+        fprintf(stderr, "cuMemcpyHtoDAsync %zu\n", n);
+    std::string s((const char *)from, n);
+    return enqueue([=] {
+        memcpy((void *)to, s.data(), n);
+        return 0;
+    });
+}
+int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n, void *)
+{
+    LOCK;
+    if (getenv("FAKE_TRACE"))
+        fprintf(stderr, "cuMemcpyDtoHAsync %zu\n", n);
+    return enqueue([=] {
+        memcpy(to, (void *)from, n);
+        return 0;
+    });
+}
+int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t n, void *)
+{
+    LOCK;
+    if (getenv("FAKE_TRACE"))
+        fprintf(stderr, "cuMemcpyDtoDAsync %zu\n", n);
+    return enqueue([=] {
+        memmove((void *)to, (void *)from, n);
+        return 0;
+    });
+}
+int cuMemsetD8Async(unsigned long long p, unsigned char v, size_t n, void *)
+{
+    LOCK;
+    if (getenv("FAKE_TRACE"))
+        fprintf(stderr, "cuMemsetD8Async %zu\n", n);
+    return enqueue([=] {
+        memset((void *)p, v, n);
+        return 0;
+    });
+}
+int cuStreamCreate(void **s, unsigned)
+{
+    *s = (void *)1;
+    return 0;
+}
+int cuStreamDestroy_v2(void *)
+{
+    return 0;
+}
+int cuStreamSynchronize(void *)
+{
+    return 0;
+}
+int cuStreamQuery(void *)
+{
+    return 0;
+}
+int cuStreamWaitEvent(void *, void *, unsigned)
+{
+    return 0;
+}
+int cuEventCreate(void **e, unsigned)
+{
+    *e = new double(0);
+    return 0;
+}
+int cuEventDestroy_v2(void *e)
+{
+    delete (double *)e;
+    return 0;
+}
+int cuEventRecord(void *e, void *)
+{
+    *(double *)e = clock_();
+    return 0;
+}
+int cuEventSynchronize(void *)
+{
+    return 0;
+}
+int cuEventElapsedTime(float *ms, void *a, void *b)
+{
+    *ms = (float)(1e3 * (*(double *)b - *(double *)a));
+    return 0;
+}
+int cuModuleLoadData(void **m, const void *image)
+{
+    LOCK;
+    size_t n;
+    memcpy(&n, (const char *)image + 8, 8);
+    module *o = new module;
+    snprintf(o->path, sizeof o->path, "/tmp/fakegpuXXXXXX");
+    int fd = mkstemp(o->path);
+    if (write(fd, (const char *)image + 16, n) != (ssize_t)n)
+        return 200;
+    close(fd);
+    o->handle = dlopen(o->path, RTLD_NOW | RTLD_LOCAL);
+    unlink(o->path);
+    if (!o->handle) {
+        fprintf(stderr, "fake GPU: %s\n", dlerror());
+        delete o;
+        return 200;
+    }
+    *(shim **)dlsym(o->handle, "shim_now") = &fake_now;
+    *m = o;
+    return 0;
+}
+int cuModuleUnload(void *m)
+{
+    dlclose(((module *)m)->handle);
+    delete (module *)m;
+    return 0;
+}
+int cuModuleGetFunction(void **f, void *m, const char *name)
+{
+    *f = dlsym(((module *)m)->handle, name);
+    return *f ? 0 : 500;
+}
+int cuModuleGetGlobal_v2(unsigned long long *p, size_t *n, void *m, const char *name)
+{
+    *p = (uint64_t)dlsym(((module *)m)->handle, name);
+    *n = 0;
+    return *p ? 0 : 500;
+}
+int cuFuncGetAttribute(int *v, int, void *)
+{
+    *v = 32;
+    return 0;
+}
+int cuFuncSetAttribute(void *, int, int)
+{
+    return 0;
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *b, void *, int t, size_t)
+{
+    *b = 2048 / t;
+    return 0;
+}
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *, void **, void **extra)
+{
+    LOCK;
+    const char *buf = "";
+    size_t n = 0;
+    for (int i = 0; extra && extra[i]; i += 2) {
+        if (extra[i] == (void *)1)
+            buf = (const char *)extra[i + 1];
+        else if (extra[i] == (void *)2)
+            n = *(size_t *)extra[i + 1];
+    }
+    std::string a(buf, n);
+    if (getenv("FAKE_TRACE")) {
+        Dl_info d;
+        dladdr(f, &d);
+        fprintf(stderr, "%s grid %u %u %u block %u %u %u shared %u args %zu%s\n", d.dli_sname ? d.dli_sname : "?", gx,
+                gy, gz, bx, by, bz, shared, n, recording ? " recorded" : "");
+    }
+    return enqueue([=] {
+        const unsigned g[3] = { gx, gy, gz }, b[3] = { bx, by, bz };
+        return fake_grid(f, g, b, shared, a.data(), a.size());
+    });
+}
+struct launch_config {
+    unsigned g[3], b[3], shared;
+    void *stream, *attrs;
+    unsigned n;
+};
+int cuLaunchKernelEx(const launch_config *c, void *f, void **args, void **extra)
+{
+    return cuLaunchKernel(f, c->g[0], c->g[1], c->g[2], c->b[0], c->b[1], c->b[2], c->shared, c->stream, args, extra);
+}
+int cuStreamBeginCapture_v2(void *, int)
+{
+    LOCK;
+    recording = new graph;
+    return 0;
+}
+int cuStreamEndCapture(void *, void **g)
+{
+    LOCK;
+    *g = recording;
+    recording = NULL;
+    return *g ? 0 : 1;
+}
+int cuGraphInstantiateWithFlags(void **e, void *g, unsigned long long)
+{
+    *e = new graph(*(graph *)g);
+    return 0;
+}
+int cuGraphUpload(void *, void *)
+{
+    return 0;
+}
+int cuGraphLaunch(void *e, void *)
+{
+    LOCK;
+    for (auto &w : ((graph *)e)->work) {
+        int r = w();
+        if (r)
+            return r;
+    }
+    return 0;
+}
+int cuGraphDestroy(void *g)
+{
+    delete (graph *)g;
+    return 0;
+}
+int cuGraphExecDestroy(void *g)
+{
+    delete (graph *)g;
+    return 0;
+}
+}

@@ -1,0 +1,146 @@
+/* nvrtc.cpp: the part of NVRTC that this library calls: CUDA C made C++, compiled by g++ into a shared object.
+ *
+ * FAKE_SHIM is the path of shim.h.  FAKE_KEEP=1 keeps a text that is refused. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <string>
+#include <unistd.h>
+
+extern "C" {
+/* ---- NVRTC ---- */
+struct program {
+    std::string text, log, image;
+};
+int nvrtcVersion(int *a, int *b)
+{
+    *a = 13;
+    *b = 99;
+    return 0;
+}
+const char *nvrtcGetErrorString(int)
+{
+    return "NVRTC_ERROR_COMPILATION";
+}
+int nvrtcGetNumSupportedArchs(int *n)
+{
+    *n = 3;
+    return 0;
+}
+int nvrtcGetSupportedArchs(int *a)
+{
+    a[0] = 80;
+    a[1] = 90;
+    a[2] = 100;
+    return 0;
+}
+int nvrtcCreateProgram(void **p, const char *text, const char *, int, const char *const *, const char *const *)
+{
+    *p = new program{ text, "", "" };
+    return 0;
+}
+int nvrtcDestroyProgram(void **p)
+{
+    delete (program *)*p;
+    *p = NULL;
+    return 0;
+}
+static void replace(std::string &s, const std::string &from, const std::string &to)
+{
+    for (size_t at = 0; (at = s.find(from, at)) != std::string::npos; at += to.size())
+        s.replace(at, from.size(), to);
+}
+int nvrtcCompileProgram(void *q, int n, const char *const *option)
+{
+    program *p = (program *)q;
+    std::string t = p->text;
+    replace(t, "asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(h));", "f = shim_h2f(h);");
+    replace(t, "asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(x));", "h = shim_f2h(x);");
+    replace(t, "asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(s.bits));", "f = shim_h2f(s.bits);");
+    replace(t, "asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h.bits) : \"f\"(f));", "h.bits = shim_f2h(f);");
+    replace(t, "asm(\"cvt.rn.f16.f64 %0, %1;\" : \"=h\"(h.bits) : \"d\"(f));", "h.bits = shim_f2h(f);");
+    for (size_t at; (at = t.find("asm volatile(\"griddepcontrol")) != std::string::npos;)
+        t.erase(at, t.find(");", at) + 2 - at);
+    for (size_t at; (at = t.find("extern __shared__ ")) != std::string::npos;) {
+        size_t type = at + 18, end = t.find("[];", type), name = end;
+        while (name > type && t[name - 1] != ' ' && t[name - 1] != '*')
+            name--;
+        std::string ty = t.substr(type, name - type), nm = t.substr(name, end - name);
+        t.replace(at, end + 3 - at, ty + "*const " + nm + " = (" + ty + "*)shim_now->dynamic;");
+    }
+    replace(t, "__shared__ ", "static ");
+    char base[] = "/tmp/fakenvXXXXXX";
+    int fd = mkstemp(base);
+    close(fd);
+    std::string src = std::string(base) + ".cpp", so = std::string(base) + ".so", log = std::string(base) + ".log",
+                defs;
+    for (int i = 0; i < n; i++)
+        if (!strncmp(option[i], "-D", 2))
+            defs += std::string(" '") + option[i] + "'";
+    FILE *f = fopen(src.c_str(), "w");
+    fprintf(f, "#include \"%s\"\nshim *shim_now;\n#line 1 \"kernel.cu\"\n", FAKE_SHIM);
+    fwrite(t.data(), 1, t.size(), f);
+    fclose(f);
+    std::string cmd =
+        "g++ -x c++ -std=gnu++17 -O1 -w -march=native -ffp-contract=fast -fPIC -shared -fno-strict-aliasing -o " +
+        so + defs + " " + src + " > " + log + " 2>&1";
+    int r = system(cmd.c_str());
+    auto slurp = [](const std::string &path) {
+        std::string s;
+        char b[65536];
+        size_t k;
+        FILE *g = fopen(path.c_str(), "r");
+        if (g) {
+            while ((k = fread(b, 1, sizeof b, g)))
+                s.append(b, k);
+            fclose(g);
+        }
+        return s;
+    };
+    p->log = slurp(log);
+    if (!r) {
+        std::string so_ = slurp(so);
+        uint64_t len = so_.size();
+        p->image = std::string("FAKECUBN", 8) + std::string((char *)&len, 8) + so_;
+    }
+    if (r && getenv("FAKE_KEEP"))
+        fprintf(stderr, "%s\n%s", src.c_str(), p->log.c_str());
+    else
+        unlink(src.c_str());
+    unlink(base);
+    unlink(so.c_str());
+    unlink(log.c_str());
+    return r ? 6 : 0;
+}
+int nvrtcGetCUBINSize(void *q, size_t *n)
+{
+    *n = ((program *)q)->image.size();
+    return 0;
+}
+int nvrtcGetCUBIN(void *q, char *b)
+{
+    program *p = (program *)q;
+    memcpy(b, p->image.data(), p->image.size());
+    return 0;
+}
+int nvrtcGetPTXSize(void *q, size_t *n)
+{
+    return nvrtcGetCUBINSize(q, n);
+}
+int nvrtcGetPTX(void *q, char *b)
+{
+    return nvrtcGetCUBIN(q, b);
+}
+int nvrtcGetProgramLogSize(void *q, size_t *n)
+{
+    *n = ((program *)q)->log.size() + 1;
+    return 0;
+}
+int nvrtcGetProgramLog(void *q, char *b)
+{
+    program *p = (program *)q;
+    memcpy(b, p->log.c_str(), p->log.size() + 1);
+    return 0;
+}
+}

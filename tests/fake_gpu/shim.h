@@ -1,0 +1,190 @@
+/* shim.h: what CUDA C kernels need to be C++ for the processor. */
+#include "fake.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+extern "C" {
+extern shim *shim_now;
+}
+#define threadIdx (shim_now->tid)
+#define blockIdx (shim_now->bid)
+#define blockDim (shim_now->bdim)
+#define gridDim (shim_now->gdim)
+#define __syncthreads() shim_now->block()
+#define __syncwarp(...) ((void)shim_warp(0))
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __forceinline__
+#define __launch_bounds__(...)
+#define __grid_constant__
+#define __restrict__ __restrict
+#define warpSize 32
+struct uint2 {
+    unsigned x, y;
+};
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+struct alignas(8) float2 {
+    float x, y;
+};
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+struct alignas(16) double2 {
+    double x, y;
+};
+struct alignas(8) int2 {
+    int x, y;
+};
+struct alignas(16) int4 {
+    int x, y, z, w;
+};
+template <class A, class B> static inline A shim_as(B b)
+{
+    A a;
+    memcpy(&a, &b, sizeof a);
+    return a;
+}
+static inline float __int_as_float(int i)
+{
+    return shim_as<float>(i);
+}
+static inline int __float_as_int(float f)
+{
+    return shim_as<int>(f);
+}
+static inline float __uint_as_float(unsigned i)
+{
+    return shim_as<float>(i);
+}
+static inline unsigned __float_as_uint(float f)
+{
+    return shim_as<unsigned>(f);
+}
+static inline double __longlong_as_double(long long i)
+{
+    return shim_as<double>(i);
+}
+static inline long long __double_as_longlong(double d)
+{
+    return shim_as<long long>(d);
+}
+static inline float __double2float_rz(double d)
+{
+    float f = (float)d;
+    if (fabs((double)f) > fabs(d))
+        f = nextafterf(f, 0);
+    return f;
+}
+template <class T> static inline T __ldg(const T *p)
+{
+    return *p;
+}
+static inline float __frcp_rn(float x)
+{
+    return 1 / x;
+}
+static inline float shim_h2f(unsigned short h)
+{
+    _Float16 x;
+    memcpy(&x, &h, 2);
+    return (float)x;
+}
+template <class F> static inline unsigned short shim_f2h(F f)
+{
+    _Float16 x = (_Float16)f;
+    unsigned short h;
+    memcpy(&h, &x, 2);
+    return h;
+}
+struct shim_lane {
+    char at[16];
+};
+template <class T> static inline const T *shim_warp(T v)
+{
+    static shim_lane all[32];
+    static T out[32];
+    shim_lane mine;
+    memset(&mine, 0, sizeof mine);
+    memcpy(&mine, &v, sizeof v);
+    shim_now->warp(&mine, sizeof mine, all);
+    for (int i = 0; i < 32; i++)
+        memcpy(&out[i], &all[i], sizeof(T));
+    return out;
+}
+template <class T> static inline T __shfl_sync(unsigned, T v, int from, int w = 32)
+{
+    const unsigned l = shim_now->lane;
+    return shim_warp(v)[(l & ~(w - 1)) + (from & (w - 1))];
+}
+template <class T> static inline T __shfl_down_sync(unsigned, T v, unsigned d, int w = 32)
+{
+    const unsigned l = shim_now->lane;
+    const T *a = shim_warp(v);
+    return (l & (w - 1)) + d < (unsigned)w ? a[l + d] : v;
+}
+template <class T> static inline T __shfl_xor_sync(unsigned, T v, int d, int w = 32)
+{
+    const unsigned l = shim_now->lane;
+    return shim_warp(v)[l ^ d];
+}
+static inline unsigned __ballot_sync(unsigned, int p)
+{
+    const int *a = shim_warp((int)(p != 0));
+    unsigned r = 0;
+    for (int i = 0; i < 32; i++)
+        r |= a[i] ? 1u << i : 0;
+    return r;
+}
+static inline int __any_sync(unsigned m, int p)
+{
+    return __ballot_sync(m, p) != 0;
+}
+template <class T> static inline T atomicAdd(T *p, T v)
+{
+    T o = *p;
+    *p = o + v;
+    return o;
+}
+template <class T> static inline T atomicCAS(T *p, T c, T v)
+{
+    T o = *p;
+    if (o == c)
+        *p = v;
+    return o;
+}
+template <class T> static inline T atomicMin(T *p, T v)
+{
+    T o = *p;
+    if (v < o)
+        *p = v;
+    return o;
+}
+static inline void __threadfence()
+{
+}
+static inline float rsqrtf(float x)
+{
+    return 1 / sqrtf(x);
+}
+static inline double rsqrt(double x)
+{
+    return 1 / sqrt(x);
+}
+template <class A, class B> static inline auto min(A a, B b) -> decltype(a + b)
+{
+    return a < b ? a : b;
+}
+template <class A, class B> static inline auto max(A a, B b) -> decltype(a + b)
+{
+    return a > b ? a : b;
+}
+#define __fmaf_rn fmaf
+#define __fadd_rn(a, b) ((a) + (b))
+#define __fmul_rn(a, b) ((a) * (b))
+#define __fdividef(a, b) ((a) / (b))
+#define __expf expf

@@ -58,7 +58,11 @@ FUSED void fetch(const float *at, int64_t rows, int64_t row, int64_t n, const bo
 {
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < n; j += 16) {
-            __builtin_prefetch(at + i * row + j, write, 2);
+            if (write) {        /* which must be written as a constant */
+                __builtin_prefetch(at + i * row + j, 1, 2);
+            } else {
+                __builtin_prefetch(at + i * row + j, 0, 2);
+            }
         }
     }
 }

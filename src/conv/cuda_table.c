@@ -2,7 +2,7 @@
  *
  * Invariant: the last solver takes every problem. */
 #include "conv/cuda.h"
-#include <math.h>
+#include "gemm/cuda.h"
 
 const struct mc_solver *const mc_conv_cuda_solvers[] = {
     &mc_conv_cudnn,          /* a library, where there is one: every engine of it */
@@ -79,12 +79,6 @@ static void discard(const struct mc_problem *p, void *operand[8])
 
 /* ---- verification ---- */
 
-static double acted(enum mc_act act, double v)
-{
-    return act == ACT_RELU ? (v < 0 ? 0 : v)
-           : act == ACT_GELU ? 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))) : v;
-}
-
 /* Bias and activation, which the host's reference has as a function. */
 static void after(const struct mc_problem *p_, void *const *operand)
 {
@@ -100,7 +94,7 @@ static void after(const struct mc_problem *p_, void *const *operand)
         }
         char *v = (char *)mc_conv_cuda_result(p, operand) + at * size;
         const double bias = p->has_bias ? mc_load_f64(p->dtype, (char *)operand[CONV_BIAS] + f * size) : 0;
-        mc_store_f64(p->dtype, v, acted(p->act, mc_load_f64(p->dtype, v) + bias));
+        mc_store_f64(p->dtype, v, mc_gemm_acted(p->act, mc_load_f64(p->dtype, v) + bias));
     }
 }
 

@@ -27,7 +27,7 @@ static void discard(const struct mc_problem *p, void *operand[8])
 
 /* ---- verification ---- */
 
-static double acted(enum mc_act act, double v)
+double mc_gemm_acted(enum mc_act act, double v)
 {
     return act == ACT_RELU ? (v < 0 ? 0 : v)
            : act == ACT_GELU ? 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))) : v;
@@ -39,7 +39,7 @@ static void act(const struct mc_problem *p_, void *const *operand)
     for (int64_t e = 0; p->act != ACT_NONE && e < p->batch * p->m * p->n; e++) {
         const int64_t b = e / (p->m * p->n), i = e / p->n % p->m, j = e % p->n;
         char *at = (char *)operand[GEMM_C] + (b * p->cs[0] + i * p->cs[1] + j * p->cs[2]) * mc_dtypes[p->dtype].size;
-        mc_store_f64(p->dtype, at, acted(p->act, mc_load_f64(p->dtype, at)));
+        mc_store_f64(p->dtype, at, mc_gemm_acted(p->act, mc_load_f64(p->dtype, at)));
     }
 }
 

@@ -25,6 +25,12 @@ int mc_split_width(int64_t n, enum mc_split_mode mode)
     return n <= 64 ? 64 : mode != SPLIT_FILTERS && less < wide ? 96 : 128;
 }
 
+/* Steps that shared memory has room for. */
+static int slots(int tn)
+{
+    return tn > 96 ? 3 : 4;
+}
+
 /* ---- text ---- */
 
 /* wgmma() names every accumulator: it is printed for the tile's width. */
@@ -47,7 +53,8 @@ static void instruction(struct mc_str *out, int tn, bool turned)
 
 void mc_split_defines(struct mc_str *out, enum mc_split_mode mode, int tn, int unit, bool inside)
 {
-    mc_str_addf(out, "#define MODE %d\n#define TN %d\n#define UNIT %d\n#define INSIDE %d\n", (int)mode, tn, unit, inside);
+    mc_str_addf(out, "#define MODE %d\n#define TN %d\n#define UNIT %d\n#define INSIDE %d\nenum { SLOTS = %d };\n", (int)mode, tn, unit, inside,
+                slots(tn));
     instruction(out, tn, mode == SPLIT_FILTERS);
 }
 
@@ -76,7 +83,7 @@ mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, b
     s->splits = best_splits(tiles * batch, steps, MC_MAX(mc_cuda_current()->processors, 1));
     s->partial = s->splits > 1 ? (size_t)(s->splits * batch * m * n) * sizeof(float) : 0;
     s->grid = (struct mc_grid){ .blocks = { (unsigned)tiles, (unsigned)s->splits, (unsigned)batch }, .threads = { 384, 1, 1 },
-                                .shared = (size_t)(s->tn > 96 ? 3 : 4) * 2 * (size_t)(SPLIT_TM + s->tn) * ROW + 1024 };
+                                .shared = (size_t)slots(s->tn) * 2 * (size_t)(SPLIT_TM + s->tn) * ROW + 1024 };
     mc_split_defines(&defines, mode, s->tn, unit, inside);
     s->product = defines.bad ? NULL : mc_cuda_kernel(&mc_gemm_split_text, defines.s, "product");
     s->add_up = s->product ? mc_cuda_kernel(&mc_gemm_split_text, defines.s, "add_up") : NULL;

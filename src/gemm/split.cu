@@ -47,7 +47,7 @@ struct args {
     int k;
     /* MODE 1 and 2 */
     const int2 *taps;           /* MODE 1, for UNIT channels each: how far on, and the shift along both axes */
-    int in[2], out[2], stride[2], pad[2], dilation[2], taps1, taps_all;
+    int in[2], out[2], stride[2], pad[2], dilation[2], taps1;
     int channels, channels_pad, y_pad, image; /* image: halves from one to the next of A's (MODE 1), of x (MODE 2) */
     i64 y_image;
     i64 tap_stride[2];          /* MODE 2: of the result */
@@ -147,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(256) add_up(const __grid_constant__
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /* ---- shared memory ---- */
 
-enum { A_BYTES = TM * ROW, B_BYTES = TN * ROW, SLOT = 2 * (A_BYTES + B_BYTES), SLOTS = TN > 96 ? 3 : 4 };
+enum { A_BYTES = TM * ROW, B_BYTES = TN * ROW, SLOT = 2 * (A_BYTES + B_BYTES) };
 
 __device__ __forceinline__ void copy16(u32 to, const u16 *from, bool there)
 {

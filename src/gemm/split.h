@@ -30,7 +30,7 @@ struct mc_split_args {
     int64_t as[3], bs[3];
     int k;
     const void *taps;
-    int in[2], out[2], stride[2], pad[2], dilation[2], taps1, taps_all;
+    int in[2], out[2], stride[2], pad[2], dilation[2], taps1;
     int channels, channels_pad, y_pad, image;
     int64_t y_image, tap_stride[2];
 };
@@ -40,7 +40,7 @@ struct mc_split_pack {          /* of `inner` x outer matrices, one after anothe
     struct mc_split_seen *rows;
     int64_t low, xs[4];         /* outer and inner batch, row, column */
     int inner, n_rows, n_cols, rows_pad, cols_pad, tile; /* tile: rows of one; 0: none, row after row */
-    int seen_inner, seen_outer, seen_row;
+    int seen_outer, seen_row;
 };
 struct mc_split_filters {
     const void *w;

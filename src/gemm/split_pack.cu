@@ -29,7 +29,7 @@ struct pack {
     i64 low;                    /* from high to low halves, if they lie in rows */
     i64 xs[4];                  /* outer and inner batch, row, column */
     int inner, n_rows, n_cols, rows_pad, cols_pad, tile; /* tile: rows of one; 0: none, row after row */
-    int seen_inner, seen_outer, seen_row; /* the place of a row in rows[] */
+    int seen_outer, seen_row;   /* the place of a row in rows[] */
 };
 
 /* What rows hold: a block takes 64 of them, or 8 whose elements lie side by side, then goes on to others, and a share of
@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(256) look(const __grid_constant__ p
     const bool by_row = p.xs[2] == 1 && p.xs[3] != 1;
     const int rows = by_row ? 64 : 8, first = by_row ? threadIdx.x & 63 : threadIdx.x >> 5, step = by_row ? 4 : 32;
     const float *x = p.x + outer * p.xs[0] + inner * p.xs[1];
-    seen *to = p.rows + outer * p.seen_outer + inner * p.seen_inner;
+    seen *to = p.rows + outer * p.seen_outer;
     u32 most = 0, infinite = 0;
     for (int block = blockIdx.x * rows; block < p.n_rows; block += gridDim.x * rows) {
         const int i = block + first, last = i < p.n_rows ? end : 0;
@@ -115,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_rows(const __grid_constan
         if (r >= p.rows_pad || c >= p.cols_pad) {
             continue;
         }
-        const seen *s = p.rows + outer * p.seen_outer + inner * p.seen_inner + (i64)(r < p.n_rows ? r : 0) * p.seen_row;
+        const seen *s = p.rows + outer * p.seen_outer + (i64)(r < p.n_rows ? r : 0) * p.seen_row;
         u16 *at = p.tile ? in_tile(to, p.tile, p.cols_pad, r, c) : to + (i64)r * p.cols_pad + c;
         float f[2];
         u32 high[8], low[8];
@@ -140,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_few(const __grid_constant
     }
     u32 high[8], low[8];
     float f[2];
-    factors(__ldg(&p.rows[outer * p.seen_outer + inner * p.seen_inner + (i64)row * p.seen_row].most), f);
+    factors(__ldg(&p.rows[outer * p.seen_outer + (i64)row * p.seen_row].most), f);
 #pragma unroll
     for (int q = 0; q < 8; q++) {
         halve(q < p.n_cols ? x[q * p.xs[3]] : 0.0f, f, &high[q], &low[q]);

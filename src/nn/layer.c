@@ -88,14 +88,10 @@ bool mc_nn_refuse(struct mc_nn_build *b, const char *field, const char *fmt, ...
 
 void mc_nn_let(struct mc_nn_build *b, const char *name, const char *fmt, ...)
 {
-    struct mc_nn_text t = { 0 };
     va_list ap;
     va_start(ap, fmt);
-    mc_nn_addn(&t, "", 0);
-    mc_nn_addv(&t, fmt, ap);
+    char *kept = mc_nn_keep_printed(b->net, fmt, ap);
     va_end(ap);
-    char *kept = t.bad ? NULL : mc_nn_keep_text(b->net, t.s, t.n);
-    mc_nn_free(&t);
     b->failed |= !kept;
     mc_nn_hole(&b->holes, name, kept ? kept : "");
 }

@@ -141,14 +141,10 @@ static mc_layer *take(mc_net *net, const struct mc_nn_line *line)
 
 mc_layer *mc_net_add(mc_net *net, const char *text, ...)
 {
-    struct mc_nn_text t = { 0 };
     va_list ap;
     va_start(ap, text);
-    mc_nn_addn(&t, "", 0);
-    mc_nn_addv(&t, text, ap);
+    char *kept = mc_nn_keep_printed(net, text, ap);
     va_end(ap);
-    char *kept = t.bad ? NULL : mc_nn_keep_text(net, t.s, t.n);
-    mc_nn_free(&t);
     if (!kept) {
         mc_mistake(net->g, MC_EMEMORY, "out of memory");
         return &net->broken;

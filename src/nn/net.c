@@ -37,6 +37,16 @@ char *mc_nn_keep_text(mc_net *net, const char *s, size_t n)
     return p ? memcpy(p, s, n) : NULL;
 }
 
+char *mc_nn_keep_printed(mc_net *net, const char *fmt, va_list ap)
+{
+    struct mc_nn_text t = { 0 };
+    mc_nn_addn(&t, "", 0);
+    mc_nn_addv(&t, fmt, ap);
+    char *kept = t.bad ? NULL : mc_nn_keep_text(net, t.s, t.n);
+    mc_nn_free(&t);
+    return kept;
+}
+
 bool mc_nn_push(mc_net *net, void *list, int *n, int *cap, size_t size, const void *item)
 {
     char *at;

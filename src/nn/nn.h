@@ -149,6 +149,7 @@ struct mc_net {
 void *mc_nn_keep(mc_net *net, size_t n);                    /* zeroed; NULL: no memory, the graph knows */
 bool mc_nn_told(mc_net *net, bool good);                    /* good; what failed without a word was memory */
 char *mc_nn_keep_text(mc_net *net, const char *s, size_t n);
+char *mc_nn_keep_printed(mc_net *net, const char *fmt, va_list ap);
 bool mc_nn_push(mc_net *net, void *list, int *n, int *cap, size_t size, const void *item); /* list: the address of a pointer */
 const char *mc_nn_name(mc_net *net, const char *name);      /* with the net's prefix; NULL: no memory */
 /* Makes a shared variable, known to the net by its tags.  Takes value over. */

@@ -39,10 +39,6 @@ bool mc_gather_update_print(struct mc_str *out, const mc_node *n, print_arg *arg
     if (!reads_back(n) || strcmp(x->op->name, "subtensor") == 0 || strcmp(x->op->name, "gather") == 0) {
         return false;
     }
-    mc_str_add(out, mc_attr_int(&n->attr[1]) ? "set_subtensor(" : "inc_subtensor(");
-    print_region(out, n, arg, ctx);
-    mc_str_add(out, ", ");
-    arg(out, n, 1, ctx);
-    mc_str_add(out, ")");
+    mc_update_print(out, n, arg, ctx, print_region);
     return true;
 }

@@ -293,6 +293,16 @@ static mc_node *build_update(mc_graph *g, int nin, mc_node *const *in, const str
     return mc_is_error(arg[1]) ? arg[1] : mc_node_make(g, op, n, arg, a);
 }
 
+void mc_update_print(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx,
+                     void region(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx))
+{
+    mc_str_add(out, mc_attr_int(&n->attr[1]) ? "set_subtensor(" : "inc_subtensor(");
+    region(out, n, arg, ctx);
+    mc_str_add(out, ", ");
+    arg(out, n, 1, ctx);
+    mc_str_add(out, ")");
+}
+
 /* Of a part of a part, the text would change the whole; such goes as a call. */
 static bool update_print(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx)
 {
@@ -304,11 +314,7 @@ static bool update_print(struct mc_str *out, const mc_node *n, print_arg *arg, v
     if (whole || mc_is_const(x) || strcmp(x->op->name, "subtensor") == 0 || strcmp(x->op->name, "gather") == 0) {
         return false;
     }
-    mc_str_add(out, mc_attr_int(&n->attr[1]) ? "set_subtensor(" : "inc_subtensor(");
-    mc_spec_print(out, n, arg, ctx);
-    mc_str_add(out, ", ");
-    arg(out, n, 1, ctx);
-    mc_str_add(out, ")");
+    mc_update_print(out, n, arg, ctx, mc_spec_print);
     return true;
 }
 

@@ -17,6 +17,9 @@ int mc_spec_fold(const struct mc_attr *spec, mc_node *const *bound, int64_t *out
 mc_status mc_spec_infer(const struct mc_infer *q, int first, struct mc_type *out);
 mc_array *mc_spec_view(const mc_node *n, const mc_array *x, mc_array *const *in);
 void mc_spec_print(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx);   /* x[1:3, i] */
+/* set_subtensor(x[...], y), or inc_subtensor; region prints the part. */
+void mc_update_print(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx,
+                     void region(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx));
 /* x alone, in brackets if need be */
 void mc_print_indexed(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx);
 

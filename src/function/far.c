@@ -6,7 +6,7 @@
 #include "function/compiling.h"
 #include <stdlib.h>
 
-enum { EAGER_RUNS = 1, FEWEST_REPLAYED = 2 }; /* one launch alone is done sooner than a recording of it */
+enum { EAGER_RUNS = 1 };
 
 /* ---- which device ---- */
 
@@ -308,7 +308,7 @@ mc_status mc_far_run(struct mc_function *f, struct mc_shape_plan *p)
     int launches;
     q->updates = updates_with_steps(f, p);
     if (!q->runs++) {
-        q->never = !capturable(f, p, &launches) || launches < FEWEST_REPLAYED;
+        q->never = !capturable(f, p, &launches) || !launches; /* even one launch is done sooner by its recording: 2.0 us against 2.6 */
     }
     bool eager = q->never || q->runs <= EAGER_RUNS || mc_cuda_blocking(); /* the first run loads what is loaded lazily */
     TRY(eager ? steps(f, p, scratch) : replay(f, p, scratch));

@@ -152,10 +152,22 @@ MC_API mc_node *mc_crossentropy_softmax_1hot_with_bias(mc_node *x, mc_node *b, m
 MC_API mc_node *mc_crossentropy_softmax_max_and_argmax_1hot(mc_node *x, mc_node *t);
 /* the same of x + b */
 MC_API mc_node *mc_crossentropy_softmax_max_and_argmax_1hot_with_bias(mc_node *x, mc_node *b, mc_node *t);
+/* softmax in two levels, of classes by W1 (features, classes) and of outputs in a class by W2 (classes,
+ * features, outputs): the first n_outputs */
+MC_API mc_node *mc_h_softmax(mc_node *x, mc_node *W1, mc_node *b1, mc_node *W2, mc_node *b2, mc_node *n_outputs);
+/* h_softmax(...)[i, t[i]] for each row i, without the other outputs */
+MC_API mc_node *mc_h_softmax_at(mc_node *x, mc_node *W1, mc_node *b1, mc_node *W2, mc_node *b2, mc_node *t);
+/* how often label u[i] was taken for u[j], and the labels u in rising order */
+MC_API mc_node *mc_confusion_matrix(mc_node *t, mc_node *p);
+MC_API mc_node *mc_prepend_scalar_to_each_row(mc_node *v, mc_node *x); /* the matrix x behind a column of v */
+MC_API mc_node *mc_prepend_0_to_each_row(mc_node *x);        /* the matrix x behind a column of zeros */
+MC_API mc_node *mc_prepend_1_to_each_row(mc_node *x);        /* the matrix x behind a column of ones */
 MC_API mc_node *mc_crossentropy_categorical_1hot(mc_node *p, mc_node *t); /* -log(p[i, t[i]]) for each row i */
 MC_API mc_node *mc_ravel(mc_node *x);                        /* all elements as a vector */
 MC_API mc_node *mc_outer(mc_node *x, mc_node *y);            /* x[i] * y[j] */
 MC_API mc_node *mc_inverse_permutation(mc_node *p);          /* the permutation that undoes p */
+/* the elements of x in rising order, each once; one NaN at most, as the last */
+MC_API mc_node *mc_unique(mc_node *x);
 /* eye(n, m=None, k=0:int, dtype=None:dtype): ones on the k-th diagonal */
 MC_API mc_node *mc_eye(mc_node *n, mc_node *m, const char *how, ...) MC_FORMAT(3, 4);
 MC_API mc_node *mc_identity_like(mc_node *x);                /* ones on the diagonal, in the shape and dtype of x */
@@ -211,6 +223,11 @@ MC_API mc_node *mc_flatten(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 MC_API mc_node *mc_count(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* addbroadcast(x, axis:axes): x, promised to have size 1 on these axes */
 MC_API mc_node *mc_addbroadcast(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* unbroadcast(x, axis:axes): x, which no longer broadcasts along these axes */
+MC_API mc_node *mc_unbroadcast(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* patternbroadcast(x, pattern:ints): x, with an entry for each axis: 1 as addbroadcast, 0 as unbroadcast, -1 as
+ * it is */
+MC_API mc_node *mc_patternbroadcast(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
 /* --------------------------------------------------------------------------- Over axes ---- */
 
@@ -282,6 +299,13 @@ MC_API mc_node *mc_full(mc_node *x, mc_node *shape);         /* x repeated until
 /* arange(start, stop=None, step=None, dtype=None:dtype): start, start + step, ... as long as it stays before
  * stop; arange(n) counts from 0 */
 MC_API mc_node *mc_arange(mc_node *start, mc_node *stop, mc_node *step, const char *how, ...) MC_FORMAT(4, 5);
+/* meshgrid(*xs, indexing=xy:text, sparse=False:bool): for vectors along the axes of a box, where each point lies
+ * along each; 'xy' has the first along axis 1 */
+MC_API mc_node *mc_meshgrid(int n, mc_node *const *xs, const char *how, ...) MC_FORMAT(3, 4);
+/* meshgrid with 'ij'; a number n stands for arange(n) */
+MC_API mc_node *mc_mgrid(int n, mc_node *const *xs);
+/* mgrid whose results have size 1 along the other axes */
+MC_API mc_node *mc_ogrid(int n, mc_node *const *xs);
 
 /* ---------------------------------------------------------------------------- Products ---- */
 
@@ -756,10 +780,17 @@ MC_API void mc_here(const char *file, int line);
 #define mc_crossentropy_softmax_1hot_with_bias(...) (mc_here(__FILE__, __LINE__), mc_crossentropy_softmax_1hot_with_bias(__VA_ARGS__))
 #define mc_crossentropy_softmax_max_and_argmax_1hot(...) (mc_here(__FILE__, __LINE__), mc_crossentropy_softmax_max_and_argmax_1hot(__VA_ARGS__))
 #define mc_crossentropy_softmax_max_and_argmax_1hot_with_bias(...) (mc_here(__FILE__, __LINE__), mc_crossentropy_softmax_max_and_argmax_1hot_with_bias(__VA_ARGS__))
+#define mc_h_softmax(...) (mc_here(__FILE__, __LINE__), mc_h_softmax(__VA_ARGS__))
+#define mc_h_softmax_at(...) (mc_here(__FILE__, __LINE__), mc_h_softmax_at(__VA_ARGS__))
+#define mc_confusion_matrix(...) (mc_here(__FILE__, __LINE__), mc_confusion_matrix(__VA_ARGS__))
+#define mc_prepend_scalar_to_each_row(...) (mc_here(__FILE__, __LINE__), mc_prepend_scalar_to_each_row(__VA_ARGS__))
+#define mc_prepend_0_to_each_row(...) (mc_here(__FILE__, __LINE__), mc_prepend_0_to_each_row(__VA_ARGS__))
+#define mc_prepend_1_to_each_row(...) (mc_here(__FILE__, __LINE__), mc_prepend_1_to_each_row(__VA_ARGS__))
 #define mc_crossentropy_categorical_1hot(...) (mc_here(__FILE__, __LINE__), mc_crossentropy_categorical_1hot(__VA_ARGS__))
 #define mc_ravel(...) (mc_here(__FILE__, __LINE__), mc_ravel(__VA_ARGS__))
 #define mc_outer(...) (mc_here(__FILE__, __LINE__), mc_outer(__VA_ARGS__))
 #define mc_inverse_permutation(...) (mc_here(__FILE__, __LINE__), mc_inverse_permutation(__VA_ARGS__))
+#define mc_unique(...) (mc_here(__FILE__, __LINE__), mc_unique(__VA_ARGS__))
 #define mc_eye(...) (mc_here(__FILE__, __LINE__), mc_eye(__VA_ARGS__))
 #define mc_identity_like(...) (mc_here(__FILE__, __LINE__), mc_identity_like(__VA_ARGS__))
 #define mc_bartlett(...) (mc_here(__FILE__, __LINE__), mc_bartlett(__VA_ARGS__))
@@ -787,6 +818,8 @@ MC_API void mc_here(const char *file, int line);
 #define mc_flatten(...) (mc_here(__FILE__, __LINE__), mc_flatten(__VA_ARGS__))
 #define mc_count(...) (mc_here(__FILE__, __LINE__), mc_count(__VA_ARGS__))
 #define mc_addbroadcast(...) (mc_here(__FILE__, __LINE__), mc_addbroadcast(__VA_ARGS__))
+#define mc_unbroadcast(...) (mc_here(__FILE__, __LINE__), mc_unbroadcast(__VA_ARGS__))
+#define mc_patternbroadcast(...) (mc_here(__FILE__, __LINE__), mc_patternbroadcast(__VA_ARGS__))
 #define mc_sum(...) (mc_here(__FILE__, __LINE__), mc_sum(__VA_ARGS__))
 #define mc_prod(...) (mc_here(__FILE__, __LINE__), mc_prod(__VA_ARGS__))
 #define mc_max(...) (mc_here(__FILE__, __LINE__), mc_max(__VA_ARGS__))
@@ -815,6 +848,9 @@ MC_API void mc_here(const char *file, int line);
 #define mc_repeat(...) (mc_here(__FILE__, __LINE__), mc_repeat(__VA_ARGS__))
 #define mc_full(...) (mc_here(__FILE__, __LINE__), mc_full(__VA_ARGS__))
 #define mc_arange(...) (mc_here(__FILE__, __LINE__), mc_arange(__VA_ARGS__))
+#define mc_meshgrid(...) (mc_here(__FILE__, __LINE__), mc_meshgrid(__VA_ARGS__))
+#define mc_mgrid(...) (mc_here(__FILE__, __LINE__), mc_mgrid(__VA_ARGS__))
+#define mc_ogrid(...) (mc_here(__FILE__, __LINE__), mc_ogrid(__VA_ARGS__))
 #define mc_dot(...) (mc_here(__FILE__, __LINE__), mc_dot(__VA_ARGS__))
 #define mc_batched_dot(...) (mc_here(__FILE__, __LINE__), mc_batched_dot(__VA_ARGS__))
 #define mc_tensordot(...) (mc_here(__FILE__, __LINE__), mc_tensordot(__VA_ARGS__))

@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Two classes of three outputs over four features. */
+#define H_SOFTMAX "m, n[:2].T, u[:2], stack([m.T, n.T]), m[:2, :3]"
+
 /* How to call a formula: over u (4), v (4), m (3, 4), n (3, 4) in [0.2, 0.9], k int (3) in 0..3, and what
  * it must equal, written otherwise.  Without a second formula only the gradient is checked. */
 static const struct { const char *call, *same; bool rough; } calls[] = {
@@ -62,6 +65,20 @@ static const struct { const char *call, *same; bool rough; } calls[] = {
     { "item(crossentropy_softmax_max_and_argmax_1hot_with_bias(m, u, k), 0)", "-log(softmax(m + expand_dims(u, 0)))[arange(3), k]" },
     { "item(crossentropy_softmax_max_and_argmax_1hot_with_bias(m, u, k), 2)", "argmax(m + expand_dims(u, 0), axis=1)", true },
     { "crossentropy_categorical_1hot(m, k)", "-log(m[arange(3), k])" },
+    { "h_softmax(" H_SOFTMAX ", 5)", "c = softmax(dot(m, n[:2].T) + u[:2]); concatenate([expand_dims(c[:, 0], 1) * softmax(dot(m, m.T) + m[0, :3]), "
+      "expand_dims(c[:, 1], 1) * softmax(dot(m, n.T) + m[1, :3])], axis=1)[:, :5]" },
+    { "sum(h_softmax(" H_SOFTMAX "), axis=1)", "[1.0, 1.0, 1.0]" },
+    { "h_softmax_at(" H_SOFTMAX ", k + 1)", "h_softmax(" H_SOFTMAX ")[arange(3), k + 1]" },
+    { "item(confusion_matrix([7, 3, 3, 9], [3, 3, 7, 9]), 0)", "[[1, 1, 0], [1, 0, 0], [0, 0, 1]]", true },
+    { "item(confusion_matrix([7, 3, 3, 9], [3, 3, 7, 9]), 1)", "[3, 7, 9]", true },
+    { "sum(item(confusion_matrix(k, k), 0) * eye(size(unique(k), 0), dtype=int64))", "size(k, 0)", true },
+    { "prepend_scalar_to_each_row(u[0], m)", "concatenate([expand_dims(u[0] + 0 * m[:, 0], 1), m], axis=1)" },
+    { "prepend_0_to_each_row(m)", "concatenate([0 * m[:, :1], m], axis=1)" },
+    { "prepend_1_to_each_row(m)", "concatenate([0 * m[:, :1] + 1, m], axis=1)" },
+    { "unique(m)", "sort(ravel(m))" },
+    { "unique([[3, 1], [3, 1], [2, 3]])", "[1, 2, 3]", true },
+    { "unique([3.0, nan, 1.0, 3.0, nan])[:2]", "[1.0, 3.0]", true },
+    { "size(unique([nan, 1.0, nan]), 0) + size(unique([nan, nan]), 0) + size(unique(m[:0]), 0)", "3", true },
     { "tensor_copy(m) * 2", "m + m" },
     { "identity_like(m)", "cast(eq(reshape(arange(3), [3, 1]), reshape(arange(4), [1, 4])), float64)", true },
     { "bartlett(5)", "[0.0, 0.5, 1.0, 0.5, 0.0]", true },

@@ -1,4 +1,4 @@
-/* t_ops_make.c: alloc, arange, and what is known of the sizes of things made from a shape. */
+/* t_ops_make.c: alloc, arange, grids, and what is known of the sizes of things made from a shape. */
 #include "sample.h"
 #include <math.h>
 
@@ -120,6 +120,49 @@ TEST(arange_counts)
     mc_array_unref(&x);
 }
 
+/* The position of each point of a box, as one formula with the numbers written out. */
+TEST(grids_say_where_points_lie)
+{
+    static const char *const same[][2] = {
+        { "mgrid(2, 3)[0]", "[[0, 0, 0], [1, 1, 1]]" },
+        { "mgrid(2, 3)[1]", "[[0, 1, 2], [0, 1, 2]]" },
+        { "mgrid(x, arange(5, 8, 2))[0]", "[[0, 0], [1, 1], [2, 2]]" },
+        { "mgrid(x, arange(5, 8, 2))[1]", "[[5, 7], [5, 7], [5, 7]]" },
+        { "mgrid(4)", "[0, 1, 2, 3]" },
+        { "mgrid(2, 2, arange(1, 2, 0.5))[2]", "[[[1.0, 1.5], [1.0, 1.5]], [[1.0, 1.5], [1.0, 1.5]]]" },
+        { "ogrid(2, x)[0]", "[[0], [1]]" },
+        { "ogrid(2, x)[1]", "[[0, 1, 2]]" },
+        { "ogrid(2, x)[0] * 10 + ogrid(2, x)[1]", "[[0, 1, 2], [10, 11, 12]]" },
+        { "meshgrid(arange(x), arange(4, 6))[0]", "[[0, 1, 2], [0, 1, 2]]" },
+        { "meshgrid(arange(x), arange(4, 6))[1]", "[[4, 4, 4], [5, 5, 5]]" },
+        { "meshgrid(arange(2), arange(4, 6), arange(6, 6 + x))[2][0]", "[[6, 7, 8], [6, 7, 8]]" },
+        { "meshgrid(arange(x), arange(4, 6), indexing='ij')[1]", "[[4, 5], [4, 5], [4, 5]]" },
+        { "meshgrid(arange(x), arange(4, 6), sparse=True)[0]", "[[0, 1, 2]]" },
+        { "meshgrid(x, arange(4, 6))[0]", "[[3], [3]]" },
+        { "meshgrid(arange(x))", "[0, 1, 2]" },
+        { "size(mgrid(0, x)[1], 0)", "0" },
+    };
+    mc_array *x = mc_array_scalar(MC_INT64, 3);
+    for (size_t k = 0; k < NELEM(same); k++) {
+        mc_array *y = run1(same[k][0], x, 0), *z = run1(same[k][1], x, 0);
+        CHECK(y && z && mc_array_differs(y, z, 0, 0) < 0, "%s is not %s: %s", same[k][0], same[k][1], mc_last_error());
+        mc_array_unref(&y);
+        mc_array_unref(&z);
+    }
+    mc_array_unref(&x);
+}
+
+TEST(gradients_through_grids)
+{
+    static const char *const formulas[] = { "meshgrid(x, x * 2)[0] * meshgrid(x, sqr(x))[1]", "sqr(ogrid(x, 3)[0] + mgrid(3, x)[1])" };
+    mc_array *x = sample(MC_FLOAT64, MC_SHAPE(3), .5, 1.5);
+    for (size_t k = 0; k < NELEM(formulas); k++) {
+        double worst = 0;
+        CHECK(check_grad(formulas[k], x, 0, &worst) == MC_OK, "%s: %g: %s", formulas[k], worst, mc_last_error());
+    }
+    mc_array_unref(&x);
+}
+
 TEST(arange_follows_floatX)
 {
     mc_array *x = mc_array_scalar(MC_INT64, 6);
@@ -195,6 +238,10 @@ TEST(making_complaints)
         { "arange(0, 5, 0.0)", 0, "arange: the step is 0" },
         { "arange(0, inf)", 0, "arange: the length is not a number that memory can hold" },
         { "arange(0, 1, nan)", 0, "arange: the step is 0" },
+        { "meshgrid(x, arange(2))", 2, "meshgrid: argument 1 has rank 2; the positions along an axis are a vector" },
+        { "meshgrid(x, indexing='yx')", 1, "meshgrid: indexing is 'xy' or 'ij', not 'yx'" },
+        { "mgrid(1, 2, 3, 4, 5, 6, 7, 8, 9)", 0, "mgrid: of 1 to 8 axes, not 9" },
+        { "ogrid()", 0, "ogrid: of 1 to 8 axes, not 0" },
         { "arange(x)", 1, "arange: start, stop and step are single numbers" },
         { "arange(-9223372036854775807, 9223372036854775807)", 0, "arange: the length is not a number that memory can hold" },
     };

@@ -1,4 +1,5 @@
-/* t_shapes.c: one function called with many shapes: plans made, kept, found again; sizes that only running tells. */
+/* t_shapes.c: one function called with many shapes: plans made, kept, found again; sizes that only running tells;
+ * what broadcasts. */
 #include "function_words.h"
 
 /* ---- plans ---- */
@@ -127,4 +128,55 @@ TEST(slices_and_ranges_with_bounds_from_inputs)
     mc_array_unref(&x);
     mc_function_free(f);
     mc_graph_free(g);
+}
+
+/* ---- promises of size 1 ---- */
+
+/* row (1, 3) and x (2, 3): where an axis of size 1 may be repeated, and where that is a mistake when called. */
+TEST(promises_given_back_and_made_again)
+{
+    static const struct { const char *formula; bool meets; } rows[] = {
+        { "x + row", true },
+        { "x + unbroadcast(row, 0)", false },
+        { "x + unbroadcast(row, [0, 1])", false },
+        { "x + unbroadcast(row, 1)", true },
+        { "x + addbroadcast(unbroadcast(row * 2, 0), 0)", true },
+        { "x + patternbroadcast(row, [0, 0])", false },
+        { "x + patternbroadcast(row, [-1, 0])", true },
+        { "x + patternbroadcast(unbroadcast(exp(row), 0), [True, False])", true },
+        { "row + patternbroadcast(x[:1], [1, -1]) + x", true },
+        { "x + row + patternbroadcast(x, [1, -1])", false },
+        { "x + grad(sum(sqr(unbroadcast(row, 0))), row)", true },
+        { "x + row + unbroadcast([[1.0f32, 2, 3]], 0)", false },
+    };
+    static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE" };
+    mc_array *x = ramp(MC_FLOAT32, MC_SHAPE(2, 3)), *row = ramp(MC_FLOAT32, MC_SHAPE(1, 3));
+    for (size_t k = 0; k < 2 * NELEM(rows); k++) {
+        mc_graph *g = mc_graph_new();
+        mc_array *y = NULL;
+        mc_input(g, "x", MC_FLOAT32, 2);
+        mc_input_sized(g, "row", MC_FLOAT32, 2, row->dims);
+        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x, row", .outputs = rows[k / 2].formula, .mode = modes[k % 2] }));
+        mc_status s = f ? mc_call(f, MC_IN(x, row), MC_OUT(&y)) : MC_EARG;
+        CHECK(s == (rows[k / 2].meets ? MC_OK : MC_ESHAPE), "%s: %d: %s", rows[k / 2].formula, s, mc_last_error());
+        mc_array_unref(&y);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+    mc_array_unref(&x);
+    mc_array_unref(&row);
+}
+
+TEST(promises_that_do_not_fit_are_refused)
+{
+    static const char *const rows[][2] = {
+        { "unbroadcast(x, 2)", "unbroadcast: there is no axis 2 in rank 2" }, { "patternbroadcast(x, [1])", "patternbroadcast: 1 entries for rank 2" },
+        { "addbroadcast([[1, 2]], 1)", "specify_shape: axis 1 has size 2, not 1" },
+    };
+    for (size_t k = 0; k < NELEM(rows); k++) {
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_FLOAT32, 2);
+        CHECK(mc_is_error(mc_formula(g, rows[k][0])) && strstr(mc_error(g), rows[k][1]), "%s says '%s'", rows[k][0], mc_error(g));
+        mc_graph_free(g);
+    }
 }

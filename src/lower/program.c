@@ -4,7 +4,8 @@
 
 static bool is_view(const mc_node *n)
 {
-    return n->op->flags & OP_VIEW && (mc_is_op(n, "dimshuffle") || mc_is_op(n, "reshape") || mc_is_op(n, "subtensor") || mc_is_op(n, "specify_shape"));
+    return n->op->flags & OP_VIEW && (mc_is_op(n, "dimshuffle") || mc_is_op(n, "reshape") || mc_is_op(n, "subtensor") ||
+                                      mc_is_op(n, "specify_shape") || mc_is_op(n, "unbroadcast"));
 }
 
 /* ---- values ---- */

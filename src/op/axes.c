@@ -211,24 +211,84 @@ static mc_node *build_default(mc_graph *g, int nin, mc_node *const *in, const st
     return nin < 2 ? mc_node_fail(g, MC_EARG, "default: needs two arguments") : in[0] ? in[0] : in[1];
 }
 
-/* x promises size 1 on these axes, and broadcasts along them. */
+/* pattern[i]: 1 promises size 1 along axis i, which then broadcasts; 0 gives such a promise back; else as it is. */
+static mc_node *rebroadcast(mc_graph *g, mc_node *x, const int64_t *pattern)
+{
+    int64_t sizes[MC_MAX_RANK], given_back[MC_MAX_RANK];
+    int r = x->type.rank, promised = 0, n = 0;
+    for (int i = 0; i < r; i++) {
+        bool one = x->type.dims[i] == 1;
+        sizes[i] = pattern[i] == 1 && !one ? 1 : -1;
+        promised += sizes[i] == 1;
+        if (pattern[i] == 0 && one) {
+            given_back[n++] = i;
+        }
+    }
+    struct mc_attr promise = { .kind = ATTR_INTS, .n = r, .ints = sizes }, back = { .kind = ATTR_AXES, .n = n, .ints = given_back };
+    x = promised ? mc_apply(g, mc_op_find("specify_shape"), 1, &x, &promise) : x;
+    return n && !mc_is_error(x) ? mc_node_make(g, mc_op_find("unbroadcast"), 1, &x, &back) : x;
+}
+
+/* The axes named in attr are promised, or given back. */
+static mc_node *along_axes(mc_graph *g, const char *op, mc_node *x, const struct mc_attr *attr, bool promised)
+{
+    int64_t pattern[MC_MAX_RANK];
+    int axis[MC_MAX_RANK], n = 0;
+    struct mc_infer q = { .op = mc_op_find(op), .attr = attr };
+    if (mc_attr_axes(&q, 0, x->type.rank, axis, &n) < 0) {
+        return build_failed(g);
+    }
+    for (int i = 0; i < x->type.rank; i++) {
+        pattern[i] = -1;
+    }
+    for (int i = 0; i < n; i++) {
+        pattern[axis[i]] = promised;
+    }
+    return rebroadcast(g, x, pattern);
+}
+
 static mc_node *build_addbroadcast(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)nin;
-    int64_t sizes[MC_MAX_RANK];
-    int axis[MC_MAX_RANK], n = 0, r = in[0]->type.rank;
-    struct mc_infer q = { .op = mc_op_find("addbroadcast"), .attr = attr };
-    if (mc_attr_axes(&q, 0, r, axis, &n) < 0) {
-        return build_failed(g);
+    return along_axes(g, "addbroadcast", in[0], attr, true);
+}
+
+static mc_node *build_unbroadcast(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    return along_axes(g, "unbroadcast", in[0], attr, false);
+}
+
+static mc_node *build_patternbroadcast(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    return attr[0].n == in[0]->type.rank
+               ? rebroadcast(g, in[0], attr[0].ints)
+               : mc_node_fail(g, MC_EARG, "patternbroadcast: %d entries for rank %d", attr[0].n, in[0]->type.rank);
+}
+
+/* While building, sizes are forgotten; a plan knows them all. */
+static mc_status unbroadcast_infer(struct mc_infer *q)
+{
+    int axis[MC_MAX_RANK], n = 0;
+    q->out[0] = q->in[0];
+    TRY(mc_attr_axes(q, 0, q->in[0].rank, axis, &n));
+    for (int i = 0; i < n && q->graph; i++) {
+        q->out[0].dims[axis[i]] = -1;
     }
-    for (int i = 0; i < r; i++) {
-        sizes[i] = -1;
-    }
-    for (int i = 0; i < n; i++) {
-        sizes[axis[i]] = 1;
-    }
-    struct mc_attr a = { .kind = ATTR_INTS, .n = r, .ints = sizes };
-    return mc_apply(g, mc_op_find("specify_shape"), 1, in, &a);
+    return MC_OK;
+}
+
+static mc_node *size_kept(mc_node *n, int item, int axis)
+{
+    (void)item;
+    return mc_size_of(n->in[0], axis);
+}
+
+static mc_status same_elements(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    (void)n;
+    return mc_array_assign(out[0], in[0]);
 }
 
 const struct mc_op mc_ops_axes[] = {
@@ -246,5 +306,10 @@ const struct mc_op mc_ops_axes[] = {
     { .name = "cast_to", .flags = OP_HIDDEN, .params = "x, dtype=None:dtype", .nout = 1, .build = build_cast_to, .doc = "x cast to a dtype, floatX if none is given" },
     { .name = "default", .flags = OP_HIDDEN, .params = "x=None, y", .nout = 1, .build = build_default, .doc = "x if it is given, else y" },
     { .name = "addbroadcast", .params = "x, axis:axes", .nout = 1, .build = build_addbroadcast, .doc = "x, promised to have size 1 on these axes" },
+    { .name = "unbroadcast", .params = "x, axis:axes", .flags = OP_VIEW | OP_NOFOLD, .nout = 1, .build = build_unbroadcast,
+      .infer = unbroadcast_infer, .size = size_kept, .eval = same_elements, .dx = { "g" },
+      .doc = "x, which no longer broadcasts along these axes" },
+    { .name = "patternbroadcast", .params = "x, pattern:ints", .nout = 1, .build = build_patternbroadcast,
+      .doc = "x, with an entry for each axis: 1 as addbroadcast, 0 as unbroadcast, -1 as it is" },
 };
 const int mc_nops_axes = (int)NELEM(mc_ops_axes);

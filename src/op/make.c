@@ -1,4 +1,4 @@
-/* make.c: tensors made from a shape: alloc and arange; and what it means to be a shape.
+/* make.c: tensors made from a shape: alloc, arange and grids; and what it means to be a shape.
  *
  * Invariant: a size is either known while building, as a number, or has a formula over the inputs'
  * sizes and values; both are read off the shape's node here, for all ops that take a shape. */
@@ -278,6 +278,66 @@ static mc_status arange_eval(const mc_node *n, mc_array *const *in, mc_array *co
     return MC_OK;
 }
 
+/* ---- grids: where each point of a box lies, one tensor an axis ---- */
+
+/* Vector i varies along axis i, in the first two exchanged if `swap`; along the others it has size 1 if `open`. */
+static mc_node *grid(mc_graph *g, const char *name, int n, mc_node *const *vector, bool swap, bool open)
+{
+    mc_node *part[MC_MAX_RANK], *size[MC_MAX_RANK], *in[2];
+    if (n < 1 || n > MC_MAX_RANK) {
+        return mc_node_fail(g, MC_ESHAPE, "%s: of 1 to %d axes, not %d", name, MC_MAX_RANK, n);
+    }
+    for (int i = 0; i < n; i++) {
+        int64_t order[MC_MAX_RANK];
+        int r = vector[i]->type.rank, axis = swap && n > 1 && i < 2 ? 1 - i : i;
+        if (r > 1) {
+            return mc_node_fail(g, MC_ESHAPE, "%s: argument %d has rank %d; the positions along an axis are a vector", name, i + 1, r);
+        }
+        for (int k = 0; k < n; k++) {
+            order[k] = r == 1 && k == axis ? 0 : -1;
+        }
+        struct mc_attr a = { .kind = ATTR_INTS, .n = n, .ints = order };
+        part[i] = mc_apply(g, mc_op_find("dimshuffle"), 1, &vector[i], &a);
+        size[axis] = mc_is_error(part[i]) ? part[i] : mc_size_of(part[i], axis);
+    }
+    in[1] = open ? NULL : mc_shape_stack(g, n, size);
+    for (int i = 0; i < n && !open; i++) {
+        in[0] = part[i];
+        part[i] = mc_call_op(g, "alloc", 2, in, NULL);
+    }
+    return n == 1 ? part[0] : mc_node_make(g, &mc_op_tuple, n, part, NULL);
+}
+
+static mc_node *build_meshgrid(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    bool swap = strcmp(attr[0].text, "xy") == 0;
+    return swap || strcmp(attr[0].text, "ij") == 0
+               ? grid(g, "meshgrid", nin, in, swap, mc_attr_int(&attr[1]) != 0)
+               : mc_node_fail(g, MC_EARG, "meshgrid: indexing is 'xy' or 'ij', not '%s'", attr[0].text);
+}
+
+/* A number n stands for arange(n). */
+static mc_node *counted(mc_graph *g, const char *name, int n, mc_node *const *in, bool open)
+{
+    mc_node *vector[MC_MAX_RANK];
+    for (int i = 0; i < n && i < MC_MAX_RANK; i++) {
+        vector[i] = in[i]->type.rank == 0 ? mc_call_op(g, "arange", 1, &in[i], NULL) : in[i];
+    }
+    return grid(g, name, n, vector, false, open);
+}
+
+static mc_node *build_mgrid(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)attr;
+    return counted(g, "mgrid", nin, in, false);
+}
+
+static mc_node *build_ogrid(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)attr;
+    return counted(g, "ogrid", nin, in, true);
+}
+
 const struct mc_op mc_ops_make[] = {
     { .name = "alloc", .params = "x, shape", .flags = OP_NOFOLD, .nout = 1, .shape_args = 2, .infer = alloc_infer,
       .size = alloc_size,
@@ -286,5 +346,9 @@ const struct mc_op mc_ops_make[] = {
       .shape_args = 7,
       .build = build_arange, .infer = arange_infer, .size = arange_size, .eval = arange_eval, .disconnected = 7,
       .doc = "start, start + step, ... as long as it stays before stop; arange(n) counts from 0" },
+    { .name = "meshgrid", .params = "*xs, indexing=xy:text, sparse=False:bool", .nout = 1, .build = build_meshgrid,
+      .doc = "for vectors along the axes of a box, where each point lies along each; 'xy' has the first along axis 1" },
+    { .name = "mgrid", .params = "*xs", .nout = 1, .build = build_mgrid, .doc = "meshgrid with 'ij'; a number n stands for arange(n)" },
+    { .name = "ogrid", .params = "*xs", .nout = 1, .build = build_ogrid, .doc = "mgrid whose results have size 1 along the other axes" },
 };
 const int mc_nops_make = (int)NELEM(mc_ops_make);

@@ -596,6 +596,36 @@ mc_node *mc_crossentropy_softmax_max_and_argmax_1hot_with_bias(mc_node *x, mc_no
     return mc_call_plain("crossentropy_softmax_max_and_argmax_1hot_with_bias", NULL, 3, (mc_node *[]){ x, b, t }, 0, NULL);
 }
 
+mc_node *mc_h_softmax(mc_node *x, mc_node *W1, mc_node *b1, mc_node *W2, mc_node *b2, mc_node *n_outputs)
+{
+    return mc_call_plain("h_softmax", NULL, 6, (mc_node *[]){ x, W1, b1, W2, b2, n_outputs }, 0, NULL);
+}
+
+mc_node *mc_h_softmax_at(mc_node *x, mc_node *W1, mc_node *b1, mc_node *W2, mc_node *b2, mc_node *t)
+{
+    return mc_call_plain("h_softmax_at", NULL, 6, (mc_node *[]){ x, W1, b1, W2, b2, t }, 0, NULL);
+}
+
+mc_node *mc_confusion_matrix(mc_node *t, mc_node *p)
+{
+    return mc_call_plain("confusion_matrix", NULL, 2, (mc_node *[]){ t, p }, 0, NULL);
+}
+
+mc_node *mc_prepend_scalar_to_each_row(mc_node *v, mc_node *x)
+{
+    return mc_call_plain("prepend_scalar_to_each_row", NULL, 2, (mc_node *[]){ v, x }, 0, NULL);
+}
+
+mc_node *mc_prepend_0_to_each_row(mc_node *x)
+{
+    return mc_call_plain("prepend_0_to_each_row", NULL, 1, (mc_node *[]){ x }, 0, NULL);
+}
+
+mc_node *mc_prepend_1_to_each_row(mc_node *x)
+{
+    return mc_call_plain("prepend_1_to_each_row", NULL, 1, (mc_node *[]){ x }, 0, NULL);
+}
+
 mc_node *mc_crossentropy_categorical_1hot(mc_node *p, mc_node *t)
 {
     return mc_call_plain("crossentropy_categorical_1hot", NULL, 2, (mc_node *[]){ p, t }, 0, NULL);
@@ -614,6 +644,11 @@ mc_node *mc_outer(mc_node *x, mc_node *y)
 mc_node *mc_inverse_permutation(mc_node *p)
 {
     return mc_call_plain("inverse_permutation", NULL, 1, (mc_node *[]){ p }, 0, NULL);
+}
+
+mc_node *mc_unique(mc_node *x)
+{
+    return mc_call_plain("unique", NULL, 1, (mc_node *[]){ x }, 0, NULL);
 }
 
 mc_node *mc_eye(mc_node *n, mc_node *m, const char *how, ...)
@@ -831,6 +866,24 @@ mc_node *mc_addbroadcast(mc_node *x, const char *how, ...)
     va_list ap_;
     va_start(ap_, how);
     mc_node *made_ = mc_call_how("addbroadcast", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_unbroadcast(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("unbroadcast", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_patternbroadcast(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("patternbroadcast", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
     va_end(ap_);
     return made_;
 }
@@ -1057,6 +1110,25 @@ mc_node *mc_arange(mc_node *start, mc_node *stop, mc_node *step, const char *how
     mc_node *made_ = mc_call_how("arange", NULL, 3, (mc_node *[]){ start, stop, step }, 0, NULL, how, ap_);
     va_end(ap_);
     return made_;
+}
+
+mc_node *mc_meshgrid(int n, mc_node *const *xs, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("meshgrid", NULL, 0, NULL, n, xs, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_mgrid(int n, mc_node *const *xs)
+{
+    return mc_call_plain("mgrid", NULL, 0, NULL, n, xs);
+}
+
+mc_node *mc_ogrid(int n, mc_node *const *xs)
+{
+    return mc_call_plain("ogrid", NULL, 0, NULL, n, xs);
 }
 
 mc_node *mc_dot(mc_node *a, mc_node *b)

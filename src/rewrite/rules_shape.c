@@ -234,9 +234,13 @@ static mc_node *reshape(const struct mc_match *m)
     return as_shuffle(m, x, n->in[1]);
 }
 
+/* A promise given back and made again is still kept. */
 static mc_node *specified(const struct mc_match *m)
 {
     mc_node *x = m->root->in[0];
+    if (mc_node_is(x, "unbroadcast") && mc_type_equal(&x->in[0]->type, &m->root->type)) {
+        return x->in[0];
+    }
     for (int i = 0; i < x->type.rank; i++) {
         if (m->root->attr[0].ints[i] >= 0 && x->type.dims[i] < 0) {
             return NULL; /* a promise still to be checked */
@@ -368,7 +372,7 @@ static const struct mc_rule rows[] = {
       .sample = "transpose(dot(x, transpose(y))); transpose(transpose(x)); transpose(exp(transpose(x))); transpose(x * 2 + y); expand_dims(sum(x, axis=1), 1); transpose(alloc(x[0], [4, 5]))" },
     { .op = "reshape",       .make = reshape,         .promise = EXACT, .name = "reshape",
       .sample = "reshape(reshape(x, [-1]), [2, -1]); reshape(x, x.shape); reshape(expand_dims(x, 1), [-1]); reshape(x[0], [-1, 1]); reshape(alloc(3.0f64, x.shape), [5, 4])" },
-    { .op = "specify_shape", .make = specified,       .promise = EXACT, .name = "specify_shape",   .sample = "specify_shape(expand_dims(x, 0), [1, -1, -1])" },
+    { .op = "specify_shape", .make = specified,       .promise = EXACT, .name = "specify_shape",   .sample = "specify_shape(expand_dims(x, 0), [1, -1, -1]); addbroadcast(unbroadcast(expand_dims(x, 0), 0), 0)" },
     { .op = "alloc",         .make = alloc,           .promise = EXACT, .name = "alloc",           .sample = "alloc(x, x.shape); alloc(alloc(2.0f64, [5]), x.shape)" },
     { .op = "*",             .make = scalar_of_alloc, .promise = EXACT, .name = "scalar of alloc", .sample = "x * alloc(2.0f64, x.shape); exp(alloc(2.0f64, x.shape)); alloc(x[0], x.shape) + y" },
     { .op = "*",             .make = scalar_of_number, .promise = EXACT, .name = "scalar of number", .sample = "x * [[2.0f64]]; x + expand_dims(expand_dims(x[0, 0], 0), 0)" },

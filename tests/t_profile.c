@@ -3,6 +3,7 @@
 #include "function/profile.h"
 #include "markup.h"
 #include <math.h>
+#include <stdlib.h>
 
 static mc_function *trained(mc_graph **g, int profile, int calls)
 {
@@ -156,6 +157,65 @@ TEST(reports_without_memory)
         CHECK(s == MC_OK || (ALLOC_FAILED && s == MC_EMEMORY), "%s", mc_last_error());
     }
     fclose(to);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+/* Brackets and quotes close, and nothing follows the last. */
+static bool whole_json(const char *s)
+{
+    char open[16];
+    int depth = 0;
+    do {
+        if (*s == '"') {
+            for (s++; *s && *s != '"'; s += *s == '\\' && s[1] ? 2 : 1) {
+            }
+        } else if (*s == '[' || *s == '{') {
+            open[depth++] = *s == '[' ? ']' : '}';
+        } else if ((*s == ']' || *s == '}') && (!depth || open[--depth] != *s)) {
+            return false;
+        }
+    } while (*s && *++s && depth && depth < 16);
+    return !depth && !*s;
+}
+
+static int count_of(const char *text, const char *word)
+{
+    int n = 0;
+    for (const char *s = text; (s = strstr(s, word)); s++) {
+        n++;
+    }
+    return n;
+}
+
+TEST(calls_leave_a_trace)
+{
+    char folder[] = "/tmp/mc_trace_XXXXXX", name[64], text[20000];
+    REQUIRE(mkdtemp(folder), "no folder");
+    snprintf(name, sizeof name, "%s/trace.json", folder);
+    mc_graph *g;
+    CHECK(mc_flag_set("trace", "/nowhere/at all") == MC_OK, "%s", mc_last_error());
+    REQUIRE(!trained(&g, 0, 0) && mc_last_status() == MC_EFILE && strstr(mc_last_error(), "trace: cannot write '/nowhere/at all'"), "%s", mc_last_error());
+    mc_graph_free(g);
+    CHECK(mc_flag_set("trace", name) == MC_OK, "%s", mc_last_error());
+    mc_function *f = trained(&g, 0, 3);
+    CHECK(mc_flag_set("trace", "") == MC_OK, "%s", mc_last_error());
+    REQUIRE(f, "%s", mc_error(g));
+    FILE *from = fopen(name, "r");
+    REQUIRE(from, "no trace");
+    size_t n = fread(text, 1, sizeof text - 1, from);
+    fclose(from);
+    remove(name);
+    remove(folder);
+    text[n] = '\0';
+    int steps = 0;
+    for (int i = 0; i < mc_function_nsteps(f); i++) {
+        const char *kind = mc_function_step(f, i).kind;
+        steps += strcmp(kind, "view") != 0 && strcmp(kind, "size") != 0;
+    }
+    CHECK(whole_json(text), "%s", text);
+    CHECK(count_of(text, "\"cat\":\"call\"") == 3 && count_of(text, "\"name\":\"train \\u003c1>\"") == 3, "%s", text);
+    CHECK(steps > 2 && count_of(text, "\"cat\":\"step\"") == 3 * steps, "%d steps in %s", steps, text);
     mc_function_free(f);
     mc_graph_free(g);
 }

@@ -1,6 +1,7 @@
 /* call.c: calling a function: arguments checked, the plan found, steps run, results handed over, and
  * only then the updates made. */
 #include "function/far.h"
+#include "function/profile.h"
 #include <math.h>
 
 /* ---- arguments ---- */
@@ -172,7 +173,11 @@ mc_status mc_call_args(mc_function *f, int nin, const mc_arg *in, int nout, cons
         mc_cuda_leave(f->code->cuda);
     }
     f->calls++;
-    f->call_seconds += f->profile ? mc_now() - start : 0;
+    double seconds = f->profile ? mc_now() - start : 0;
+    f->call_seconds += seconds;
+    if (f->traced) {
+        mc_trace_call(f, start, seconds);
+    }
     pthread_mutex_unlock(&f->lock);
     return s;
 }

@@ -1,5 +1,6 @@
 /* compile.c: from a spec to a function: one array of passes that reads as prose. */
 #include "function/compiling.h"
+#include "function/profile.h"
 
 static mc_status copy_graph(struct compiling *c);
 static mc_status rewrite(struct compiling *c);
@@ -188,10 +189,13 @@ static mc_status describe(struct compiling *c)
 
 static mc_status make_function(struct compiling *c)
 {
-    c->f = mc_function_new(c->code, c->spec->name, c->spec->threads, c->spec->profile || mc_flag_int(FLAG_profile));
+    bool traced;
+    TRY(mc_trace_open(&traced));
+    c->f = mc_function_new(c->code, c->spec->name, c->spec->threads, c->spec->profile || mc_flag_int(FLAG_profile) || traced);
     if (!c->f) {
         return mc_last_status();
     }
+    c->f->traced = traced;
     for (size_t i = 0; i < c->inputs.n; i++) {
         c->f->input[i].name = mc_strdup(c->inputs.at[i].name);
         if (!c->f->input[i].name) {

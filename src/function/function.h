@@ -124,7 +124,7 @@ struct mc_function {
     bool *home;                 /* on a GPU, by output: the result is made in memory that it writes itself */
     int threads;
     void *failed;               /* on a GPU: where kernels tell a failed check */
-    bool profile;
+    bool profile, traced;       /* traced: profiled and written to the file of the flag `trace` */
     bool skip_updates;          /* a copy that only looks */
     struct mc_step_time *time;
     int64_t calls, planned;

@@ -158,8 +158,9 @@ mc_function *mc_function_copy(mc_function *f, int share_updates)
     for (int i = 0; n && i < p->noutput; i++) {
         n->output[i] = f->output[i];
     }
-    if (n && !share_updates) {
-        n->skip_updates = true;
+    if (n) {
+        n->skip_updates = !share_updates;
+        n->traced = f->traced;
     }
     return n;
 }

@@ -34,4 +34,9 @@ void mc_bytes_text(struct mc_str *out, double bytes);                           
 void mc_seconds_text(struct mc_str *out, double seconds);                       /* "1.5 ms" */
 void mc_rate_text(struct mc_str *out, double amount, double seconds);           /* in 1e9 a second; "-" if there is none */
 
+/* trace.c */
+mc_status mc_trace_open(bool *on);                                              /* the file of the flag; on: there is to be one */
+void mc_trace_step(const struct mc_function *f, const struct mc_shape_plan *p, int step, double from, double seconds);
+void mc_trace_call(const struct mc_function *f, double from, double seconds);   /* an event that finds no memory is left out */
+
 #endif

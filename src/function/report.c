@@ -162,17 +162,18 @@ static void formulas(const struct page *g)
 /* ---- steps ---- */
 
 /* The part of the source that is this kernel's: from its head to the next kernel's. */
-static void kernel_source(struct mc_str *out, const char *source, const char *name)
+static void kernel_source(struct mc_str *out, const struct mc_function *f, const char *name)
 {
+    const char *source = f->code->source, *lead = f->code->cuda ? "\nstruct k" : "\nvoid k";
     char head[48], own[48];
-    snprintf(head, sizeof head, "\nvoid %s(", name);
+    snprintf(head, sizeof head, f->code->cuda ? "\nstruct %s_args {" : "\nvoid %s(", name);
     snprintf(own, sizeof own, "\nvoid %s_join(", name);
     const char *from = strstr(source, head), *to = from;
     if (!from) {
         return;
     }
     do {
-        to = strstr(to + 1, "\nvoid k");
+        to = strstr(to + 1, lead);
     } while (to && strncmp(to, own, strlen(own)) == 0);
     struct mc_str part = { 0 };
     mc_str_addn(&part, from + 1, to ? (size_t)(to - from) : strlen(from + 1));
@@ -229,7 +230,7 @@ static void step(const struct page *g, int i, const struct mc_step_row *r)
     mc_str_add(g->out, "</p>\n");
     if (st->kernel && *g->f->code->source) {
         mc_str_add(g->out, "<pre>");
-        kernel_source(g->out, g->f->code->source, st->kernel->name);
+        kernel_source(g->out, g->f, st->kernel->name);
         mc_str_add(g->out, "</pre>");
     }
     mc_str_add(g->out, "</details>\n");

@@ -2,6 +2,7 @@
  *
  * Invariant: a step that fails is named in the error, and nothing of the function has changed. */
 #include "function/far.h"
+#include "function/profile.h"
 #include <math.h>
 
 /* ---- addresses ---- */
@@ -107,18 +108,22 @@ mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s)
 
 static mc_status run_checked(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
-    double start = f->profile ? mc_now() : 0;
+    double start = f->profile ? mc_now() : 0, before = f->profile ? f->time[step].seconds : 0;
     mc_status s = run_step(f, p, step, scratch);
     s = s < 0 ? mc_step_blame(f, step, s) : s;
     if (f->profile) {
         struct mc_step_time *t = &f->time[step];
-        t->seconds += f->code->cuda ? 0 : mc_now() - start; /* a GPU counts its own */
+        double now = mc_now(), seconds = f->code->cuda ? t->seconds - before : now - start; /* a GPU counts its own */
+        t->seconds = before + seconds;
         t->calls++;
         t->flops += p->step[step].launch.flops + p->step[step].flops;
         t->bytes += p->step[step].launch.bytes;
         if (p->step[step].grid) {
             t->flops += p->step[step].grid->flops;
             t->bytes += p->step[step].grid->bytes;
+        }
+        if (f->traced) {
+            mc_trace_step(f, p, step, now - seconds, seconds);
         }
     }
     enum mc_step_kind kind = f->code->program.step.at[step].kind;

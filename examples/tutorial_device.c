@@ -1,5 +1,6 @@
-/* tutorial_device.c: the second program: the result stays where the function made it, and is not copied
- * out at every call.  It is looked at once, at the end.  MONOCHORD_FLAGS=device=... says where. */
+/* tutorial_device.c: the second program: the result stays where the function made it, and does not come home
+ * at every call.  It is brought home once, at the end.  MONOCHORD_FLAGS=device=cuda says where; on the
+ * processor, all is home. */
 #include <monochord.h>
 #include <stdlib.h>
 #include <time.h>
@@ -20,26 +21,26 @@ int main(int argc, char **argv)
         ((float *)mc_array_data(start))[i] = (float)rand() / (float)RAND_MAX;
     }
     mc_shared_new(g, "x", start);
-    mc_function *f = mc_compile(g, &(mc_spec){ .outputs = "borrow(exp(x))" });
+    mc_function *f = mc_compile(g, &(mc_spec){ .outputs = "gpu_from_host(exp(x))" });
     if (!f) {
         return puts(mc_error(g)), 1;
     }
     double t0 = now();
     for (int i = 0; i < iters; i++) {
-        if (mc_call(f, MC_NONE, MC_OUT(NULL)) < 0) { /* computed, and left where it is */
+        mc_array_unref(&r);
+        if (mc_call(f, MC_NONE, MC_OUT(&r)) < 0) {
             return puts(mc_last_error()), 1;
         }
     }
+    mc_synchronize(); /* calls whose results stay return before the GPU is done */
     double t = now() - t0;
     printf("Looping %d times took %f seconds, %.1f us a call\n", iters, t, t / iters * 1e6);
-    if (mc_call(f, MC_NONE, MC_OUT(&r)) < 0) {
-        return puts(mc_last_error()), 1;
-    }
-    printf("Result is ");
-    mc_array_print(r, stdout);
+    mc_array *home = mc_array_to(r, "cpu");
+    printf("Result lies on the %s: ", mc_array_device(r));
+    mc_array_print(home, stdout);
     printf("Used the %s\n", mc_function_step(f, 0).device);
 
-    mc_array_unref(&r), mc_array_unref(&start);
+    mc_array_unref(&home), mc_array_unref(&r), mc_array_unref(&start);
     mc_function_free(f), mc_graph_free(g);
     return 0;
 }

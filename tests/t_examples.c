@@ -6,8 +6,8 @@
 
 static const struct row examples[] = {
     { "@/examples/tutorial_plain 3",  0, { "exp(x)", "Looping 3 times", "Result is [" } },
-    { "@/examples/tutorial_device 3", 0, { "Looping 3 times", "Result is [", "Used the cpu" } },
-    { "@/examples/tutorial_borrow 3", 0, { "exp(x): looping", "borrow(exp(x)): looping", "Result is [" } },
+    { "@/examples/tutorial_device 3", 0, { "Looping 3 times", "Result lies on the c", "Used the c" } },
+    { "@/examples/tutorial_borrow 3", 0, { "gpu_from_host(exp(x)): looping", "borrow(gpu_from_host(exp(x))): looping", "Result is [" } },
     { "@/examples/logistic",          0, { "step 300  cost 0.1", "wrong  0.0%", "predictions: [" } },
     { "@/examples/lenet 40",          0, { "conv2          conv             ?x64x8x8", "dense2 = softmax(dot(dense1, dense2_W) + dense2_b)", "step 40  cost 0.0" } },
     { "@/examples/custom_op",         0, { "kernel", "its gradient [", "differs" } },

@@ -39,6 +39,9 @@ static const struct {
       { "#define INDEX unsigned\n#define PASS 0\n#define UNSHARED 0\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n",
         "#define INDEX u64\n#define PASS 1\n#define UNSHARED 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n",
         "#define INDEX unsigned\n#define PASS 2\n#define UNSHARED 1\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n" } },
+    { &mc_conv_few_text, { "#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n", "#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n" },
+      { "#define PASS 0\n#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q 8\n#define TA 1\n",
+        "#define PASS 2\n#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define Q 4\n#define TA 3\n" } },
     { &mc_conv_im2col_text, { FLOATS }, { "#define INDEX unsigned\n", "#define INDEX u64\n" } },
     { &mc_conv_fft_text, { "#define T float\n", "#define T bf16\n" },
       { "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define PAIRS 0\n", "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define PAIRS 0\n",
@@ -463,6 +466,26 @@ TEST(cuda_transforms_of_every_size)
     }
     tell(t, 2);
     CHECK(t[0].served >= 60 && t[1].served >= 60, "whole images %d, tiles %d", t[0].served, t[1].served);
+}
+
+/* Few channels: whole images and rows of them, several images a tile and several tiles a block, lines that end within a
+ * thread's places, sets of taps and groups of filters that are not full, a filter backwards. */
+TEST(cuda_few_channels)
+{
+    static const char *const shapes[] = { "n5c1f32 i28x28 k5x5", "n7c1f9 i13x11 k3x3 p1x1", "n3c3f10 i61x67 k3x3 p1x1", "n2c3f12 i40x43 k7x7 s2x2 p3x3",
+                                          "n3c2f5 i31x200 k4x3 s1x2 p2x0 flip", "n4c4f3 i50 k11 p5", "n301c1f3 i6x6 k3x2" };
+    struct tally t = { 0 };
+    GPU_OR_SKIP();
+    for (size_t s = 0; s < NELEM(shapes); s++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass += CONV_WEIGHTS) {
+            for (size_t v = 0; v < 4; v++) {
+                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[v]);
+                one(&p.base, &mc_conv_cuda_few, &t);
+            }
+        }
+    }
+    tell(&t, 1);
+    CHECK(t.served == 3 * 2 * NELEM(shapes) && t.failed == 0, "served %d, failed %d", t.served, t.failed);
 }
 
 /* Every engine of cuDNN that its search meets and that is let through is as exact as the dtype: TF32 is not. */

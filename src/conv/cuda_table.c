@@ -6,6 +6,7 @@
 
 const struct mc_solver *const mc_conv_cuda_solvers[] = {
     &mc_conv_cudnn,          /* a library, where there is one: every engine of it */
+    &mc_conv_cuda_few,       /* few channels: the first layer */
     &mc_conv_cuda_split,     /* float32 as pairs of halves on tensor cores */
     &mc_conv_cuda_fft,       /* whole images by their frequencies */
     &mc_conv_cuda_fft_tiling, /* tiles of them */

@@ -60,6 +60,9 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
     replace(t, "asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(s.bits));", "f = shim_h2f(s.bits);");
     replace(t, "asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h.bits) : \"f\"(f));", "h.bits = shim_f2h(f);");
     replace(t, "asm(\"cvt.rn.f16.f64 %0, %1;\" : \"=h\"(h.bits) : \"d\"(f));", "h.bits = shim_f2h(f);");
+    replace(t, "asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4, %2;\" ::\"r\"((unsigned)__cvta_generic_to_shared(to)), \"l\"(from), "
+               "\"r\"(there ? 4 : 0) : \"memory\");", "*to = there ? *from : 0;");
+    replace(t, "asm volatile(\"cp.async.wait_all;\" ::: \"memory\");", "");
     for (size_t at; (at = t.find("asm volatile(\"griddepcontrol")) != std::string::npos;)
         t.erase(at, t.find(");", at) + 2 - at);
     for (size_t at; (at = t.find("extern __shared__ ")) != std::string::npos;) {

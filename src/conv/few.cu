@@ -1,0 +1,279 @@
+/* few.cu: convolution of images of few channels, forward and the gradient of filters, on float32 units.
+ *
+ * Such a pass reads or writes one large array, y, and has few terms for each of its elements: a product's tiles would
+ * mostly wait.  So rows of images lie in shared memory with their zeros around, and a thread has P places of a row
+ * of y at a time:
+ *
+ *   forward   Q filters of them, each tap of which it reads for all of its warp at once
+ *   weights   Q filters of them against TA x KW taps, whose sums stay in registers until its block has no places left;
+ *             then a warp's are added up, and what blocks came to is added by `add`, in order
+ *
+ * Sizes of the filters are compiled in: C channels, KH x KW taps, strides SH and SW.  A tile is some rows of one image,
+ * or some whole images. */
+enum { P = 4, WARPS = 8, SPAN = (P - 1) * SW + KW, WIDE = (SPAN + 3) / 4 * 4, SETS = (KH + TA - 1) / TA };
+
+struct args {
+    const float *x;
+    float *w, *y;
+    const float *c0, *bias;
+    float *parts;
+    i64 xs[4], ws[4], ys[4];    /* n, c (f), row, column; w: f, c, taps */
+    int n, f, in[2], out[2], pad[2];
+    int images, rows, across, pitch;    /* of a tile: images, rows of y, groups of P in one of them; floats of a line of x */
+    int down, tiles, lines;     /* tiles below each other in an image; all; lines of x that a channel of a tile has */
+    int blocks;                 /* weights: parts of the sums */
+    int filters;                /* forward: floats from a tap to the next */
+    int whole;                  /* lines of y can be read and written four elements at a time */
+    float alpha, beta;
+};
+struct tile { int image, images, row, rows; };
+
+__device__ __forceinline__ tile tile_at(const args &p, int t)
+{
+    const int block = t / p.down;
+    tile a;
+    a.image = block * p.images;
+    a.row = (t - block * p.down) * p.rows;
+    a.images = min(p.images, p.n - a.image);
+    a.rows = min(p.rows, p.out[0] - a.row);
+    return a;
+}
+
+/* ---- shared memory ---- */
+
+__device__ __forceinline__ void fetch(float *to, const float *from, bool there)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(there ? 4 : 0) : "memory");
+}
+__device__ __forceinline__ void fetched()
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+/* The lines of x that a tile sees, zeros where it has none: (image, channel, line, pitch). */
+__device__ void load(const args &p, const tile &a, float *to)
+{
+    const int lane = threadIdx.x % 32, count = a.images * C * p.lines;
+    for (int e = threadIdx.x / 32; e < count; e += blockDim.x / 32) {
+        const int plane = e / p.lines, row = a.row * SH - p.pad[0] + e - plane * p.lines;
+        const bool in = row >= 0 && row < p.in[0];
+        const float *from = p.x + (a.image + plane / C) * p.xs[0] + plane % C * p.xs[1] + (in ? row : 0) * p.xs[2];
+        for (int j = lane; j < p.pitch; j += 32) {
+            const int col = j - p.pad[1];
+            const bool there = in && col >= 0 && col < p.in[1];
+            fetch(to + e * p.pitch + j, from + (there ? col : 0) * p.xs[3], there);
+        }
+    }
+}
+
+__device__ __forceinline__ void read_line(float (&v)[WIDE], const float *from)
+{
+#pragma unroll
+    for (int i = 0; i < WIDE; i += 4) {
+        const float4 q = *(const float4 *)(from + i);
+        v[i] = q.x;
+        v[i + 1] = q.y;
+        v[i + 2] = q.z;
+        v[i + 3] = q.w;
+    }
+}
+
+/* ---- forward ---- */
+
+__device__ __forceinline__ void put_places(const args &p, const float (&sum)[P], i64 at, int col, float bias)
+{
+    float v[P];
+#pragma unroll
+    for (int i = 0; i < P; i++) {
+        v[i] = p.alpha * sum[i];
+        if (HAS_C0) {
+            v[i] += col + i < p.out[1] ? p.beta * p.c0[at + i] : 0;
+        }
+        v[i] = finish(v[i] + bias, ACT);
+    }
+    if (p.whole) {
+        *(float4 *)(p.y + at) = make_float4(v[0], v[1], v[2], v[3]);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < P; i++) {
+        if (col + i < p.out[1]) {
+            p.y[at + i] = v[i];
+        }
+    }
+}
+
+#if PASS == 0
+extern "C" __global__ void __launch_bounds__(256, 3) forward(const __grid_constant__ args p)
+{
+    extern __shared__ float4 room[];
+    float *const w = (float *)room, *const x = w + C * KH * KW * p.filters;
+    const tile a = tile_at(p, blockIdx.x);
+    load(p, a, x);
+    for (int e = threadIdx.x; e < C * KH * KW * p.filters; e += blockDim.x) {
+        const int f = e / (C * KH * KW), k = e - f * (C * KH * KW), c = k / (KH * KW), t = k % (KH * KW);
+        w[k * p.filters + f] = f < p.f ? p.w[f * p.ws[0] + c * p.ws[1] + t / KW * p.ws[2] + t % KW * p.ws[3]] : 0.f;
+    }
+    fetched();
+    __syncthreads();
+    for (int s = threadIdx.x; s < a.rows * p.across; s += blockDim.x) {
+        const int row = s / p.across, group = s - row * p.across;
+        const float *const mine = x + row * SH * p.pitch + group * P * SW;
+        for (int f = blockIdx.y * Q; f < p.f; f += gridDim.y * Q) {
+            float sum[Q][P] = {};
+#pragma unroll 1
+            for (int c = 0; c < C; c++) {
+#pragma unroll(KH * KW <= 36 ? KH : 1)
+                for (int i = 0; i < KH; i++) {
+                    float v[WIDE];
+                    read_line(v, mine + (c * p.lines + i) * p.pitch);
+#pragma unroll
+                    for (int j = 0; j < KW; j++) {
+                        const float4 *const tap = (const float4 *)(w + ((c * KH + i) * KW + j) * p.filters + f);
+#pragma unroll
+                        for (int q = 0; q < Q; q += 4) {
+                            const float4 u = tap[q / 4];
+#pragma unroll
+                            for (int k = 0; k < P; k++) {
+                                sum[q][k] += u.x * v[k * SW + j];
+                                sum[q + 1][k] += u.y * v[k * SW + j];
+                                sum[q + 2][k] += u.z * v[k * SW + j];
+                                sum[q + 3][k] += u.w * v[k * SW + j];
+                            }
+                        }
+                    }
+                }
+            }
+            const i64 at = a.image * p.ys[0] + (a.row + row) * p.ys[2] + group * P;
+#pragma unroll
+            for (int q = 0; q < Q; q++) {
+                if (f + q < p.f) {
+                    put_places(p, sum[q], at + (f + q) * p.ys[1], group * P, HAS_BIAS ? p.bias[f + q] : 0.f);
+                }
+            }
+        }
+    }
+}
+#else
+/* ---- weights ---- */
+
+/* P places of Q filters' y; 0 beyond the line, and beyond the last filter. */
+__device__ __forceinline__ void get_places(const args &p, float (&v)[Q][P], i64 at, int col, int f)
+{
+#pragma unroll
+    for (int q = 0; q < Q; q++) {
+        const float *const from = p.y + at + (f + q) * p.ys[1];
+        float4 u = make_float4(0, 0, 0, 0);
+        if (p.whole) {
+            u = f + q < p.f ? *(const float4 *)from : u;
+        } else if (f + q < p.f) {
+            u.x = from[0];
+            u.y = col + 1 < p.out[1] ? from[1] : 0.f;
+            u.z = col + 2 < p.out[1] ? from[2] : 0.f;
+            u.w = col + 3 < p.out[1] ? from[3] : 0.f;
+        }
+        v[q][0] = u.x;
+        v[q][1] = u.y;
+        v[q][2] = u.z;
+        v[q][3] = u.w;
+    }
+}
+
+enum { SUMS = Q * TA * KW, ROUND = (SUMS + 31) / 32 * 32 };
+
+/* Sums over a warp: lane l is left with those from l * ROUND / 32 on, in front. */
+__device__ __forceinline__ void over_lanes(float (&v)[ROUND])
+{
+#pragma unroll
+    for (int d = 16; d > 0; d /= 2) {
+        const int half = ROUND / 32 * d;
+        const bool upper = threadIdx.x & d;
+#pragma unroll
+        for (int i = 0; i < half; i++) {
+            const float other = __shfl_xor_sync(0xffffffffu, upper ? v[i] : v[i + half], d);
+            v[i] = (upper ? v[i + half] : v[i]) + other;
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256, 1) weights(const __grid_constant__ args p)
+{
+    extern __shared__ float4 room[];
+    float *const x = (float *)room;
+    const int lane = threadIdx.x % 32, size = p.images * C * p.lines * p.pitch;
+    const int groups = (p.f + Q - 1) / Q, job = blockIdx.y * WARPS + threadIdx.x / 32, f = job % groups * Q, set = job / groups;
+    const int c = set / SETS, tap = set % SETS * TA, right = 32 % p.across, below = 32 / p.across;
+    float sum[ROUND] = {};
+    load(p, tile_at(p, blockIdx.x), x);
+    for (int t = blockIdx.x, turn = 0; t < p.tiles; t += gridDim.x, turn ^= 1) {
+        const tile a = tile_at(p, t);
+        fetched();
+        __syncthreads();        /* all have what was fetched, and are done with what lay in the other half */
+        if (t + (int)gridDim.x < p.tiles) {
+            load(p, tile_at(p, t + gridDim.x), x + (turn ^ 1) * size);
+        }
+        if (set >= C * SETS) {
+            continue;
+        }
+        int row = lane / p.across, group = lane - row * p.across, image = row / a.rows;
+        row -= image * a.rows;
+#pragma unroll 1
+        while (image < a.images) {
+            float g[Q][P];
+            get_places(p, g, (a.image + image) * p.ys[0] + (a.row + row) * p.ys[2] + group * P, group * P, f);
+            const float *const mine = x + turn * size + ((image * C + c) * p.lines + row * SH + tap) * p.pitch + group * P * SW;
+#pragma unroll
+            for (int i = 0; i < TA; i++) {
+                float v[WIDE];
+                read_line(v, mine + i * p.pitch);
+#pragma unroll
+                for (int q = 0; q < Q; q++) {
+#pragma unroll
+                    for (int j = 0; j < KW; j++) {
+#pragma unroll
+                        for (int k = 0; k < P; k++) {
+                            sum[(q * TA + i) * KW + j] += g[q][k] * v[k * SW + j];
+                        }
+                    }
+                }
+            }
+            group += right;
+            row += below + (group >= p.across);
+            group -= group >= p.across ? p.across : 0;
+            while (row >= a.rows) {
+                row -= a.rows;
+                image++;
+            }
+        }
+    }
+    over_lanes(sum);
+#pragma unroll
+    for (int i = 0; i < ROUND / 32; i++) {
+        const int e = lane * (ROUND / 32) + i, q = e / (TA * KW), k = e % (TA * KW), line = tap + k / KW;
+        if (e < SUMS && f + q < p.f && line < KH && set < C * SETS) {
+            p.parts[((i64)blockIdx.x * p.f + f + q) * (C * KH * KW) + (c * KH + line) * KW + k % KW] = sum[i];
+        }
+    }
+}
+
+/* What the blocks came to: 32 weights of a block, their parts among 8 warps. */
+extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
+{
+    __shared__ float some[WARPS][32];
+    const int count = p.f * C * KH * KW, lane = threadIdx.x % 32, warp = threadIdx.x / 32, e = blockIdx.x * 32 + lane;
+    float sum = 0;
+    for (int part = warp; e < count && part < p.blocks; part += WARPS) {
+        sum += p.parts[(i64)part * count + e];
+    }
+    some[warp][lane] = sum;
+    __syncthreads();
+    if (warp == 0 && e < count) {
+        const int f = e / (C * KH * KW), k = e % (C * KH * KW);
+        const i64 at = f * p.ws[0] + k / (KH * KW) * p.ws[1] + k / KW % KH * p.ws[2] + k % KW * p.ws[3];
+        for (int i = 1; i < WARPS; i++) {
+            sum += some[i][lane];
+        }
+        p.w[at] = p.alpha * sum + (HAS_C0 ? p.beta * p.c0[at] : 0.f);
+    }
+}
+#endif

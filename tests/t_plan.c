@@ -278,6 +278,31 @@ TEST(plan_measures_and_remembers)
     gone();
 }
 
+/* quick needs room, slow none: what was fastest without is no news of what is fastest with it. */
+TEST(plan_remembers_for_the_room_there_was)
+{
+    static const struct { const char *flags, *want; bool timed; } rows[] = {
+        { "workspace=1k", "slow",  true  },
+        { "workspace=1G", "quick", true  },
+        { "workspace=1k", "slow",  false },
+        { "workspace=1G", "quick", false },
+    };
+    own_cache();
+    mc_flags_parse("plan=measure");
+    quick_takes = 5e-6;
+    slow_takes = 60e-6;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mc_flags_parse(rows[i].flags);
+        ran = 0;
+        struct mc_plan *p = planned(2);
+        CHECK(p && strcmp(p->solver->name, rows[i].want) == 0 && (ran > 0) == rows[i].timed, "%s: %s after %d runs", rows[i].flags,
+              p ? p->solver->name : mc_last_error(), ran);
+        mc_plan_free(p);
+    }
+    mc_wisdom_clear();
+    gone();
+}
+
 /* Solvers of nearly one speed: the first by estimate stays, on every run. */
 TEST(plan_prefers_the_incumbent)
 {

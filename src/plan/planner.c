@@ -63,6 +63,11 @@ enum mc_plan_mode mc_plan_mode(void)
     return depth > 0 ? (enum mc_plan_mode)inside : (enum mc_plan_mode)mc_flag_int(FLAG_plan);
 }
 
+static int64_t cap_of(const struct choice *c)
+{
+    return mc_flag_int(c->problem->family->site ? FLAG_cuda_workspace : FLAG_workspace);
+}
+
 /* Plans with s and holds the plan to the workspace cap; the reason for a NULL goes to c->why. */
 static struct mc_plan *plan_within(struct choice *c, const struct mc_solver *s)
 {
@@ -72,7 +77,7 @@ static struct mc_plan *plan_within(struct choice *c, const struct mc_solver *s)
     struct mc_plan *plan = mc_plan_with(c->problem, s);
     inside = around;
     depth--;
-    const int64_t cap = mc_flag_int(c->problem->family->site ? FLAG_cuda_workspace : FLAG_workspace);
+    const int64_t cap = cap_of(c);
     if (!plan) {
         mc_str_addf(&c->why, "; %s failed: %s", s->name, mc_last_error());
     } else if ((uint64_t)cap < plan->workspace) {
@@ -220,10 +225,10 @@ static struct mc_plan *by_timing(struct choice *c)
 
 /* ---- wisdom ---- */
 
-/* What the timing depends on beside the problem: the threads and the solvers there were. */
+/* What the timing depends on beside the problem: the threads, the solvers there were and the room they had. */
 static bool wisdom_key(const struct choice *c, bool exhaustive, struct mc_str *key)
 {
-    uint64_t h = 0;
+    uint64_t h = mc_hash_mix(0, (uint64_t)cap_of(c));
     if (c->problem->family->site) {
         c->problem->family->site->word(key);
         mc_str_add(key, " ");

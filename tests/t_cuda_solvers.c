@@ -19,8 +19,8 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text;
 #define FLOATS "#define T float\n#define A float\n#define FLOAT 1\n", "#define T half\n#define A float\n#define FLOAT 1\n", \
     "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
 #define GEMM "#define RM 4\n#define RN 4\n#define A_BY_K 1\n#define B_BY_K 0\n#define HAS_C0 1\n"
-#define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 0\n"
-#define POOL3 "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n" \
+#define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 0\n#define LINES 0\n"
+#define POOL3 "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define PLACES 4\n" \
     "#define W0 1\n#define W1 3\n#define W2 3\n#define S0 1\n#define S1 2\n#define S2 2\n#define P0 0\n#define P1 1\n#define P2 1\n"
 
 static const struct {
@@ -51,8 +51,9 @@ static const struct {
       { POOL "#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL "#define PASS 1\n#define MODE 0\n#define KEY 2\n",
         POOL "#define PASS 1\n#define MODE 3\n#define KEY 0\n", POOL "#define PASS 2\n#define MODE 0\n#define KEY 1\n" } },
     { &mc_pool_text, { "#define T float\n#define A float\n#define FLOAT 1\n", "#define T bf16\n#define A float\n#define FLOAT 1\n" },
-      { POOL3 "#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL3 "#define PASS 1\n#define MODE 0\n#define KEY 1\n",
-        POOL3 "#define PASS 0\n#define MODE 3\n#define KEY 0\n" } },
+      { POOL3 "#define LINES 0\n#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL3 "#define LINES 0\n#define PASS 1\n#define MODE 0\n#define KEY 1\n",
+        POOL3 "#define LINES 1\n#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL3 "#define LINES 1\n#define PASS 1\n#define MODE 0\n#define KEY 1\n",
+        POOL3 "#define LINES 1\n#define PASS 0\n#define MODE 3\n#define KEY 0\n", POOL3 "#define LINES 1\n#define PASS 1\n#define MODE 2\n#define KEY 0\n" } },
     { &mc_pool_text, { "#define T unsigned char\n#define A u64\n#define FLOAT 0\n" }, { POOL "#define PASS 0\n#define MODE 2\n#define KEY 0\n" } },
     { &mc_norm_text, { FLOATS }, { "#define BACKWARD 0\n#define INDEX u64\n", "#define BACKWARD 1\n#define INDEX unsigned\n" } },
 };
@@ -590,6 +591,36 @@ TEST(cuda_pool_gives_the_reference)
         }
     }
     CHECK(t[0].served > 50 && t[0].failed == 0, "served %d, failed %d", t[0].served, t[0].failed);
+}
+
+/* Enough of it that threads have several windows: lines of whole fours and others, windows apart and over each other. */
+TEST(cuda_pool_in_lines)
+{
+    static const struct { int64_t in[2], w[2], stride[2], pad[2]; } rows[] = {
+        { { 24, 24 }, { 2, 2 }, { 2, 2 }, { 0, 0 } }, { { 13, 16 }, { 3, 3 }, { 2, 2 }, { 1, 1 } }, { { 27, 29 }, { 3, 3 }, { 2, 2 }, { 0, 0 } },
+        { { 10, 12 }, { 3, 3 }, { 1, 1 }, { 1, 1 } }, { { 9, 20 }, { 2, 5 }, { 3, 4 }, { 1, 2 } }, { { 7, 7 }, { 2, 3 }, { 2, 1 }, { 0, 2 } },
+    };
+    static const mc_dtype dtypes[] = { MC_FLOAT32, MC_BFLOAT16, MC_FLOAT64 };
+    struct tally t[2] = { { 0 } };
+    GPU_OR_SKIP();
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        for (int v = 0; v < 4; v++) {
+            struct mc_pool_problem p = { .base = { &mc_pool_cuda }, .dtype = dtypes[(i + (size_t)v / 2) % 3], .marks = i % 3 != 1 };
+            p.s = (struct mc_pool_shape){ .pass = v & 1 ? POOL_SPREAD : POOL_FORWARD, .mode = v & 2 ? (enum mc_pool_mode)(POOL_SUM + i % 3) : POOL_MAX,
+                                          .key = v & 2 ? POOL_KEY_NONE : POOL_KEY_MARKS, .whole = i & 1, .rank = 4, .nd = 2, .axis = { -1, -1, -1 },
+                                          .in = { 1 }, .out = { 1 }, .w = { 1 }, .stride = { 1 }, .mark = i == 4 ? MC_INT32 : MC_UINT8 };
+            for (int k = 0; k < 2; k++) {
+                REQUIRE(pool_slot(&p.s, k + 1, k + 2, rows[i].in[k], rows[i].w[k], rows[i].stride[k], rows[i].pad[k]), "row %zu", i);
+            }
+            memcpy(p.s.dims, (int64_t[4]){ 3, 70000 / 3 / (p.s.out[1] * p.s.out[2]) + 1, rows[i].in[0], rows[i].in[1] }, 4 * sizeof(int64_t));
+            int64_t y[4] = { 3, p.s.dims[1], p.s.out[1], p.s.out[2] };
+            pool_lay_out(4, (int[4]){ 0, 1, 2, 3 }, p.s.dims, true, p.at[POOL_X]);
+            pool_lay_out(4, (int[4]){ 0, 1, 2, 3 }, y, true, p.at[POOL_Y]);
+            pool_lay_out(4, (int[4]){ 0, 1, 2, 3 }, y, true, p.at[POOL_KEY]);
+            every(&p.base, t);
+        }
+    }
+    CHECK(t[0].served == 4 * (int)NELEM(rows) && t[0].failed == 0, "served %d, failed %d", t[0].served, t[0].failed);
 }
 
 TEST(cuda_norm_gives_the_reference)

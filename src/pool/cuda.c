@@ -1,4 +1,5 @@
-/* cuda.c: pooling on a GPU: the family, and its solver (pool.cu).
+/* cuda.c: pooling on a GPU: the family, and its solver (pool.cu).  Much pooling by small windows in dense lines has a thread
+ * for several windows; all else one for an element.
  *
  * Invariant: the solver refuses nothing. */
 #include "plan/cuda.h"
@@ -12,11 +13,13 @@ const struct mc_cuda_text mc_pool_text = { "pool/pool.cu", text };
 struct args {
     void *x, *y, *key;
     int64_t planes, nfree, size[8], at[3][8], slot[3][3], in[3], out[3], w[3], stride[3], pad[3];
-    int whole;
+    int whole, across, quads[POOL_NARRAY];
 };
 struct pool {
     struct mc_plan base;
     void *kernel;
+    const char *name;
+    bool quads[POOL_NARRAY];    /* of elements lie so that they can be moved at a time, if the array begins so */
     struct mc_grid grid;
     struct args args;
 };
@@ -30,7 +33,10 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.x = operand[POOL_X];
     a.y = operand[POOL_Y];
     a.key = mc_pool_keyed(pooling(plan->problem)) ? operand[POOL_KEY] : NULL;
-    return d->kernel ? mc_cuda_launch(mc_cuda_current(), d->kernel, "pool", &d->grid, &a, sizeof a) : MC_OK;
+    for (int i = 0; i < POOL_NARRAY; i++) {
+        a.quads[i] = d->quads[i] && (uintptr_t)operand[i] % 32 == 0;
+    }
+    return d->kernel ? mc_cuda_launch(mc_cuda_current(), d->kernel, d->name, &d->grid, &a, sizeof a) : MC_OK;
 }
 
 /* The grid's lanes are an axis like the others here, the last. */
@@ -59,25 +65,76 @@ static void shape(struct args *a, const struct mc_pool_problem *p, bool *inside)
     memcpy(a->pad, p->s.pad, sizeof a->pad);
 }
 
-enum { FEW_CELLS = 32, MANY_RESULTS = 1 << 16 };
+enum { FEW_CELLS = 32, MANY_RESULTS = 1 << 16, MOST_STRIDE = 4, MOST_WIDTH = 8 };
 
-/* A kernel of its own for these windows, where much is pooled by small ones and arrays reach no farther than an int counts. */
-static void fix(struct mc_str *defines, const struct mc_pool_problem *p, int64_t count)
+/* Much is pooled by small windows, and arrays reach no farther than an int counts: a kernel of its own for these windows. */
+static bool fixed(const struct mc_pool_problem *p, int64_t count)
 {
-    const int64_t *w = p->s.w, *s = p->s.stride, *z = p->s.pad;
+    const int64_t *w = p->s.w;
     struct mc_extent e[POOL_NARRAY];
-    bool small = count >= MANY_RESULTS && w[0] * w[1] * w[2] <= FEW_CELLS;
+    bool yes = count >= MANY_RESULTS && w[0] * w[1] * w[2] <= FEW_CELLS;
     mc_pool_extents(p, e);
     for (int i = 0; i < POOL_NARRAY; i++) {
-        small = small && e[i].count <= INT32_MAX;
+        yes = yes && e[i].count <= INT32_MAX;
     }
-    for (int i = 0; i < 3 && small; i++) {
-        mc_str_addf(defines, "#define W%d %d\n#define S%d %d\n#define P%d %d\n", i, (int)w[i], i, (int)s[i], i, (int)z[i]);
-    }
-    mc_str_addf(defines, "#define FIXED %d\n", small);
+    return yes;
 }
 
-static void *kernel_of(const struct mc_pool_problem *p, bool inside, int64_t count)
+/* Images of one or two axes, the last dense, and windows that a thread has registers for. */
+static bool in_lines(const struct mc_pool_problem *p, const struct args *a)
+{
+    const struct mc_pool_shape *s = &p->s;
+    bool yes = mc_is_float(p->dtype) && s->pass != POOL_GATHER && s->key != POOL_KEY_X && s->in[0] == 1 && s->out[0] == 1 && s->w[0] == 1 &&
+               s->stride[0] == 1 && s->pad[0] == 0 && a->slot[POOL_X][2] == 1 && a->slot[POOL_Y][2] == 1 && (!mc_pool_keyed(p) || a->slot[POOL_KEY][2] == 1);
+    for (int i = 1; i < 3; i++) {
+        yes = yes && s->stride[i] <= MOST_STRIDE && s->pad[i] >= 0 && s->w[i] <= MOST_WIDTH;
+    }
+    return yes;
+}
+
+static bool by_fours(const struct args *a, int role, int64_t line)
+{
+    bool yes = line % 4 == 0 && a->slot[role][1] % 4 == 0;
+    for (int i = 0; i < a->nfree; i++) {
+        yes = yes && a->at[role][i] % 4 == 0;
+    }
+    return yes;
+}
+
+/* Places of a thread: four where lines of x can be moved by fours, else one, whose neighbours' loads stand side by side. */
+static int places(struct pool *d, const struct mc_pool_problem *p)
+{
+    for (int i = 0; i < POOL_NARRAY; i++) {
+        d->quads[i] = (i != POOL_KEY || mc_pool_keyed(p)) && by_fours(&d->args, i, i == POOL_X ? p->s.in[2] : p->s.out[2]);
+    }
+    if (!d->quads[POOL_X]) {
+        memset(d->quads, 0, sizeof d->quads);
+        return 1;
+    }
+    return 4;
+}
+
+/* The grid, and what the text must know of the windows. */
+static void fix(struct pool *d, struct mc_str *defines, const struct mc_pool_problem *p, int64_t count)
+{
+    const struct mc_pool_shape *s = &p->s;
+    const bool known = fixed(p, count), lines = known && in_lines(p, &d->args);
+    for (int i = 0; i < 3 && known; i++) {
+        mc_str_addf(defines, "#define W%d %d\n#define S%d %d\n#define P%d %d\n", i, (int)s->w[i], i, (int)s->stride[i], i, (int)s->pad[i]);
+    }
+    mc_str_addf(defines, "#define FIXED %d\n#define LINES %d\n", known, lines);
+    d->name = lines ? "lines" : "pool";
+    if (lines) {
+        const int many = places(d, p);
+        const bool spread = s->pass == POOL_SPREAD;
+        d->args.across = (int)(spread ? (s->in[2] + many * s->stride[2] - 1) / (many * s->stride[2]) : (s->out[2] + many - 1) / many);
+        count = d->args.planes * d->args.across * (spread ? (s->in[1] + s->stride[1] - 1) / s->stride[1] : s->out[1]);
+        mc_str_addf(defines, "#define PLACES %d\n", many);
+    }
+    d->grid = mc_cuda_line(count, 256);
+}
+
+static void *kernel_of(struct pool *d, const struct mc_pool_problem *p, bool inside, int64_t count)
 {
     struct mc_str defines = { 0 };
     const enum mc_pool_key key = mc_pool_keyed(p) ? p->s.key : POOL_KEY_NONE;
@@ -87,8 +144,8 @@ static void *kernel_of(const struct mc_pool_problem *p, bool inside, int64_t cou
                 mc_dtypes[p->dtype].kind == KIND_INT, (int)p->s.pass, (int)p->s.mode, (int)key,
                 p->s.mark == MC_UINT8 ? "unsigned char" : "int", inside);
     mc_cuda_index(&defines, count);
-    fix(&defines, p, count);
-    void *kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_pool_text, defines.s, "pool");
+    fix(d, &defines, p, count);
+    void *kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_pool_text, defines.s, d->name);
     mc_str_free(&defines);
     return kernel;
 }
@@ -107,8 +164,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     if (count == 0) {
         return &d->base;
     }
-    d->grid = mc_cuda_line(count, 256);
-    d->kernel = kernel_of(p, inside, count);
+    d->kernel = kernel_of(d, p, inside, count);
     if (!d->kernel) {
         mc_free(d);
         return NULL;

@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SETTING = {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "OMP_PROC_BIND": "true",
            "OMP_WAIT_POLICY": "active"}
 
-# suite, case, pass, against whom, at least, aim.  Who: a peer, "case NAME" (another case of ours in the same run: its time
+# suite, case, pass (or pass and dtype), against whom, at least, aim.  Who: a peer, "case NAME" (another case of ours in the same run: its time
 # over this one's, of the same pass), several peers with | between them (the fastest), "wider" (the fastest of ours that keeps more
 # bits), or "ms" (a limit in milliseconds, which a smaller time keeps).
 PROMISES = [
@@ -72,6 +72,9 @@ PROMISES = [
     ("corrmm cuda", "* geometric mean",       "*",       "torch",  3.0,   8.0),
     ("nets cuda",   "pair 28x28 b32",         "*",       "case pair 5x5 b32", 0.667, None),
     ("nets cuda",   "* geometric mean",       "*",       "torch|torch_last", 1.0, 2.0),
+    *(("nets-train cuda", net, f"train {mode}", "torch|torch_last|torch:compile|torch_last:compile", least, aim)
+      for net in ("alexnet b128", "vgg-a b64", "resnet-50 b32")
+      for mode, least, aim in (("float32", 1.3, 3.0), ("tf32", 1.0, 1.2), ("bfloat16", 1.0, 1.2))),
     ("pool cuda",   "* least",                "*",       "torch:compile", 1.0, 1.3),
     ("norm cuda",   "batch 32x64x56x56",      "*",       "torch:compile", 1.0, 1.3),
     ("softmax cuda", "* least",               "*",       "torch:compile", 1.0, 1.3),
@@ -210,12 +213,16 @@ def verdict(value, least, aim, limit):
     return "aim not reached"
 
 
+def speaks_of(promise, key):
+    return any(fnmatch.fnmatch(passed, promise[2]) for passed in (key[1], f"{key[1]} {key[2]}"))
+
+
 def promises(suite, times):
     first = True
     for promise in PROMISES:
         whole = promise[1].startswith("* ")
         for key, cells in [((promise[1], ""), None)] if whole and promise[0] == suite else times.items():
-            if not whole and (promise[0] != suite or promise[1] != key[0] or not fnmatch.fnmatch(key[1], promise[2]) or "ours" not in cells):
+            if not whole and (promise[0] != suite or promise[1] != key[0] or "ours" not in cells or not speaks_of(promise, key)):
                 continue
             if whole and promise[0] != suite:
                 continue
@@ -226,7 +233,8 @@ def promises(suite, times):
             least, aim = (f"{mark:g}" if mark is not None else "-" for mark in promise[4:6])
             shown = f"{value:.4g}" if value is not None else "-"
             said = verdict(value, promise[4], promise[5], promise[3] == "ms") if value is not None else "not measured"
-            yield f"{(key[0] + ' ' + key[1]).strip():34} {promise[3]:16} {shown:>10} {least:>9} {aim:>7}  {said}"
+            said_of = f"{key[0]} {promise[2] if ' ' in promise[2] else key[1]}".strip()
+            yield f"{said_of:34} {promise[3]:16} {shown:>10} {least:>9} {aim:>7}  {said}"
 
 
 # ---- what this was measured on

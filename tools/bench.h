@@ -5,7 +5,7 @@
 #ifndef BENCH_H
 #define BENCH_H
 
-#include "tool.h"
+#include "train.h"
 
 struct result {
     const char *suite, *name, *pass, *dtype, *algo; /* "" where there is nothing to say */
@@ -32,12 +32,22 @@ mc_array *bench_place(mc_array *a);                         /* takes a; there, i
 void bench_home(struct bench_function *b);                  /* inputs and results, so that they can be read here */
 void bench_stay(struct text *to, const char *outputs);      /* "borrow(y)" as "borrow(gpu_from_host(y))", if so */
 
+/* monochord_bench_train.c: a model's training step on noise; s is zeroed, and to bench_net_end whatever begin says. */
+struct bench_net {
+    mc_net *net;
+    struct bench_function b;
+};
+bool bench_net_begin(struct bench_net *s, const char *name, const char *model, int64_t batch);
+void bench_net_end(struct bench_net *s);
+double bench_net_flops(const struct bench_net *s, int64_t batch); /* of a step */
+
 /* Suites; false: something failed and was complained of. */
 bool bench_cases(const char *suite);   /* monochord_bench_ops.c: exp, elementwise, rows, call */
 bool bench_gemm(const char *suite);    /* monochord_bench_gemm.c */
 bool bench_conv(const char *suite);    /* monochord_bench_conv.c: conv, conv128, narrow, corrmm, room, nets */
 bool bench_layers(const char *suite);  /* monochord_bench_layers.c: pool, norm, softmax */
 bool bench_lenet(const char *suite);   /* monochord_bench_lenet.c */
+bool bench_train(const char *suite);   /* monochord_bench_train.c: nets-train */
 bool bench_logreg(const char *suite);  /* monochord_bench_compile.c */
 bool bench_compile(const char *suite);
 int bench_compile_child(void);         /* compiles once in this process and prints milliseconds: with a first call, without */

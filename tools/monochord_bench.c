@@ -25,6 +25,7 @@ static const struct suite {
     { "softmax",     bench_layers,  "softmax of rows and of channels" },
     { "logreg",      bench_logreg,  "a step of logistic regression, 600 x 784 x 10" },
     { "lenet",       bench_lenet,   "a training step of LeNet, batch 500, in the layouts of its convolutions; compiling it" },
+    { "nets-train",  bench_train,   "training steps of AlexNet, VGG-A, ResNet-50: float32, TF32, bfloat16" },
     { "compile",     bench_compile, "compiling: cold, warm, at a new batch size, large graphs" },
 };
 

@@ -5,9 +5,8 @@
  * are said and chosen differs. */
 #include "bench.h"
 #include <math.h>
-#include <monochord_nn.h>
 
-enum { BATCH = 500, SIDE = 28, CLASSES = 10 };
+enum { BATCH = 500, CLASSES = 10 };
 
 #define TAIL "dense 500 tanh\ndense 10 softmax\nrule momentum rate=0.05 momentum=0.9\n"
 #define PLAIN "input 1x28x28\nconv 32 5x5 tanh\npool 2x2\nconv 64 5x5 tanh\npool 2x2\n" TAIL
@@ -25,50 +24,19 @@ static const struct lenet_case {
 };
 static const char *const directions[] = { "conv.algo_fwd", "conv.algo_bwd_data", "conv.algo_bwd_filter" };
 
-/* Two operations a tap: forward, and both gradients but that of the pictures. */
-static const double flops = 2. * BATCH * (24. * 24 * 32 * 25 * 2 + (8. * 8 * 64 * 32 * 25 + 1024. * 500 + 500. * CLASSES) * 3);
-
-struct session {
-    mc_net *net;
-    struct bench_function b;
-};
-
-static void end(struct session *s)
-{
-    mc_net_free(s->net);
-    s->net = NULL;
-    bench_free(&s->b);
-}
-
-static bool begin(struct session *s, const char *model)
-{
-    uint64_t state = 1;
-    s->b.g = must(mc_graph_new());
-    s->net = must(mc_net_new(s->b.g, NULL, 1));
-    mc_net_read(s->net, "lenet", model);
-    s->b.f = mc_net_trainer(s->net);
-    s->b.nin = s->b.nout = 2;
-    mc_array *x = must(mc_array_new(MC_FLOAT32, MC_SHAPE(BATCH, 1, SIDE, SIDE))), *t = must(mc_array_new(MC_INT32, MC_SHAPE(BATCH)));
-    random_fill(x, &state, 1);
-    random_fill(t, &state, CLASSES);
-    s->b.in[0] = bench_place(x);
-    s->b.in[1] = bench_place(t);
-    return s->b.f && s->b.in[0] && s->b.in[1];
-}
-
 /* Of the cost of the first step. */
 static double first_cost(const char *model)
 {
-    struct session s = { 0 };
-    double cost = begin(&s, model) && bench_call(&s.b) ? mc_array_get(s.b.out[0], NULL) : NAN;
-    end(&s);
+    struct bench_net s = { 0 };
+    double cost = bench_net_begin(&s, "lenet", model, BATCH) && bench_call(&s.b) ? mc_array_get(s.b.out[0], NULL) : NAN;
+    bench_net_end(&s);
     return cost;
 }
 
 static bool run(const struct lenet_case *c)
 {
-    struct session s = { 0 };
-    struct result r = { "lenet", c->name, "train", "float32", c->algo, .flops = flops };
+    struct bench_net s = { 0 };
+    struct result r = { "lenet", c->name, "train", "float32", c->algo, .error = -1 };
     if (!bench_wanted(c->name, "train")) {
         return true;
     }
@@ -77,28 +45,28 @@ static bool run(const struct lenet_case *c)
     }
     mc_flag_set("plan", c->plan);
     double wrong = fabs(first_cost(c->model) / log(CLASSES) - 1); /* it knows nothing yet: the logarithm of the classes */
-    bool good = wrong < 0.1 && begin(&s, c->model) && bench_call(&s.b) && (r.time = time_calls(bench_call, &s.b, 2)).calls > 0;
+    bool good = wrong < 0.1 && bench_net_begin(&s, "lenet", c->model, BATCH) && bench_call(&s.b) && (r.time = time_calls(bench_call, &s.b, 2)).calls > 0;
     if (good) {
-        r.error = -1;
+        r.flops = bench_net_flops(&s, BATCH);
         bench_report(&r);
     } else {
         bench_fail(c->name);
     }
-    end(&s);
+    bench_net_end(&s);
     return good;
 }
 
 int bench_lenet_child(void)
 {
-    struct session s = { 0 };
+    struct bench_net s = { 0 };
     mc_flag_set("floatX", "float32");
     double start = seconds_now();
-    bool good = begin(&s, PLAIN);
+    bool good = bench_net_begin(&s, "lenet", PLAIN, BATCH);
     double compiled = seconds_now();
     good = good && bench_call(&s.b);
     double called = seconds_now();
     good ? printf("%.6f %.6f\n", (called - start) * 1e3, (compiled - start) * 1e3) : complain_library("lenet");
-    end(&s);
+    bench_net_end(&s);
     return !good;
 }
 

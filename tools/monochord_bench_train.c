@@ -1,0 +1,126 @@
+/* monochord_bench_train.c: the suite nets-train: training steps of the models that come along, on pictures of noise, in
+ * float32, with TF32 where a GPU may use it, and all in bfloat16; and what is shared with the suite lenet: a net, its
+ * trainer, a batch.
+ *
+ * Invariant: a case is timed after a step that gave a finite cost near that of a net that knows nothing. */
+#include "bench.h"
+#include <math.h>
+#include <string.h>
+
+static const struct train_case {
+    const char *name, *model;
+    int64_t batch;
+    bool far; /* too much for a processor */
+} cases[] = {
+    { "alexnet b128",  "alexnet",   128, true },
+    { "vgg-a b64",     "vgg-a",     64,  true },
+    { "resnet-50 b32", "resnet-50", 32,  true },
+    { "alexnet b2",    "alexnet",   2 },
+    { "vgg-a b2",      "vgg-a",     2 },
+    { "resnet-50 b2",  "resnet-50", 2 },
+};
+static const struct mode {
+    const char *name, *floatX, *conv, *gemm;
+    bool far;
+} modes[] = {
+    { "float32",  "float32",  "as_input_f32", "float32" },
+    { "tf32",     "float32",  "tf32",         "tf32",    true },
+    { "bfloat16", "bfloat16", "as_input_f32", "float32", true },
+};
+
+/* ---- a net and its trainer ---- */
+
+bool bench_net_begin(struct bench_net *s, const char *name, const char *model, int64_t batch)
+{
+    uint64_t state = 1;
+    int64_t dims[MC_MAX_RANK] = { 0 };
+    s->b = (struct bench_function){ .g = must(mc_graph_new()), .nin = 2, .nout = 2 };
+    s->net = must(mc_net_new(s->b.g, NULL, 1));
+    if (mc_net_read(s->net, name, model) < 0 || !(s->b.f = mc_net_trainer(s->net))) {
+        return false;
+    }
+    const mc_layer *first = mc_net_layer(s->net, 0), *last = mc_net_layer(s->net, -1);
+    memcpy(dims, mc_layer_dims(first), (size_t)mc_layer_rank(first) * sizeof *dims);
+    dims[0] = batch;
+    mc_array *x = must(mc_array_new(mc_node_dtype(mc_layer_node(first, MC_TRAINING)), mc_layer_rank(first), dims));
+    mc_array *t = must(mc_array_new(MC_INT32, 1, dims));
+    random_fill(x, &state, 1);
+    random_fill(t, &state, mc_layer_dims(last)[1]);
+    s->b.in[0] = bench_place(x);
+    s->b.in[1] = bench_place(t);
+    return s->b.in[0] && s->b.in[1];
+}
+
+void bench_net_end(struct bench_net *s)
+{
+    mc_net_free(s->net);
+    s->net = NULL;
+    bench_free(&s->b);
+}
+
+/* Two operations a weight and place of its layer, in each pass: forward, and both gradients but that of the pictures. */
+double bench_net_flops(const struct bench_net *s, int64_t batch)
+{
+    double all = 0;
+    mc_param p;
+    for (int i = 0; (p = mc_net_param(s->net, "regularizable", i)).name; i++) {
+        const mc_node *w = mc_shared_node(s->b.g, p.shared);
+        double one = 2. * (double)batch;
+        for (int k = 0; k < mc_node_rank(w); k++) {
+            one *= (double)mc_node_dims(w)[k];
+        }
+        for (int k = 2; k < mc_layer_rank(p.layer); k++) {
+            one *= (double)mc_layer_dims(p.layer)[k];
+        }
+        all += mc_node_rank(w) > 1 ? one * (i ? 3 : 2) : 0;
+    }
+    return all;
+}
+
+/* ---- the suite ---- */
+
+static bool run(const char *suite, const struct train_case *c, const struct mode *m)
+{
+    struct bench_net s = { 0 };
+    struct text model = { 0 };
+    struct result r = { suite, c->name, "train", m->name, "auto", .error = -1 };
+    mc_flag_set("floatX", m->floatX);
+    mc_flag_set("conv.precision", m->conv);
+    mc_flag_set("gemm.precision", m->gemm);
+    bool good = model_find(&model, c->model) && bench_net_begin(&s, c->model, model.s, c->batch) && bench_call(&s.b);
+    if (good) {
+        mc_array *cost = mc_array_to(s.b.out[0], "cpu");
+        double first = cost ? mc_array_get(cost, NULL) : NAN;
+        mc_array_unref(&cost);
+        good = first > 1 && first < 100;
+        good = good || mc_fail(MC_ECHECK, "the cost of the first step is %g", first) == MC_OK;
+    }
+    good = good && (r.time = time_calls(bench_call, &s.b, 1)).calls > 0;
+    if (good) {
+        r.flops = bench_net_flops(&s, c->batch);
+        bench_report(&r);
+        if (strcmp(mc_flag_get("profile"), "True") == 0) {
+            mc_function_profile(s.b.f, stderr);
+        }
+    } else {
+        bench_fail(c->name);
+    }
+    text_free(&model);
+    bench_net_end(&s);
+    return good;
+}
+
+bool bench_train(const char *suite)
+{
+    bool good = true;
+    mc_flag_set("plan", "measure");
+    for (int i = 0; i < COUNT(cases); i++) {
+        for (int m = 0; m < COUNT(modes); m++) {
+            bool here = cases[i].far == bench_far() && (bench_far() || !modes[m].far);
+            if (here && bench_wanted(cases[i].name, modes[m].name)) {
+                good = run(suite, &cases[i], &modes[m]) && good;
+            }
+        }
+    }
+    return good;
+}

@@ -105,6 +105,11 @@ MC_API mc_node *mc_net_wrong(mc_net *net, enum mc_pass pass);
 MC_API mc_function *mc_net_trainer(mc_net *net);
 MC_API mc_function *mc_net_tester(mc_net *net);
 MC_API mc_function *mc_net_predictor(mc_net *net);
+/* The trainer without results, so that nothing needs to come home after each step: cost and wrong, times the examples,
+ * are added up beside the parameters. */
+MC_API mc_function *mc_net_learner(mc_net *net);
+MC_API mc_status mc_net_sums(const mc_net *net, double sums[2]);            /* of cost, of wrong: since they were set */
+MC_API mc_status mc_net_set_sums(mc_net *net, const double sums[2]);
 
 /* Updates for a function of your own: .update_of = u.of, .update = u.to, .nupdate = u.n.  They belong to the net. */
 typedef struct mc_updates {
@@ -170,6 +175,8 @@ typedef struct mc_batch_spec {
     int shuffle;         /* another order each epoch; 0: the order of the data, and augment only crops, in the middle */
     uint64_t seed;
     const char *augment; /* "shift=2 flip=true crop=24x24": moved by up to 2, mirrored, a part; NULL: as they are */
+    int resident;        /* where the flag device names a GPU, up to 1 GiB of examples that are not augmented stay there,
+                          * and batches are arrays there */
 } mc_batch_spec;
 MC_API mc_batches *mc_batches_new(const mc_data *d, const mc_batch_spec *spec); /* d must outlive it */
 MC_API void mc_batches_free(mc_batches *b);
@@ -188,6 +195,7 @@ MC_API int64_t mc_batches_example(const mc_batches *b, int64_t i); /* which of t
 #define mc_net_wrong(...) (mc_here(__FILE__, __LINE__), mc_net_wrong(__VA_ARGS__))
 #define mc_net_trainer(...) (mc_here(__FILE__, __LINE__), mc_net_trainer(__VA_ARGS__))
 #define mc_net_tester(...) (mc_here(__FILE__, __LINE__), mc_net_tester(__VA_ARGS__))
+#define mc_net_learner(...) (mc_here(__FILE__, __LINE__), mc_net_learner(__VA_ARGS__))
 #define mc_net_predictor(...) (mc_here(__FILE__, __LINE__), mc_net_predictor(__VA_ARGS__))
 #define mc_net_updates(...) (mc_here(__FILE__, __LINE__), mc_net_updates(__VA_ARGS__))
 #define mc_updates_of(...) (mc_here(__FILE__, __LINE__), mc_updates_of(__VA_ARGS__))

@@ -440,11 +440,13 @@ static uint32_t epoch_crc(mc_batches *b, uint32_t *each)
     const mc_array *x, *t;
     uint32_t crc = 0;
     for (int i = 0; mc_batches_next(b, &x, &t) == 1; i++) {
-        crc = fold(crc, mc_array_data(x), (size_t)mc_array_size(x) * sizeof(float));
-        crc = fold(crc, mc_array_data(t), (size_t)mc_array_size(t) * sizeof(int32_t));
+        mc_array *hx = mc_array_to(x, "cpu"), *ht = mc_array_to(t, "cpu"); /* themselves, unless they stay on a GPU */
+        crc = fold(crc, mc_array_data(hx), (size_t)mc_array_size(hx) * sizeof(float));
+        crc = fold(crc, mc_array_data(ht), (size_t)mc_array_size(ht) * sizeof(int32_t));
         if (each) {
-            each[i] = fold(0, mc_array_data(x), (size_t)mc_array_size(x) * sizeof(float));
+            each[i] = fold(0, mc_array_data(hx), (size_t)mc_array_size(hx) * sizeof(float));
         }
+        mc_array_unref(&hx), mc_array_unref(&ht);
         if (test_random() % 4 == 0) {
             usleep((useconds_t)(test_random() % 2000));
         }
@@ -462,7 +464,9 @@ TEST(batches_follow_from_seed_epoch_and_number)
         mc_batches *a = mc_batches_new(d, &spec), *b = mc_batches_new(d, &spec);
         spec.seed = 10;
         mc_batches *c = mc_batches_new(d, &spec);
-        REQUIRE(a && b && c, "%s", mc_last_error());
+        spec.seed = 9, spec.resident = 1; /* on a GPU: from there; otherwise nothing else */
+        mc_batches *e = mc_batches_new(d, &spec);
+        REQUIRE(e && a && b && c, "%s", mc_last_error());
         uint32_t each[5], again[5], first = epoch_crc(a, each), other = epoch_crc(c, NULL);
         CHECK(mc_batches_count(a) == 5, "%lld batches", (long long)mc_batches_count(a));
         const mc_array *x, *t;
@@ -471,10 +475,14 @@ TEST(batches_follow_from_seed_epoch_and_number)
         CHECK(epoch_crc(b, NULL) == first && other != first, "%s: another epoch 0", ways[w]);
         mc_batches_start(a, 1, 0);
         CHECK(epoch_crc(a, NULL) != first, "%s: epoch 1 is epoch 0", ways[w]);
-        mc_batches_start(a, 0, 3);
-        epoch_crc(a, again);
-        CHECK(again[0] == each[3] && again[1] == each[4], "%s: from batch 3 on", ways[w]);
-        mc_batches_free(a), mc_batches_free(b), mc_batches_free(c);
+        for (int i = 0; i < 2; i++) {
+            mc_batches_start(i ? e : a, 0, 3);
+            epoch_crc(i ? e : a, again);
+            CHECK(again[0] == each[3] && again[1] == each[4], "%s: from batch 3 on", ways[w]);
+        }
+        mc_batches_start(e, 0, 0);
+        CHECK(epoch_crc(e, NULL) == first, "%s: data that stay are others", ways[w]);
+        mc_batches_free(a), mc_batches_free(b), mc_batches_free(c), mc_batches_free(e);
     }
     mc_data_free(d);
 }

@@ -369,6 +369,37 @@ TEST(a_net_learns)
     end(&s);
 }
 
+static bool close_to(double x, double y)
+{
+    return fabs(x - y) < 1e-11 * fabs(x);
+}
+
+/* Without results the same steps are taken, but for the order in which kernels round, and what they would have said is summed. */
+TEST(a_learner_adds_up_what_a_trainer_says)
+{
+    struct session a = begin(SMALL), b = begin(SMALL);
+    double cost = 0, wrong = 0, sums[2], want[2] = { 5, 7 };
+    CHECK(mc_net_sums(b.net, sums) < 0 && strstr(mc_last_error(), "no learner"), "sums of nothing");
+    mc_function *learn = mc_net_learner(b.net);
+    REQUIRE(a.f && learn, "%s", mc_last_error());
+    CHECK(mc_net_set_sums(b.net, want) == MC_OK, "%s", mc_last_error());
+    for (int i = 0; i < 4; i++) {
+        CHECK(mc_call(a.f, MC_IN(a.x, a.t), MC_OUT(&cost, &wrong)) == MC_OK && mc_call(learn, MC_IN(b.x, b.t), MC_NONE) == MC_OK, "%s", mc_last_error());
+        want[0] += 12 * cost, want[1] += 12 * wrong;
+    }
+    CHECK(mc_net_sums(b.net, sums) == MC_OK && close_to(sums[0], want[0]) && close_to(sums[1], want[1]), "%.17g and %.17g, not %.17g and %.17g", sums[0], sums[1], want[0], want[1]);
+    for (int i = 0; mc_net_param(a.net, "trainable", i).name; i++) {
+        mc_array *x = mc_shared_get(mc_net_param(a.net, "trainable", i).shared), *y = mc_shared_get(mc_net_param(b.net, "trainable", i).shared);
+        for (int64_t k = 0; k < mc_array_size(x); k++) {
+            CHECK(close_to(((double *)mc_array_data(x))[k], ((double *)mc_array_data(y))[k]), "parameter %d", i);
+        }
+        mc_array_unref(&x), mc_array_unref(&y);
+    }
+    mc_function_free(learn);
+    end(&a);
+    end(&b);
+}
+
 TEST(the_same_seed_trains_the_same)
 {
     struct session a = begin(SMALL), b = begin(SMALL);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+static const double look_again = 0.1; /* seconds between looks at a GPU's sums */
+
 static volatile sig_atomic_t stopped;
 
 static void stop(int sig) { stopped = sig; } /* the second one finds the preset action again */
@@ -30,8 +32,9 @@ static bool open_data(struct run *r)
     if (!r->held) {
         return complain("%s", mc_last_error()), false;
     }
-    r->batches = mc_batches_new(r->train, &(mc_batch_spec){ .size = t->batch, .shuffle = 1, .seed = (uint64_t)r->o.seed, .augment = t->augment });
-    r->test_batches = r->batches ? mc_batches_new(r->held, &(mc_batch_spec){ .size = t->batch, .augment = t->augment }) : NULL;
+    r->batches = mc_batches_new(r->train, &(mc_batch_spec){ .size = t->batch, .shuffle = 1, .seed = (uint64_t)r->o.seed, .augment = t->augment,
+                                                             .resident = 1 });
+    r->test_batches = r->batches ? mc_batches_new(r->held, &(mc_batch_spec){ .size = t->batch, .augment = t->augment, .resident = 1 }) : NULL;
     if (!r->test_batches) {
         return complain("%s", mc_last_error()), false;
     }
@@ -41,7 +44,7 @@ static bool open_data(struct run *r)
 static bool compile(struct run *r)
 {
     double start = seconds_now();
-    r->m.step = mc_net_trainer(r->m.net);
+    r->m.step = mc_net_learner(r->m.net);
     if (!r->m.step) {
         return complain("cannot compile the training: %s", mc_last_error()), false;
     }
@@ -88,25 +91,37 @@ static void clean_up(struct run *r)
 enum outcome { DONE, STOPPED, FAILED };
 
 /* One batch; the sums of the epoch grow.  False: the call failed, and mc_last_error says why. */
-static bool step(struct run *r, const mc_array *x, const mc_array *t, double *cost)
+static bool step(struct run *r, const mc_array *x, const mc_array *t)
 {
-    double wrong = 0, n = (double)mc_array_size(t);
     mc_array *in = model_input(&r->m, x);
-    mc_status s = mc_call(r->m.step, MC_IN(in, t), MC_OUT(cost, &wrong));
+    mc_status s = mc_call(r->m.step, MC_IN(in, t), MC_NONE);
     mc_array_unref(&in);
-    r->p.cost += *cost * n;
-    r->p.wrong += wrong * n;
-    r->p.seen += n;
+    r->p.seen += (double)mc_array_size(t);
     r->p.batch++;
     r->p.step++;
     return s == MC_OK;
 }
 
+/* The sums of the epoch: on a GPU this waits for all steps so far. */
+static bool look(struct run *r)
+{
+    double sums[2];
+    if (mc_net_sums(r->m.net, sums) < 0) {
+        return false;
+    }
+    r->looked = seconds_now();
+    r->p.cost = sums[0];
+    r->p.wrong = sums[1];
+    return true;
+}
+
 static bool begin(struct run *r)
 {
-    r->began = seconds_now();
+    r->began = r->looked = seconds_now();
     mc_batches_start(r->batches, r->p.epoch, r->p.batch);
-    return mc_net_set_rate(r->m.net, mc_net_rate(r->m.net, (double)r->p.epoch)) == MC_OK || (complain_library("rate"), false);
+    bool good = mc_net_set_sums(r->m.net, (const double[]){ r->p.cost, r->p.wrong }) == MC_OK &&
+                mc_net_set_rate(r->m.net, mc_net_rate(r->m.net, (double)r->p.epoch)) == MC_OK;
+    return good || (complain_library("training"), false);
 }
 
 /* A parameter or the cost is not finite: from the last snapshot the same steps are taken again, each of their results
@@ -115,17 +130,16 @@ static void explain(struct run *r, const char *ill)
 {
     int64_t found = r->p.step;
     const mc_array *x, *t;
-    double cost = 0;
     bool good = true;
     complain("%s is not finite in epoch %lld, batch %lld (step %lld); the checkpoint is from before", ill, (long long)r->p.epoch + 1,
              (long long)r->p.batch, (long long)r->p.step);
     mc_function_free(r->m.step);
-    r->m.step = mc_flag_set("mode", "NANGUARD") == MC_OK ? mc_net_trainer(r->m.net) : NULL;
+    r->m.step = mc_flag_set("mode", "NANGUARD") == MC_OK ? mc_net_learner(r->m.net) : NULL;
     if (!r->m.step || !snapshot_return(r, r->last) || !begin(r)) {
         return;
     }
     while (good && r->p.step <= found && mc_batches_next(r->batches, &x, &t) == 1) {
-        good = step(r, x, t, &cost);
+        good = step(r, x, t);
     }
     if (good) {
         complain("taking the same steps again with every result looked at found none that is not finite");
@@ -156,29 +170,33 @@ static bool save(struct run *r)
 
 /* ---- epochs ---- */
 
+/* Are the sums to be looked at now?  Here after each step; on a GPU, where that makes steps wait, now and then. */
+static bool due(const struct run *r)
+{
+    return strncmp(mc_flag_get("device"), "cpu", 3) == 0 || seconds_now() - r->looked > look_again;
+}
+
 static enum outcome batches(struct run *r)
 {
     const mc_array *x, *t;
-    double cost = 0;
     int more;
     while ((more = mc_batches_next(r->batches, &x, &t)) == 1) {
-        if (!step(r, x, t, &cost)) {
+        bool last = r->p.batch + 1 == mc_batches_count(r->batches);
+        bool stop_here = stopped && !last, saves = stop_here || (seconds_now() - r->saved >= (double)r->o.seconds && !last);
+        if (!step(r, x, t) || ((last || saves || due(r)) && !look(r))) {
             complain_library("training");
             return FAILED;
         }
-        if (!isfinite(cost)) {
+        if (!isfinite(r->p.cost)) {
             explain(r, "the cost");
             return FAILED;
         }
-        bool last = r->p.batch == mc_batches_count(r->batches);
         show_progress(r, last);
-        if ((stopped || seconds_now() - r->saved >= (double)r->o.seconds) && !last) {
-            if (!save(r)) {
-                return FAILED;
-            }
-            if (stopped) {
-                return STOPPED;
-            }
+        if (saves && !save(r)) {
+            return FAILED;
+        }
+        if (stop_here) {
+            return STOPPED;
         }
     }
     return more == 0 ? DONE : (complain_library("data"), FAILED);

@@ -38,10 +38,10 @@ static void keep(struct findings *f, struct mistake m)
 static void look(struct findings *f, const mc_batches *b, const mc_array *t, const mc_array *p)
 {
     int64_t n = mc_array_dims(p)[0], classes = mc_array_dims(p)[1];
-    mc_array *y = mc_array_cast(p, MC_FLOAT64), *whole = must(mc_array_copy(must(y)));
+    mc_array *y = mc_array_cast(p, MC_FLOAT64), *whole = must(mc_array_copy(must(y))), *labels = must(mc_array_to(t, "cpu"));
     for (int64_t i = 0; i < n; i++) {
         const double *row = (const double *)mc_array_data(whole) + i * classes;
-        int32_t label = ((const int32_t *)mc_array_data(t))[i], answer = 0;
+        int32_t label = ((const int32_t *)mc_array_data(labels))[i], answer = 0;
         for (int32_t k = 1; k < classes; k++) {
             answer = row[k] > row[answer] ? k : answer;
         }
@@ -52,6 +52,7 @@ static void look(struct findings *f, const mc_batches *b, const mc_array *t, con
     }
     mc_array_unref(&y);
     mc_array_unref(&whole);
+    mc_array_unref(&labels);
 }
 
 bool test_run(struct model *m, mc_batches *b, struct findings *f)
@@ -67,7 +68,8 @@ bool test_run(struct model *m, mc_batches *b, struct findings *f)
     while ((more = mc_batches_next(b, &x, &t)) == 1) {
         double one_cost = 0, one_wrong = 0, n = (double)mc_array_size(t);
         mc_array *p = NULL, *in = model_input(m, x);
-        mc_status s = mc_call(m->test, MC_IN(in, t), MC_OUT(&one_cost, &one_wrong, &p));
+        mc_status s = f->confusion ? mc_call(m->test, MC_IN(in, t), MC_OUT(&one_cost, &one_wrong, &p))
+                                   : mc_call(m->test, MC_IN(in, t), MC_OUT(&one_cost, &one_wrong));
         mc_array_unref(&in);
         if (s < 0) {
             return complain_library("test"), false;

@@ -25,7 +25,7 @@ struct epoch {
 
 struct progress {
     int64_t epoch, batch, step;  /* what comes next; steps done */
-    double cost, wrong, seen;    /* sums over the epoch's examples */
+    double cost, wrong, seen;    /* sums over the epoch's examples; the first two as when they were looked at last */
     double seconds;              /* spent on this epoch before it was broken off */
     int64_t best;                /* the epoch with the least test error, -1: none */
     int nhistory, cap;
@@ -57,7 +57,7 @@ struct run {
     struct progress p;
     struct snapshot *last;       /* as it was when it was saved last, or began */
     struct snapshot *best;       /* of the best epoch; only where the model has patience */
-    double began, saved;         /* this epoch, the last checkpoint: on the clock */
+    double began, saved, looked; /* this epoch, the last checkpoint, the last look at the sums: on the clock */
     bool unsaved;                /* that one could not be written */
 };
 

@@ -206,6 +206,12 @@ const char *mc_data_class(const mc_data *d, int k)
     return number;
 }
 
+void mc_data_arrays(const mc_data *d, const mc_array **x, const mc_array **t)
+{
+    *x = d->x;
+    *t = d->t;
+}
+
 void mc_data_example(const mc_data *d, int64_t i, float *x)
 {
     int64_t size = mc_array_size(d->x) / mc_data_count(d);

@@ -21,6 +21,15 @@ void mc_raw_free(struct mc_raw *r);
 mc_status mc_raw_names(struct mc_raw *r, int n); /* room for n names, all NULL */
 mc_data *mc_data_finish(struct mc_raw *r, enum mc_part part); /* takes what r has, also when it fails */
 
+void mc_data_arrays(const mc_data *d, const mc_array **x, const mc_array **t); /* borrowed: (n, ...) uint8 or float32; (n) int32 */
+
+/* data_resident.c: examples kept on the GPU that the flag device names.  NULL with MC_OK: there is none, or they are too many. */
+struct mc_resident *mc_resident_new(const mc_data *d, mc_status *s);
+void mc_resident_free(struct mc_resident *r);
+mc_status mc_resident_start(struct mc_resident *r, const int32_t *order, int64_t n);
+/* Examples at to at + n of that order, n at most size; the arrays are valid until the next call. */
+mc_status mc_resident_batch(struct mc_resident *r, int64_t at, int64_t n, int64_t size, const mc_array **x, const mc_array **t);
+
 /* One a format: does `where` look like it, and reading it. */
 struct mc_reader {
     bool (*knows)(const char *where);

@@ -1,7 +1,8 @@
 /* data_batches.c: batches of an epoch, prepared by a thread of their own while the one before is being learned from.
  *
  * Invariant: a batch's contents follow from the seed, its epoch and its number alone; never from how far the thread is.
- * Slots go round: the thread fills slot `made`, the caller holds slot `taken` - 1, and made - taken < SLOTS. */
+ * Slots go round: the thread fills slot `made`, the caller holds slot `taken` - 1, and made - taken < SLOTS.  Data that
+ * stay where functions run (data_resident.c) need neither. */
 #include "nn/data.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -27,6 +28,8 @@ struct mc_batches {
     int32_t *order;      /* of the epoch: the example at each place */
     float *scratch;      /* one example as it is, before it is changed */
     struct slot slot[SLOTS];
+    struct mc_resident *resident; /* instead of slots and thread; NULL: not so */
+    mc_status bad;       /* of starting an epoch with that: mc_batches_next tells */
     int64_t epoch, made, taken, end;
     bool threaded, quit, busy;
     pthread_t thread;
@@ -167,6 +170,7 @@ void mc_batches_start(mc_batches *b, int64_t epoch, int64_t batch)
     put_order(b);
     b->made = b->taken = batch < b->count ? batch : b->count;
     b->end = b->count;
+    b->bad = b->resident ? mc_resident_start(b->resident, b->order, mc_data_count(b->d)) : MC_OK;
     pthread_cond_signal(&b->work);
     pthread_mutex_unlock(&b->lock);
 }
@@ -204,6 +208,10 @@ int mc_batches_next(mc_batches *b, const mc_array **x, const mc_array **t)
     }
     struct slot *s = &b->slot[batch % SLOTS];
     int64_t n = batch_size(b, batch);
+    if (b->resident) {
+        mc_status bad = b->bad < 0 ? b->bad : mc_resident_batch(b->resident, batch * b->size, n, b->size, x, t);
+        return bad < 0 ? bad : 1;
+    }
     if (!b->threaded) {
         fill(b, batch);
     }
@@ -256,7 +264,7 @@ static mc_status set_up(mc_batches *b)
     b->order = mc_calloc((size_t)mc_data_count(b->d), sizeof *b->order, "data");
     b->scratch = mc_alloc((size_t)whole * sizeof *b->scratch, "data");
     mc_status s = b->order && b->scratch ? MC_OK : MC_EMEMORY;
-    for (int i = 0; i < SLOTS && s == MC_OK; i++) {
+    for (int i = 0; i < SLOTS && s == MC_OK && !b->resident; i++) {
         b->slot[i].x = mc_array_new(MC_FLOAT32, rank + 1, dims);
         b->slot[i].t = b->slot[i].x ? mc_array_new(MC_INT32, 1, dims) : NULL;
         s = b->slot[i].t ? MC_OK : mc_last_status();
@@ -282,13 +290,16 @@ mc_batches *mc_batches_new(const mc_data *d, const mc_batch_spec *spec)
                 : n > INT32_MAX  ? mc_fail(MC_EUNSUPPORTED, "%lld examples are more than 2^31", (long long)n)
                                  : parse_augment(spec->augment, &b->augment);
     s = s < 0 ? s : set_dims(b);
+    if (s == MC_OK && spec->resident && !changes(&b->augment)) {
+        b->resident = mc_resident_new(d, &s);
+    }
     s = s < 0 ? s : set_up(b);
     if (s < 0) {
         mc_batches_free(b);
         return NULL;
     }
     b->count = (n + b->size - 1) / b->size;
-    b->threaded = pthread_create(&b->thread, NULL, work, b) == 0; /* otherwise mc_batches_next does it */
+    b->threaded = !b->resident && pthread_create(&b->thread, NULL, work, b) == 0; /* otherwise mc_batches_next does it */
     mc_batches_start(b, 0, 0);
     return b;
 }
@@ -314,6 +325,7 @@ void mc_batches_free(mc_batches *b)
         mc_array_unref(&b->slot[i].part_x);
         mc_array_unref(&b->slot[i].part_t);
     }
+    mc_resident_free(b->resident);
     mc_free(b->order);
     mc_free(b->scratch);
     mc_free(b);

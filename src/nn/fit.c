@@ -100,6 +100,64 @@ mc_function *mc_net_trainer(mc_net *net)
     return compile(net, "train", true, wrong ? 2 : 1, out, &u);
 }
 
+/* One array of both sums, so that adding to them is one step; false: told. */
+static bool sums(mc_net *net)
+{
+    static const double none[2] = { 0 };
+    const char *name = mc_nn_name(net, "sums");
+    mc_array *zero = net->sums || !name ? NULL : mc_array_from(MC_FLOAT64, MC_SHAPE(2), none);
+    net->sums = zero ? mc_shared_new(net->g, name, zero) : net->sums;
+    mc_array_unref(&zero);
+    return mc_nn_told(net, net->sums != NULL);
+}
+
+/* What the sums become with a batch more; NULL: told. */
+static mc_node *summed(mc_net *net, mc_node *cost, mc_node *wrong)
+{
+    struct mc_nn_text form = { 0 };
+    mc_nn_addf(&form, "%s + cast(size(%s, axis=0), float64) * cast(where(arange(2) < 1, $p, %s), float64)", mc_shared_name(net->sums),
+               mc_node_name(mc_net_target(net)), wrong ? "$t" : "0");
+    mc_node *n = mc_nn_told(net, !form.bad) ? mc_nn_both(net, "sums", form.s, cost, wrong) : NULL;
+    mc_nn_free(&form);
+    return n;
+}
+
+mc_function *mc_net_learner(mc_net *net)
+{
+    mc_node *cost = mc_net_cost(net, MC_TRAINING), *wrong = mc_net_wrong(net, MC_TRAINING);
+    mc_updates u = mc_net_updates(net, cost, NULL), all = { NULL, NULL, u.n + 1 };
+    if (mc_graph_status(net->g) == MC_OK && sums(net)) {
+        all.of = mc_nn_keep(net, (size_t)all.n * sizeof *all.of);
+        all.to = all.of ? mc_nn_keep(net, (size_t)all.n * sizeof *all.to) : NULL;
+    }
+    if (all.to) {
+        memcpy(all.of, u.of, (size_t)u.n * sizeof *u.of);
+        memcpy(all.to, u.to, (size_t)u.n * sizeof *u.to);
+        all.of[u.n] = mc_shared_node(net->g, net->sums);
+        all.to[u.n] = summed(net, cost, wrong);
+    }
+    return compile(net, "learn", true, 0, NULL, &all);
+}
+
+mc_status mc_net_sums(const mc_net *net, double out[2])
+{
+    mc_array *a = net->sums ? mc_shared_get(net->sums) : NULL;
+    if (!a) {
+        return net->sums ? mc_last_status() : mc_fail(MC_EARG, "sums: the net has no learner");
+    }
+    memcpy(out, mc_array_data(a), 2 * sizeof *out);
+    mc_array_unref(&a);
+    return MC_OK;
+}
+
+mc_status mc_net_set_sums(mc_net *net, const double to[2])
+{
+    mc_array *a = net->sums ? mc_array_from(MC_FLOAT64, MC_SHAPE(2), to) : NULL;
+    mc_status s = a ? mc_shared_set(net->sums, a) : net->sums ? mc_last_status() : mc_fail(MC_EARG, "sums: the net has no learner");
+    mc_array_unref(&a);
+    return s;
+}
+
 mc_function *mc_net_tester(mc_net *net)
 {
     mc_node *cost = mc_net_cost(net, MC_DETERMINISTIC), *wrong = mc_net_wrong(net, MC_DETERMINISTIC), *y = prediction(net, 1);

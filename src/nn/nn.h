@@ -137,6 +137,7 @@ struct mc_net {
     mc_layer broken;
     const char *rng;     /* the name of the stream of random numbers */
     mc_shared *rate;     /* NULL until a rule was made */
+    mc_shared *sums;     /* of cost and wrong: float64[2]; NULL until a learner was made */
     mc_graph *draw_graph; /* where initial values are drawn */
     mc_function *draw[4]; /* made when first asked for: init.c */
     struct mc_training train;

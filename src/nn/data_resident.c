@@ -1,0 +1,97 @@
+/* data_resident.c: data that stay where functions run: sent once, put into an epoch's order there, batches copied from
+ * there.
+ *
+ * Invariant: a batch holds, to the bit, what the thread of data_batches.c would have made; its arrays lie at the same
+ * addresses at every call, so that what was recorded with them can be replayed. */
+#include "nn/data.h"
+
+static const int64_t most_bytes = INT64_C(1) << 30; /* of all examples as floats; they are there twice while an epoch begins */
+
+struct mc_resident {
+    mc_graph *g;
+    mc_function *order;                    /* numbers of examples to these examples and their labels */
+    mc_array *all_x, *all_t;               /* those of the epoch, in its order: that function's own memory */
+    mc_array *x, *t, *part_x, *part_t;     /* a batch; what there is of it, if it is a shorter one */
+};
+
+/* The numbers are those of mc_data_example. */
+static mc_status begin(struct mc_resident *r, const mc_array *x, const mc_array *t)
+{
+    r->g = mc_graph_new();
+    if (!r->g) {
+        return mc_last_status();
+    }
+    mc_shared_new(r->g, "data", x);
+    mc_shared_new(r->g, "labels", t);
+    mc_input(r->g, "order", MC_INT32, 1);
+    mc_formula(r->g, mc_array_dtype(x) == MC_UINT8 ? "x = cast(data[order], float32) / cast(255, float32)" : "x = data[order]");
+    r->order = mc_compile(r->g, &(mc_spec){ .name = "data", .inputs = "order",
+                                            .outputs = "borrow(gpu_from_host(x)), borrow(gpu_from_host(labels[order]))" });
+    return r->order ? MC_OK : mc_last_status();
+}
+
+struct mc_resident *mc_resident_new(const mc_data *d, mc_status *s)
+{
+    const mc_array *x, *t;
+    mc_data_arrays(d, &x, &t);
+    *s = MC_OK;
+    if (strncmp(mc_flag_get("device"), "cpu", 3) == 0 || mc_array_size(x) > most_bytes / (int64_t)sizeof(float)) {
+        return NULL;
+    }
+    struct mc_resident *r = mc_calloc(1, sizeof *r, "data");
+    *s = r ? begin(r, x, t) : MC_EMEMORY;
+    if (*s < 0) {
+        mc_resident_free(r);
+        return NULL;
+    }
+    return r;
+}
+
+void mc_resident_free(struct mc_resident *r)
+{
+    if (r) {
+        mc_array **const all[] = { &r->all_x, &r->all_t, &r->x, &r->t, &r->part_x, &r->part_t };
+        for (size_t i = 0; i < COUNT(all); i++) {
+            mc_array_unref(all[i]);
+        }
+        mc_function_free(r->order);
+        mc_graph_free(r->g);
+        mc_free(r);
+    }
+}
+
+mc_status mc_resident_start(struct mc_resident *r, const int32_t *order, int64_t n)
+{
+    mc_array *numbers = mc_array_from(MC_INT32, MC_SHAPE(n), order);
+    mc_array_unref(&r->all_x);
+    mc_array_unref(&r->all_t);
+    mc_status s = numbers ? mc_call(r->order, MC_IN(numbers), MC_OUT(&r->all_x, &r->all_t)) : mc_last_status();
+    mc_array_unref(&numbers);
+    return s;
+}
+
+/* Examples `at` to at + n of all into a batch of `size`, which is made when there is none. */
+static mc_status put(mc_array **batch, mc_array **part, const mc_array *all, int64_t at, int64_t n, int64_t size)
+{
+    mc_array *from = mc_array_slice(all, 0, at, n, 1);
+    if (!*batch) {
+        mc_array *view = mc_array_slice(all, 0, 0, size, 1), *here = view ? mc_array_copy(view) : NULL;
+        *batch = here ? mc_array_to(here, mc_array_device(all)) : NULL;
+        mc_array_unref(&view);
+        mc_array_unref(&here);
+    }
+    mc_array_unref(part);
+    *part = *batch ? mc_array_slice(*batch, 0, 0, n, 1) : NULL;
+    mc_status s = from && *part ? mc_array_assign(*part, from) : mc_last_status();
+    mc_array_unref(&from);
+    return s;
+}
+
+mc_status mc_resident_batch(struct mc_resident *r, int64_t at, int64_t n, int64_t size, const mc_array **x, const mc_array **t)
+{
+    mc_status s = put(&r->x, &r->part_x, r->all_x, at, n, size);
+    s = s < 0 ? s : put(&r->t, &r->part_t, r->all_t, at, n, size);
+    *x = r->part_x;
+    *t = r->part_t;
+    return s;
+}

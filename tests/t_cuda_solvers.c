@@ -3,6 +3,7 @@
 #include "cuda_test.h"
 #include "conv/cuda.h"
 #include "conv_grid.h"
+#include "function/far.h"
 #include "gemm/split.h"
 #include "norm/solver.h"
 #include "norm_problems.h"
@@ -31,6 +32,7 @@ static const struct {
     { &mc_cuda_fill_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" }, { "" } },
     { &mc_cuda_copy_text, { "#define TO float\n#define FROM half\n", "#define TO bf16\n#define FROM double\n", "#define TO half\n#define FROM half\n" },
       { "#define RANK 1\n#define INDEX unsigned\n", "#define RANK 2\n#define INDEX u64\n", "#define RANK 8\n#define INDEX unsigned\n" } },
+    { &mc_far_end_text, { "" }, { "#define PAIRS 120\n" } },
     { &mc_gemm_plain_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" },
       { GEMM "#define ACT 0\n", GEMM "#define ACT 1\n" } },
     { &mc_gemm_plain_text, { "#define T float\n#define A float\n#define FLOAT 1\n" },

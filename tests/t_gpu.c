@@ -168,10 +168,53 @@ TEST(far_index_out_of_range_is_an_error)
     }
     mc_array *count = mc_shared_get(n);
     CHECK(mc_array_get(count, NULL) == 4, "only calls that succeed update: %g", mc_array_get(count, NULL));
-    mc_array *all[] = { zero, p, good, bad, count };
+    mc_function *quiet = mc_function_copy(f, 1); /* nobody waits for its results: the error comes late, and nothing is updated before it has */
+    for (int round = 0; round < 3 && quiet; round++) {
+        for (int i = 0; i < 3; i++) {
+            mc_status s = mc_call(quiet, MC_IN(p, i ? good : bad), MC_NONE);
+            CHECK(s == MC_OK || s == MC_EINDEX, "%s", mc_last_error());
+            s = i == 0 && s == MC_OK ? mc_synchronize() : s;
+            CHECK(s == (i ? MC_OK : MC_EINDEX) && (i || strstr(mc_last_error(), "index 9")), "round %d, call %d: %s", round, i, mc_last_error());
+        }
+    }
+    CHECK(mc_synchronize() == MC_OK, "told once");
+    mc_array *later = mc_shared_get(n);
+    CHECK(mc_array_get(later, NULL) == 4 + 6, "%g calls that succeed", mc_array_get(later, NULL));
+    mc_array *all[] = { zero, p, good, bad, count, later };
     for (size_t i = 0; i < NELEM(all); i++) {
         mc_array_unref(&all[i]);
     }
+    mc_function_free(quiet);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+/* More updates than one launch takes. */
+TEST(far_many_updates)
+{
+    ON_GPU();
+    struct mc_str updates = { 0 };
+    mc_graph *g = mc_graph_new();
+    mc_shared *s[130];
+    for (int i = 0; i < 130; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "s%d", i);
+        mc_array *start = counting(i);
+        s[i] = mc_shared_new(g, name, start);
+        mc_array_unref(&start);
+        mc_str_addf(&updates, "%ss%d = s%d + %d", i ? ", " : "", i, i, i + 1);
+    }
+    mc_function *f = mc_compile(g, &(mc_spec){ .updates = updates.s });
+    REQUIRE(f, "%s", mc_error(g));
+    for (int i = 0; i < 3; i++) {
+        CHECK(mc_call(f, MC_NONE, MC_NONE) == MC_OK, "%s", mc_last_error());
+    }
+    for (int i = 1; i < 130; i++) {
+        mc_array *got = mc_shared_get(s[i]);
+        CHECK(at(got, i - 1) == i - 1 + 3 * (i + 1), "s%d: %g", i, at(got, i - 1));
+        mc_array_unref(&got);
+    }
+    mc_str_free(&updates);
     mc_function_free(f);
     mc_graph_free(g);
 }

@@ -128,6 +128,7 @@ static mc_status call_locked(struct mc_function *f, int nin, const mc_arg *in, i
     for (int i = 0; i < pr->noutput; i++) {
         TRY(mc_result_prepare(f, p, i, i < nout ? &out[i] : NULL));
     }
+    TRY(f->code->cuda ? mc_far_told(f) : MC_OK);
     if (!f->skip_updates) {
         TRY(mc_results_update(f, p));
     }

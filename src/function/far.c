@@ -21,21 +21,6 @@ mc_status mc_far_start(struct compiling *c)
     return c->code->cuda ? MC_OK : mc_last_status();
 }
 
-mc_status mc_synchronize(void)
-{
-    mc_status s = MC_OK;
-    for (int i = 0; i < MC_CUDA_MOST; i++) {
-        struct mc_cuda *d = mc_cuda_running(i);
-        mc_status t = d ? mc_cuda_enter(d) : MC_OK;
-        if (d && t == MC_OK) {
-            t = mc_cuda_wait(d);
-            mc_cuda_leave(d);
-        }
-        s = s < 0 ? s : t;
-    }
-    return s;
-}
-
 /* ---- kernels ---- */
 
 _Static_assert(NELEM(((struct mc_code_unit *)0)->far) == MC_CUDA_TEXTS, "a function has a place for each text");
@@ -191,7 +176,7 @@ static bool capturable(const struct mc_function *f, const struct mc_shape_plan *
 static bool updates_with_steps(const struct mc_function *f, const struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
-    bool so = !f->code->checks && !f->skip_updates;
+    bool so = !f->skip_updates;
     for (int i = 0; i < pr->noutput && so; i++) {
         so = p->place[pr->output[i]].base != BASE_SHARED;
     }
@@ -219,11 +204,7 @@ static mc_status steps(struct mc_function *f, const struct mc_shape_plan *p, cha
             return mc_step_blame(f, i, s);
         }
     }
-    for (int i = 0; i < pr->nupdate && p->far->updates; i++) {
-        const struct mc_spot *at = &p->place[pr->update[i]];
-        TRY(mc_cuda_copy(f->code->cuda, f->target[i]->value->data, f->ptr[pr->update[i]], mc_spot_bytes(at)));
-    }
-    return MC_OK;
+    return mc_far_end(f, p);
 }
 
 /* All addresses of a call, into or against those that were captured. */
@@ -260,31 +241,11 @@ static mc_status replay(struct mc_function *f, struct mc_shape_plan *p, char *sc
     return mc_cuda_replay(f->code->cuda, q->replay);
 }
 
-mc_status mc_far_checks(struct mc_function *f)
-{
-    int64_t err[4] = { 0 };
-    if (!f->code->checks) {
-        return MC_OK;
-    }
-    TRY(mc_cuda_get(f->code->cuda, err, f->failed, sizeof err));
-    if (!err[0]) {
-        return MC_OK;
-    }
-    TRY(mc_cuda_clear(f->code->cuda, f->failed, sizeof err));
-    return mc_step_blame(f, (int)err[3], mc_fail(MC_EINDEX, "index %lld is out of range for size %lld", (long long)err[1], (long long)err[2]));
-}
-
 mc_status mc_far_begin(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
     struct mc_cuda *d = f->code->cuda;
-    if (f->code->checks && !f->failed) {
-        f->failed = mc_cuda_alloc(d, 4 * sizeof(int64_t), "checks");
-        if (!f->failed) {
-            return mc_last_status();
-        }
-        TRY(mc_cuda_clear(d, f->failed, 4 * sizeof(int64_t)));
-    }
+    TRY(mc_far_ready(f));
     p->far->updates = false;
     size_t need = p->arena + p->scratch;
     if (need > f->arena_size) {
@@ -312,5 +273,6 @@ mc_status mc_far_run(struct mc_function *f, struct mc_shape_plan *p)
     }
     bool eager = q->never || q->runs <= EAGER_RUNS || mc_cuda_blocking(); /* the first run loads what is loaded lazily */
     TRY(eager ? steps(f, p, scratch) : replay(f, p, scratch));
-    return mc_far_checks(f);
+    bool behind = !q->updates && f->code->program.nupdate && !f->skip_updates; /* updates that come later must not follow a failed check */
+    return behind || mc_cuda_blocking() ? mc_far_checks(f) : MC_OK;
 }

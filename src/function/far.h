@@ -34,7 +34,7 @@ struct mc_far_plan {            /* a shape plan's part of the device */
     int64_t runs;
     bool never;                 /* not captured */
     bool with_updates;          /* so it was captured */
-    bool updates;               /* made with the steps: no result is a shared variable's memory, and nothing can fail any more */
+    bool updates;               /* made with the steps: no result is a shared variable's memory, and sizes stay */
 };
 
 /* grid.c */
@@ -58,7 +58,6 @@ mc_status mc_far_settle(struct mc_function *f);                                 
 mc_status mc_far_begin(struct mc_function *f, struct mc_shape_plan *p);         /* addresses; inputs sent */
 mc_status mc_far_run(struct mc_function *f, struct mc_shape_plan *p);           /* all steps */
 bool mc_far_updates(const struct mc_shape_plan *p);                             /* has mc_far_run made the updates? */
-mc_status mc_far_checks(struct mc_function *f);                                 /* did a kernel find an index out of range? */
 mc_status mc_far_step(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch, double *seconds); /* one; its time is added, unless NULL */
 mc_status mc_far_copy(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst); /* dense, there */
 mc_status mc_far_fill(struct mc_function *f, const struct mc_shape_plan *p, int value, mc_array *to, bool home); /* dense, here or there */
@@ -67,5 +66,13 @@ mc_status mc_far_store(struct mc_function *f, const struct mc_shape_plan *p, int
 mc_array *mc_far_keep(struct mc_function *f, const struct mc_shape_plan *p, int value);    /* a copy there */
 bool mc_far_lends(const struct mc_function *f, const struct mc_shape_plan *p, int output);  /* is the arena's memory handed out? */
 mc_array *mc_far_lend(struct mc_function *f, const struct mc_shape_plan *p, int output);    /* that, until the next call */
+/* far_end.c */
+extern const struct mc_cuda_text mc_far_end_text;
+mc_status mc_far_ready(struct mc_function *f);                                  /* memory for checks, before the first call */
+mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p); /* updates that go with the steps; what failed, told */
+mc_status mc_far_checks(struct mc_function *f);                                 /* did a kernel find an index out of range?  Waits */
+mc_status mc_far_told(struct mc_function *f);                                   /* has the host been told of one?  Does not wait */
+void mc_far_watch(struct mc_function *f);                                       /* mc_synchronize asks it, until mc_far_unwatch */
+void mc_far_unwatch(struct mc_function *f);
 
 #endif

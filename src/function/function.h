@@ -124,6 +124,8 @@ struct mc_function {
     bool *home;                 /* on a GPU, by output: the result is made in memory that it writes itself */
     int threads;
     void *failed;               /* on a GPU: where kernels tell a failed check */
+    mc_array *told;             /* memory of the host: its first word is set once the device has met one */
+    struct mc_function *checking; /* the next one whose kernels check */
     bool profile, traced;       /* traced: profiled and written to the file of the flag `trace` */
     bool skip_updates;          /* a copy that only looks */
     struct mc_step_time *time;

@@ -69,6 +69,9 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
         mc_function_free(f);
         return NULL;
     }
+    if (code->cuda && code->checks) {
+        mc_far_watch(f);
+    }
     return f;
 }
 
@@ -103,6 +106,7 @@ void mc_function_free(mc_function *f)
     if (!f) {
         return;
     }
+    mc_far_unwatch(f);
     while (f->plans) {
         struct mc_shape_plan *next = f->plans->next;
         mc_shape_plan_free(f, f->plans);
@@ -134,6 +138,7 @@ void mc_function_free(mc_function *f)
     mc_memory_free(f);
     if (f->code->cuda) {
         mc_cuda_free(f->code->cuda, f->failed);
+        mc_array_unref(&f->told);
     }
     mc_code_unit_unref(f->code);
     mc_free(f);

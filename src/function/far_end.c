@@ -1,0 +1,153 @@
+/* far_end.c: how a call on a GPU ends: one launch makes all updates, unless a kernel has met an index out of range; then
+ * it tells the host.  The host looks when results come home, at the next call, or in mc_synchronize.
+ *
+ * Invariant: once a check has failed no update is made until the error has been returned. */
+#include "function/far.h"
+#include <stdatomic.h>
+
+enum { PAIRS = 120, SPREAD = 16 << 10 };
+struct args {                   /* as settle.cu has it */
+    const int64_t *failed;
+    int64_t *told;
+    struct { char *to; const char *from; uint64_t bytes; } at[PAIRS];
+    int n;
+};
+
+static const char source[] = {
+#include "function/settle_text.h"
+    , 0 };
+const struct mc_cuda_text mc_far_end_text = { "function/settle.cu", source };
+
+/* ---- the end of the steps ---- */
+
+static mc_status launch(const struct mc_function *f, const struct args *a)
+{
+    char defines[32];
+    snprintf(defines, sizeof defines, "#define PAIRS %d\n", PAIRS);
+    void *kernel = mc_cuda_kernel(&mc_far_end_text, defines, "settle");
+    uint64_t most = 0;
+    for (int i = 0; i < a->n; i++) {
+        most = MC_MAX(most, a->at[i].bytes);
+    }
+    const unsigned wide = (unsigned)MC_MIN(most / SPREAD + 1, (uint64_t)f->code->cuda->processors);
+    const struct mc_grid g = { { wide, (unsigned)MC_MAX(a->n, 1), 1 }, { 256, 1, 1 }, 0 };
+    return kernel ? mc_cuda_launch(f->code->cuda, kernel, "settle", &g, a, sizeof *a) : mc_last_status();
+}
+
+mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    struct args a = { f->failed, f->told ? (int64_t *)(void *)f->told->data : NULL, .n = 0 };
+    bool owed = f->failed != NULL;
+    for (int i = 0; i < pr->nupdate && p->far->updates; i++) {
+        const size_t bytes = mc_spot_bytes(&p->place[pr->update[i]]);
+        if (!bytes) {
+            continue;
+        }
+        if (a.n == PAIRS) {
+            TRY(launch(f, &a));
+            a.n = 0;
+        }
+        a.at[a.n].to = f->target[i]->value->data;
+        a.at[a.n].from = f->ptr[pr->update[i]];
+        a.at[a.n++].bytes = bytes;
+        owed = true;
+    }
+    return owed ? launch(f, &a) : MC_OK;
+}
+
+/* ---- what the host hears ---- */
+
+static atomic_llong *word(const struct mc_function *f)
+{
+    return f->told ? (atomic_llong *)(void *)f->told->data : NULL;
+}
+
+mc_status mc_far_ready(struct mc_function *f)
+{
+    if (!f->code->checks || f->failed) {
+        return MC_OK;
+    }
+    const int64_t page = 4096;
+    f->failed = mc_cuda_alloc(f->code->cuda, 4 * sizeof(int64_t), "checks");
+    TRY(f->failed ? mc_cuda_clear(f->code->cuda, f->failed, 4 * sizeof(int64_t)) : mc_last_status());
+    f->told = mc_cuda_home(f->code->cuda, MC_INT64, 1, &page); /* NULL: every call waits and looks */
+    if (f->told) {
+        atomic_store(word(f), 0);
+    }
+    return MC_OK;
+}
+
+mc_status mc_far_checks(struct mc_function *f)
+{
+    int64_t err[4] = { 0 };
+    if (!f->failed) {
+        return MC_OK;
+    }
+    TRY(mc_cuda_get(f->code->cuda, err, f->failed, sizeof err));
+    if (!err[0]) {
+        return MC_OK;
+    }
+    TRY(mc_cuda_clear(f->code->cuda, f->failed, sizeof err));
+    if (f->told) {
+        atomic_store(word(f), 0);
+    }
+    return mc_step_blame(f, (int)err[3], mc_fail(MC_EINDEX, "index %lld is out of range for size %lld", (long long)err[1], (long long)err[2]));
+}
+
+mc_status mc_far_told(struct mc_function *f)
+{
+    return f->failed && (!f->told || atomic_load(word(f))) ? mc_far_checks(f) : MC_OK;
+}
+
+/* ---- all functions that check, for mc_synchronize ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken before a function's */
+static struct mc_function *checking;
+
+void mc_far_watch(struct mc_function *f)
+{
+    pthread_mutex_lock(&lock);
+    f->checking = checking;
+    checking = f;
+    pthread_mutex_unlock(&lock);
+}
+
+void mc_far_unwatch(struct mc_function *f)
+{
+    pthread_mutex_lock(&lock);
+    for (struct mc_function **p = &checking; *p; p = &(*p)->checking) {
+        if (*p == f) {
+            *p = f->checking;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+mc_status mc_synchronize(void)
+{
+    mc_status s = MC_OK;
+    for (int i = 0; i < MC_CUDA_MOST; i++) {
+        struct mc_cuda *d = mc_cuda_running(i);
+        mc_status t = d ? mc_cuda_enter(d) : MC_OK;
+        if (d && t == MC_OK) {
+            t = mc_cuda_wait(d);
+            mc_cuda_leave(d);
+        }
+        s = s < 0 ? s : t;
+    }
+    pthread_mutex_lock(&lock);
+    for (struct mc_function *f = checking; f; f = f->checking) {
+        pthread_mutex_lock(&f->lock);
+        mc_status t = mc_cuda_enter(f->code->cuda);
+        if (t == MC_OK) {
+            t = mc_far_told(f);
+            mc_cuda_leave(f->code->cuda);
+        }
+        pthread_mutex_unlock(&f->lock);
+        s = s < 0 ? s : t;
+    }
+    pthread_mutex_unlock(&lock);
+    return s;
+}

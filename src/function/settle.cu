@@ -1,0 +1,43 @@
+/* settle.cu: the end of a call: new values over the old, unless a check has failed since the host was last told.
+ *
+ * A block's y picks the pair.  What lies on 16 bytes, as all but views of a caller's memory does, is moved so. */
+struct pair {
+    char *to;
+    const char *from;
+    u64 bytes;
+};
+struct args {
+    const i64 *failed;          /* null: nothing is checked */
+    i64 *told;                  /* memory of the host */
+    pair at[PAIRS];
+    int n;
+};
+
+template <class V> __device__ __forceinline__ void move(const pair &p)
+{
+    const u64 n = p.bytes / sizeof(V), all = (u64)gridDim.x * blockDim.x, me = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    for (u64 i = me; i < n; i += all) {
+        ((V *)p.to)[i] = ((const V *)p.from)[i];
+    }
+    for (u64 i = n * sizeof(V) + me; i < p.bytes; i += all) {
+        p.to[i] = p.from[i];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) settle(const __grid_constant__ args a)
+{
+    if (a.failed && a.failed[0]) {
+        if (blockIdx.x + blockIdx.y + threadIdx.x == 0 && a.told) {
+            *(volatile i64 *)a.told = 1;
+        }
+        return;
+    }
+    if (blockIdx.y < a.n) {
+        const pair p = a.at[blockIdx.y];
+        if ((((u64)p.to | (u64)p.from) & 15) == 0) {
+            move<uint4>(p);
+        } else {
+            move<char>(p);
+        }
+    }
+}

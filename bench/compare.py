@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -43,7 +44,7 @@ PROMISES = [
     ("conv",        "* least",                "*",       "torch|torch_last|ours:onednn", 1.0, None),
     ("conv128",     "* geometric mean",       "*",       "torch",  2.0,   4.0),
     ("conv128",     "* least",                "*",       "torch",  1.0,   None),
-    *(("room",      f"L{i} b128 in 64M",      "*",       f"case L{i} b128", 0.87, 0.91) for i in range(1, 6)),
+    *(("room",      f"L{i} b{n} in 64M",      "*",       f"case L{i} b{n}", 0.87, 0.91) for n in (16, 128) for i in range(1, 6)),
     ("nets",        "* geometric mean",       "*",       "torch|torch_last", 1.0, 2.0),
     ("nets",        "pair 28x28 b32",         "*",       "case pair 5x5 b32", 0.667, None),
     ("pool",        "* least",                "*",       "torch",  1.5,   3.0),
@@ -93,8 +94,9 @@ def rows(command, setting):
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
-def contestants(suite, ours, folder, device):
-    runs = {"ours": [ours, "bench", suite, "--json"]}
+def contestants(suite, ours, folder, device, only):
+    runs = {"ours": [ours, "bench", suite, "--json", *(["--only", only] if only else [])]}
+    os.environ["BENCH_ONLY"] = only or ""
     if device != "cpu":
         for peer in sorted((HERE / "peers").glob(f"{suite}_*.py")):
             if peer.stem[len(suite) + 1:] in ("torch", "torch_last", "jax"):
@@ -110,10 +112,10 @@ def contestants(suite, ours, folder, device):
     return runs
 
 
-def run(suite, runs, rounds, save):
-    """(case, pass, dtype) -> who -> {"ms": [...], "err": ...}.  Solvers forced by name are contestants of their own."""
-    times = {}
+def run(runs, rounds):
+    """Rows as they come, with who printed each; before each round, how busy the machine is with other work."""
     for number in range(rounds):
+        yield {"who": "machine", "busy": busy()}
         for who, command in list(runs.items()):
             print(f"round {number + 1} of {rounds}: {who}", file=sys.stderr)
             try:
@@ -125,15 +127,21 @@ def run(suite, runs, rounds, save):
                 del runs[who]
                 continue
             for row in found:
-                algo = row.get("algo", "")
-                apart = suite in ("gemm", "conv", "conv128", "narrow", "nets") and not algo.startswith("auto") if who == "ours" else algo
-                name = f"{who}:{algo.split(':')[0]}" if apart else who
-                key = row["case"], row.get("pass", ""), row.get("dtype", "")
-                cell = times.setdefault(key, {}).setdefault(name, {"ms": [], "err": row.get("rel_err")})
-                cell["ms"].append(row["ms"])
-                if save:
-                    with open(save, "a") as out:
-                        out.write(json.dumps({"who": who, **row}) + "\n")
+                yield {"who": who, **row}
+
+
+def sort(suite, found):
+    """(case, pass, dtype) -> who -> {"ms": [...], "err": ...}.  Solvers forced by name are contestants of their own."""
+    times = {}
+    for row in found:
+        who, algo = row["who"], row.get("algo", "")
+        if who == "machine":
+            continue
+        apart = suite in ("gemm", "conv", "conv128", "narrow", "nets") and not algo.startswith("auto") if who == "ours" else algo
+        name = f"{who}:{algo.split(':')[0]}" if apart else who
+        key = row["case"], row.get("pass", ""), row.get("dtype", "")
+        cell = times.setdefault(key, {}).setdefault(name, {"ms": [], "err": row.get("rel_err")})
+        cell["ms"].append(row["ms"])
     return times
 
 
@@ -268,13 +276,22 @@ def libraries():
     return ", ".join(found)
 
 
-def heading(suite, rounds, ours, device):
+def busy():
+    """Processors that are at work, on the mean of a quarter of a second."""
+    def used():
+        fields = [int(field) for field in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+        return sum(fields) - fields[3] - fields[4]  # but for idle, and waiting for disks
+    before = used()
+    time.sleep(0.25)
+    return (used() - before) / os.sysconf("SC_CLK_TCK") / 0.25
+
+
+def heading(suite, rounds, most_busy, ours, device):
     said = subprocess.run([ours, "--version"], stdout=subprocess.PIPE, text=True).stdout.strip()
     cc = subprocess.run([os.environ.get("CC", "cc"), "--version"], stdout=subprocess.PIPE, text=True).stdout.splitlines()[0]
-    load = os.getloadavg()[0]
     yield f"make bench SUITE={suite}     {rounds} rounds, medians of medians"
     yield f"machine    {processor()}"
-    yield f"load       {load:.1f} running at the start" + ("; others were at work: do not believe this" if load > 1.5 else "")
+    yield f"load       {most_busy:.2f} processors busy before a round, at most" + ("; others were at work: do not believe this" if most_busy > 0.5 else "")
     yield f"software   monochord {said}, {cc}, {libraries()}"
     yield f"threads    2, {' '.join(f'{k}={v}' for k, v in SETTING.items() if k.startswith('OMP_'))}"
     if device != "cpu":
@@ -292,13 +309,23 @@ def suites(ours):
 
 
 def compare(suite, args):
-    lines = list(heading(suite, args.rounds, args.ours, args.device))
-    with tempfile.TemporaryDirectory() as folder:
-        times = run(suite, contestants(suite, args.ours, folder, args.device), args.rounds, args.save)
+    if args.saved:
+        found = [json.loads(line) for line in pathlib.Path(args.saved).read_text().splitlines()]
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            found = []
+            for row in run(contestants(suite, args.ours, folder, args.device, args.only), args.rounds):
+                found.append(row)
+                if args.save:
+                    with open(args.save, "a") as out:
+                        out.write(json.dumps(row) + "\n")
+    times = sort(suite, found)
+    rounds = min(len(cell["ms"]) for cells in times.values() for cell in cells.values())
+    lines = list(heading(suite, rounds, max(row["busy"] for row in found if row["who"] == "machine"), args.ours, args.device))
     lines += [*table(times), *by_solver(times), *promises(suite if args.device == "cpu" else f"{suite} {args.device}", times)]
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     print(text, flush=True)
-    if not args.no_result:
+    if not args.no_result and not args.only:
         (HERE / "results").mkdir(exist_ok=True)
         name = suite if args.device == "cpu" else f"{suite}-{args.device}"
         (HERE / "results" / f"{name}.txt").write_text(text)
@@ -309,7 +336,9 @@ def main():
     args.add_argument("--suite", required=True, help="or all")
     args.add_argument("--ours", required=True, help="the program monochord")
     args.add_argument("--rounds", type=int, default=3)
+    args.add_argument("--only", help="cases whose name and pass have this in them; leaves bench/results alone")
     args.add_argument("--save", help="append every object to this file, with who printed it")
+    args.add_argument("--saved", help="run nothing: the table of what --save wrote, in one go or piece by piece")
     args.add_argument("--device", default="cpu", help="cuda: all that can run there, there")
     args.add_argument("--no-result", action="store_true", help="leave bench/results alone")
     args = args.parse_args()

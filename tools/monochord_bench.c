@@ -18,7 +18,7 @@ static const struct suite {
     { "conv128",     bench_conv,    "the same of 128 images" },
     { "narrow",      bench_conv,    "the same where fewer bits are allowed: float32, TF32, bfloat16" },
     { "corrmm",      bench_conv,    "the same by matrix products of columns alone" },
-    { "room",        bench_conv,    "conv128, and again with a workspace of 64 MB" },
+    { "room",        bench_conv,    "conv and conv128, and again with a workspace of 64 MB" },
     { "nets",        bench_conv,    "convolutions of LeNet, VGG and ResNet, of one and three axes, one pair that should take the same" },
     { "pool",        bench_layers,  "pooling, forward and with gradients" },
     { "norm",        bench_layers,  "normalisation across channels and over batches" },

@@ -21,6 +21,7 @@ static const struct layer {
     int64_t k[3];
     int stride, pad;
     const char *workspace; /* a cap; NULL: as the flag says */
+    bool wide;             /* float64 */
 } layers[] = {
     /* those of the benchmark that compared convolutions in 2014 */
     { "conv",    "L1 b16",             16,  3,   TWO(128),   96,  TWO(11), 1, 0 },
@@ -34,16 +35,26 @@ static const struct layer {
     { "conv128", "L4 b128",            128, 128, TWO(16),    128, TWO(7),  1, 0 },
     { "conv128", "L5 b128",            128, 384, TWO(13),    384, TWO(3),  1, 0 },
     /* with and without room */
-    { "room",    "L1 b128",            128, 3,   TWO(128),   96,  TWO(11), 1, 0, NULL },
-    { "room",    "L1 b128 in 64M",     128, 3,   TWO(128),   96,  TWO(11), 1, 0, "64M" },
-    { "room",    "L2 b128",            128, 64,  TWO(64),    128, TWO(9),  1, 0, NULL },
-    { "room",    "L2 b128 in 64M",     128, 64,  TWO(64),    128, TWO(9),  1, 0, "64M" },
-    { "room",    "L3 b128",            128, 128, TWO(32),    128, TWO(9),  1, 0, NULL },
-    { "room",    "L3 b128 in 64M",     128, 128, TWO(32),    128, TWO(9),  1, 0, "64M" },
-    { "room",    "L4 b128",            128, 128, TWO(16),    128, TWO(7),  1, 0, NULL },
-    { "room",    "L4 b128 in 64M",     128, 128, TWO(16),    128, TWO(7),  1, 0, "64M" },
-    { "room",    "L5 b128",            128, 384, TWO(13),    384, TWO(3),  1, 0, NULL },
-    { "room",    "L5 b128 in 64M",     128, 384, TWO(13),    384, TWO(3),  1, 0, "64M" },
+    { "room",    "L1 b16",           16,  3,   TWO(128),  96,   TWO(11), 1, 0, NULL },
+    { "room",    "L1 b16 in 64M",    16,  3,   TWO(128),  96,   TWO(11), 1, 0, "64M" },
+    { "room",    "L2 b16",           16,  64,  TWO(64),   128,  TWO(9),  1, 0, NULL },
+    { "room",    "L2 b16 in 64M",    16,  64,  TWO(64),   128,  TWO(9),  1, 0, "64M" },
+    { "room",    "L3 b16",           16,  128, TWO(32),   128,  TWO(9),  1, 0, NULL },
+    { "room",    "L3 b16 in 64M",    16,  128, TWO(32),   128,  TWO(9),  1, 0, "64M" },
+    { "room",    "L4 b16",           16,  128, TWO(16),   128,  TWO(7),  1, 0, NULL },
+    { "room",    "L4 b16 in 64M",    16,  128, TWO(16),   128,  TWO(7),  1, 0, "64M" },
+    { "room",    "L5 b16",           16,  384, TWO(13),   384,  TWO(3),  1, 0, NULL },
+    { "room",    "L5 b16 in 64M",    16,  384, TWO(13),   384,  TWO(3),  1, 0, "64M" },
+    { "room",    "L1 b128",          128, 3,   TWO(128),  96,   TWO(11), 1, 0, NULL },
+    { "room",    "L1 b128 in 64M",   128, 3,   TWO(128),  96,   TWO(11), 1, 0, "64M" },
+    { "room",    "L2 b128",          128, 64,  TWO(64),   128,  TWO(9),  1, 0, NULL },
+    { "room",    "L2 b128 in 64M",   128, 64,  TWO(64),   128,  TWO(9),  1, 0, "64M" },
+    { "room",    "L3 b128",          128, 128, TWO(32),   128,  TWO(9),  1, 0, NULL },
+    { "room",    "L3 b128 in 64M",   128, 128, TWO(32),   128,  TWO(9),  1, 0, "64M" },
+    { "room",    "L4 b128",          128, 128, TWO(16),   128,  TWO(7),  1, 0, NULL },
+    { "room",    "L4 b128 in 64M",   128, 128, TWO(16),   128,  TWO(7),  1, 0, "64M" },
+    { "room",    "L5 b128",          128, 384, TWO(13),   384,  TWO(3),  1, 0, NULL },
+    { "room",    "L5 b128 in 64M",   128, 384, TWO(13),   384,  TWO(3),  1, 0, "64M" },
     /* the same sums with small filters and with large ones */
     { "nets",    "pair 5x5 b32",       32,  64,  TWO(32),    128, TWO(5),  1, 0 },
     { "nets",    "pair 28x28 b32",     32,  64,  TWO(32),    128, TWO(28), 1, 0 },
@@ -65,6 +76,10 @@ static const struct layer {
     { "nets",    "one axis b8",        8,   64,  ONE(4096),  64,  ONE(9),  1, 0 },
     { "nets",    "one axis s2 b8",     8,   64,  ONE(4096),  64,  ONE(9),  2, 4 },
     { "nets",    "three axes b2",      2,   16,  THREE(32),  32,  THREE(3), 1, 1 },
+    { "nets",    "three axes 64 b2",   2,   64,  THREE(16),  64,  THREE(3), 1, 1 },
+    { "nets",    "double L5 b8",       8,   384, TWO(13),    384, TWO(3),  1, 0, NULL, true },
+    { "nets",    "double 5x5 b8",      8,   64,  TWO(32),    128, TWO(5),  1, 0, NULL, true },
+    { "nets",    "double three axes b2", 2, 64,  THREE(16),  64,  THREE(3), 1, 1, NULL, true },
 };
 static const struct pass {
     const char *name, *inputs, *call;
@@ -79,6 +94,7 @@ static const struct mode { const char *name, *precision; mc_dtype dtype; } modes
     { "tf32",     "tf32",         MC_FLOAT32  },
     { "bfloat16", "as_input_f32", MC_BFLOAT16 },
 };
+static const struct mode float64 = { "float64", "as_input_f32", MC_FLOAT64 };
 static const struct suite {
     const char *name, *layers;
     int modes;
@@ -316,7 +332,7 @@ static bool measure_all(const struct suite *s, const struct layer *l, const stru
     int layouts = bench_far() && s->last ? 2 : 1;
     for (int i = 0; i < s->modes * layouts * solvers; i++) {
         const char *solver = s->solvers[i % solvers];
-        const struct mode *m = &modes[i / solvers / layouts];
+        const struct mode *m = l->wide ? &float64 : &modes[i / solvers / layouts];
         if (solver && !measure(s, l, p, m, i / solvers % layouts, solver) && i % solvers == 0) {
             good = bench_fail(l->name);
         }

@@ -20,7 +20,9 @@ LAYERS = {
         ("ResNet 3x3 56 b1", 1, 64, 56, 64, 3, 1, 1, 2), ("ResNet 3x3 s2 b4", 4, 128, 56, 128, 3, 2, 1, 2),
         ("ResNet 1x1 14 b4", 4, 1024, 14, 256, 1, 1, 0, 2), ("ResNet 3x3 7 b4", 4, 512, 7, 512, 3, 1, 1, 2),
         ("one axis b8", 8, 64, 4096, 64, 9, 1, 0, 1), ("one axis s2 b8", 8, 64, 4096, 64, 9, 2, 4, 1),
-        ("three axes b2", 2, 16, 32, 32, 3, 1, 1, 3),
+        ("three axes b2", 2, 16, 32, 32, 3, 1, 1, 3), ("three axes 64 b2", 2, 64, 16, 64, 3, 1, 1, 3),
+        ("double L5 b8", 8, 384, 13, 384, 3, 1, 0, 2), ("double 5x5 b8", 8, 64, 32, 128, 5, 1, 0, 2),
+        ("double three axes b2", 2, 64, 16, 64, 3, 1, 1, 3),
     ],
 }
 LAYERS["narrow"] = LAYERS["conv128"]
@@ -41,8 +43,10 @@ def run(suite, last=False):
 
 
 def run_mode(suite, last, mode, dtype):
-    limits = {"seconds": SECONDS[suite], "calls": CALLS[suite], "dtype": mode}
+    usual = dtype
     for name, n, c, size, f, k, stride, pad, axes in LAYERS[suite]:
+        dtype = torch.float64 if name.startswith("double") else usual
+        limits = {"seconds": SECONDS[suite], "calls": CALLS[suite], "dtype": "float64" if dtype == torch.float64 else mode}
         out = (size + 2 * pad - k) // stride + 1
         shapes = ((n, c) + (size,) * axes, (f, c) + (k,) * axes, (n, f) + (out,) * axes)
         x, w, y = (torch.from_numpy((2 * rng.random(s, dtype=numpy.float32) - 1)).to(DEVICE, dtype) for s in shapes)

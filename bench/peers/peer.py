@@ -72,7 +72,12 @@ def error(got, want):
     return float(numpy.linalg.norm((got - want).ravel()) / numpy.linalg.norm(want.ravel()))
 
 
+ONLY = os.environ.get("BENCH_ONLY", "")  # as `monochord bench SUITE --only` reads it
+
+
 def report(suite, case, once, which="", algo="", flops=0.0, moved=0.0, rel_err=None, seconds=1.0, dtype="float32", calls=3):
+    if ONLY not in f"{case} {which}":
+        return
     ms, least, most = (1e3 * t for t in measure(once, seconds, least=calls, fewest=5 if calls > 1 else 1))
     print(json.dumps({"suite": suite, "case": case, "pass": which, "device": DEVICE, "dtype": dtype, "algo": algo,
                       "ms": ms, "ms_min": least, "ms_max": most, "gflops": flops / ms * 1e-6, "gbs": moved / ms * 1e-6,

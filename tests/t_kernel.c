@@ -202,6 +202,62 @@ TEST(argmax_is_the_first_of_equals_and_nan_wins)
     agree(&a, "argmax");
 }
 
+/* Few different numbers, so that many are equal; in some rows nothing but -inf, or NaN here and there. */
+TEST(argmax_of_rows_of_any_length)
+{
+    static const int64_t lengths[] = { 1, 2, 15, 16, 17, 63, 1000, 2048, 2049, 5000 };
+    for (size_t l = 0; l < NELEM(lengths); l++) {
+        struct agree a = { 0 };
+        int64_t dims[2] = { 12, lengths[l] };
+        mc_array *x = sample(MC_FLOAT32, MC_SHAPE(12, lengths[l]), -3, 3);
+        for (int64_t i = 0; i < 12 * dims[1]; i++) {
+            int64_t at[2] = { i / dims[1], i % dims[1] };
+            double v = floor(mc_array_get(x, at));
+            bool nan = at[0] % 4 == 1 && test_random() % (uint64_t)dims[1] < 3;
+            mc_array_set(x, at, nan ? NAN : at[0] % 4 == 2 || v < -1 ? -INFINITY : v);
+        }
+        agree_input(&a, "x", x, 0);
+        static const char *const formulas[] = { "argmax(x, axis=1)", "argmin(x, axis=1)", "argmax(x[:, ::-1], axis=1)", "argmax(x)", "argmax(-x)",
+            "argmax(x * 2 + 1, axis=1)", "argmax(x.T, axis=1)", "argmax(x.T, axis=0)", "argmin(x, axis=0)", "max(x, axis=1)", "argmax(x[2])", "argmax(x[1:3])" };
+        for (size_t i = 0; i < NELEM(formulas); i++) {
+            agree_output(&a, formulas[i]);
+        }
+        agree(&a, "argmax");
+    }
+}
+
+/* What reduces the same elements along the same axes is one kernel; along others it is not. */
+TEST(reductions_of_the_same_elements_are_one_kernel)
+{
+    static const struct { int kernels; const char *formula[3]; } rows[] = {
+        { 1, { "max(x, axis=1)", "argmax(x, axis=1)" } },
+        { 1, { "max(x, axis=0)", "argmax(x, axis=0)" } },
+        { 1, { "max(x)", "argmax(x)" } },
+        { 1, { "sum(x, axis=1)", "max(x, axis=1)", "mean(sqr(x), axis=1)" } },
+        { 2, { "sum(x, axis=1)", "max(y, axis=1)" } },
+        { 1, { "sum(x * y, axis=1)", "max(y, axis=1)", "softmax(y)" } },
+        { 2, { "argmax(x, axis=1)", "argmax(x, axis=0)" } },
+        { 2, { "sum(x)", "max(x, axis=1)" } },
+        { 2, { "max(x / sum(x), axis=1)", "sum(x)" } }, /* one waits for the other */
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        struct agree a = { 0 };
+        int kernels = 0;
+        agree_input(&a, "x", sample(MC_FLOAT32, MC_SHAPE(6, 37), .5, 2), 0);
+        agree_input(&a, "y", sample(MC_FLOAT32, MC_SHAPE(6, 37), -2, 2), 0);
+        for (int k = 0; k < 3 && rows[i].formula[k]; k++) {
+            agree_output(&a, rows[i].formula[k]);
+        }
+        mc_function *f = agree_compile(&a, NULL, 1);
+        for (int k = 0; f && k < mc_function_nsteps(f); k++) {
+            kernels += strcmp(mc_function_step(f, k).kind, "kernel") == 0;
+        }
+        CHECK(kernels == rows[i].kernels, "%s and its like: %d kernels", rows[i].formula[0], kernels);
+        mc_function_free(f);
+        agree(&a, rows[i].formula[0]);
+    }
+}
+
 /* ---- rows in several stages ---- */
 
 static const char *const staged[] = {

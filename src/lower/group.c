@@ -262,6 +262,42 @@ static mc_status place(struct fuse *f, const mc_node *n, bool fuse)
     return wait_for_inputs(f, home, n);
 }
 
+/* ---- reductions of the same elements share the walk over them ---- */
+
+/* x is read by group h as elements: along all axes of its space. */
+static mc_status read_together(struct fuse *f, int *reader, const mc_node *x, int h)
+{
+    const struct group *b = &f->group.at[h];
+    if (!b->reduced || x->type.rank != b->rank || mc_varies(&x->type) != b->varies) {
+        return MC_OK;
+    }
+    int a = reader[x->id] < 0 ? -1 : mc_group_root(f, reader[x->id]);
+    if (a >= 0 && a != h && f->group.at[a].reduced == b->reduced && can_merge(f, a, h)) {
+        return merge(f, a, h);
+    }
+    reader[x->id] = a < 0 ? h : a;
+    return MC_OK;
+}
+
+static mc_status merge_siblings(struct fuse *f, mc_node *const *list, size_t count, size_t nodes)
+{
+    int *reader = mc_alloc((nodes + 1) * sizeof *reader, "lower"); /* by node: the first group that reads it so */
+    mc_status s = reader ? MC_OK : MC_EMEMORY;
+    for (size_t i = 0; i < nodes && s == MC_OK; i++) {
+        reader[i] = -1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (int k = 0; k < list[i]->nin && f->of[list[i]->id] >= 0 && s == MC_OK; k++) {
+            int h = mc_group_root(f, f->of[list[i]->id]), from = f->of[list[i]->in[k]->id];
+            if (from < 0 || mc_group_root(f, from) != h) {
+                s = read_together(f, reader, list[i]->in[k], h);
+            }
+        }
+    }
+    mc_free(reader);
+    return s;
+}
+
 /* ---- small work goes along with its only reader ---- */
 
 enum { CHEAP = 4 };
@@ -342,7 +378,8 @@ mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse,
         }
     }
     if (s == MC_OK && fuse) {
-        s = absorb(&f, list, count, n, out);
+        s = merge_siblings(&f, list, count, g->nodes.n);
+        s = s < 0 ? s : absorb(&f, list, count, n, out);
         s = s < 0 || fuse < FUSE_TALLIES ? s : mc_group_add_tallies(&f, list, count, g->nodes.n);
     }
     *groups = (struct mc_groups){ .of = f.of, .n = (int)f.group.n, .list = list, .count = count };

@@ -13,7 +13,8 @@ static const struct mc_monoid_text texts[] = {
     { "any",    "0",  "reduction(|:l@)", "l@ |= # != 0;", "c@ |= l@;", "C |= # != 0;", false },
     { "all",    "1",  "reduction(&:l@)", "l@ &= # != 0;", "c@ &= l@;", "C &= # != 0;", false },
     { "argmax", "<",  NULL, NULL, "if (q@ >= 0 && (z@ < 0 || l@ > c@ || (l@ == c@ && q@ < z@) || (l@ != l@ && (c@ == c@ || q@ < z@)))) { c@ = l@; z@ = q@; }",
-      "if (Z < 0 || # > C || (# != # && C == C)) { C = #; Z = $; }", true },
+      "if (Z < 0 || # > C || (# != # && C == C)) { C = #; Z = $; }", true,
+      "v_first_most", "v_first_lane" },
 };
 
 const struct mc_monoid_text *mc_print_monoid(const struct mc_kval *v)

@@ -80,6 +80,34 @@ VECTOR double v_sum(vf a)
 V_FOLD(v_max_lane, >)
 V_FOLD(v_min_lane, <)
 
+/* Lane by lane the largest so far, l, and the step g in which it came first; NaN is larger than all. */
+VECTOR void v_first_most(vf *l, vf *g, vf v, i64 step)
+{
+    const vm more = v_gt(v, *l) | (v_ne(v, v) & v_eq(*l, *l));
+    *l = v_sel(more, v, *l);
+    *g = v_sel(more, v_all((int)step), *g);
+}
+VECTOR void v_first_both(vf *l, vf *g, vf h, vf k)
+{
+    const vm nan = v_ne(h, h), same = v_eq(h, *l) | (nan & v_ne(*l, *l));
+    const vm more = v_gt(h, *l) | (nan & v_eq(*l, *l)) | (same & v_lt(k, *g));
+    *l = v_sel(more, h, *l);
+    *g = v_sel(more, k, *g);
+}
+/* The largest of the lanes; *where moves on to where it first stands, step + lane. */
+VECTOR float v_first_lane(vf l, vf g, i64 *where)
+{
+    const vm nan = v_ne(l, l);
+    const float most = nan ? __builtin_nanf("") : v_max_lane(l);
+    int first = 0x7fffffff;
+    for (unsigned at = nan ? nan : v_eq(l, v_all(most)); at; at &= at - 1) {
+        const int lane = __builtin_ctz(at), place = (int)g[lane] + lane;
+        first = place < first ? place : first;
+    }
+    *where += first;
+    return most;
+}
+
 /* The n < 16 floats at p as a vector, and back. */
 VECTOR const float *v_head(float *t, const float *p, i64 n)
 {

@@ -3,6 +3,7 @@
  * A loop takes sixteen elements at a time.  What is left at the end of a row goes through the same loop once more:
  * it is copied to and from a vector of its own, and reductions leave the lanes behind it out. */
 #include "render/print.h"
+#include <stdio.h>
 
 enum { ROWS = 128 }; /* of a column kernel: as many add up in float */
 
@@ -18,11 +19,20 @@ static void gather(struct print *p, int v)
     const struct mc_kval *x = &p->k->val.at[v];
     const struct mc_monoid_text *m = mc_print_monoid(x);
     int a = x->arg[0];
+    if (p->k->mode == KERNEL_COLUMN && mc_print_by_position(x)) {
+        mc_str_addf(p->out, "%s((vf *)(l%d + j), (vf *)(g%d + j), v%d, rows); ", m->combine, v, v, a);
+        return;
+    }
     if (p->k->mode == KERNEL_COLUMN) { /* lanes in memory; those behind the last column hold anything */
         mc_str_addf(p->out, "*(vf *)(l%d + j) = %s(*(vf *)(l%d + j), v%d); ", v, m->combine, v, a);
         if (m->flags) {
             mc_str_addf(p->out, "q%d[j / 16] |= v_ne(v%d, v%d); ", v, a, a);
         }
+        return;
+    }
+    if (mc_print_by_position(x)) {
+        mc_str_addf(p->out, "%s(&%c%d, &%c%d, v_sel(keep, v%d, v_all(%s)), j - b); ", m->combine, lane(p), v, p->second ? 'k' : 'g', v, a,
+                    mc_print_first(p, x));
         return;
     }
     mc_str_addf(p->out, "%c%d = %s(%c%d, v_sel(keep, v%d, v_all(%s))); ", lane(p), v, m->combine, lane(p), v, a, mc_print_first(p, x));
@@ -45,17 +55,24 @@ static bool light(const struct print *p)
 static void begin_second(struct print *p, int v)
 {
     mc_str_addf(p->out, "vf h%d = v_all(%s); ", v, mc_print_first(p, &p->k->val.at[v]));
+    mc_str_addf(p->out, mc_print_by_position(&p->k->val.at[v]) ? "vf k%d = v_all(0); " : "", v);
 }
 
 static void end_second(struct print *p, int v)
 {
+    if (mc_print_by_position(&p->k->val.at[v])) {
+        mc_str_addf(p->out, "v_first_both(&l%d, &g%d, h%d, k%d); ", v, v, v, v);
+        return;
+    }
     mc_str_addf(p->out, "l%d = %s(l%d, h%d); ", v, mc_print_monoid(&p->k->val.at[v])->combine, v, v);
 }
 
 static void begin(struct print *p, int v)
 {
     mc_str_addf(p->out, "vf l%d = v_all(%s); ", v, mc_print_first(p, &p->k->val.at[v]));
-    if (mc_print_monoid(&p->k->val.at[v])->flags) {
+    if (mc_print_by_position(&p->k->val.at[v])) {
+        mc_str_addf(p->out, "vf g%d = v_all(0); ", v); /* of lanes that meet nothing larger the first is first */
+    } else if (mc_print_monoid(&p->k->val.at[v])->flags) {
         mc_str_addf(p->out, "vm q%d = 0; ", v);
     }
 }
@@ -65,7 +82,11 @@ static void end(struct print *p, int v)
     const struct mc_kval *x = &p->k->val.at[v];
     const struct mc_monoid_text *m = mc_print_monoid(x);
     const char *t = mc_print_acc_type(p, x, false);
-    mc_str_addf(p->out, "{ const %s t = %s(l%d); { const %s l%d = t; ", t, m->lanes, v, t, v);
+    if (mc_print_by_position(x)) {
+        mc_str_addf(p->out, "{ i64 q%d = base + i2 * n0 + b; const %s t = %s(l%d, g%d, &q%d); { const %s l%d = t; ", v, t, m->lanes, v, v, v, t, v);
+    } else {
+        mc_str_addf(p->out, "{ const %s t = %s(l%d); { const %s l%d = t; ", t, m->lanes, v, t, v);
+    }
     mc_print_fill(p, m->merge, v, "");
     mc_str_add(p->out, "} } ");
 }
@@ -196,13 +217,21 @@ static void begin_columns(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
     mc_str_addf(p->out, "for (i64 j = 0; j < nb; j += 16) { *(vf *)(l%d + j) = v_all(%s); ", v, mc_print_first(p, x));
-    mc_str_addf(p->out, mc_print_monoid(x)->flags ? "q%d[j / 16] = 0; }\n" : "}\n", v);
+    if (mc_print_by_position(x)) {
+        mc_str_addf(p->out, "*(vf *)(g%d + j) = v_all(0); ", v);
+    } else if (mc_print_monoid(x)->flags) {
+        mc_str_addf(p->out, "q%d[j / 16] = 0; ", v);
+    }
+    mc_str_add(p->out, "}\n");
 }
 
 static void declare_columns(struct print *p, int v)
 {
+    const struct mc_kval *x = &p->k->val.at[v];
     mc_str_addf(p->out, "float l%d[%d] __attribute__((aligned(64))); ", v, KERNEL_COLUMNS);
-    if (mc_print_monoid(&p->k->val.at[v])->flags) {
+    if (mc_print_by_position(x)) {
+        mc_str_addf(p->out, "float g%d[%d] __attribute__((aligned(64))); ", v, KERNEL_COLUMNS);
+    } else if (mc_print_monoid(x)->flags) {
         mc_str_addf(p->out, "vm q%d[%d]; ", v, KERNEL_COLUMNS / 16);
     }
     begin_columns(p, v);
@@ -211,22 +240,28 @@ static void declare_columns(struct print *p, int v)
 static void end_columns(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
+    char position[40];
+    snprintf(position, sizeof position, "(first + (i64)g%d[j])", v);
     mc_str_addf(p->out, "for (i64 j = 0; j < nb; j++) { const float v%d = l%d[j]; ", x->arg[0], v);
-    mc_print_fill(p, mc_print_monoid(x)->direct, v, "");
-    mc_str_addf(p->out, mc_print_monoid(x)->flags ? "z%d[j] |= q%d[j / 16] >> j %% 16 & 1; }\n" : "}\n", v, v);
+    mc_print_fill(p, mc_print_monoid(x)->direct, v, position);
+    if (mc_print_monoid(x)->flags && !mc_print_by_position(x)) {
+        mc_str_addf(p->out, "z%d[j] |= q%d[j / 16] >> j %% 16 & 1; ", v, v);
+    }
+    mc_str_add(p->out, "}\n");
 }
 
 void mc_wide_columns(struct print *p, void (*pointers)(struct print *p, bool elements, const char *offset))
 {
     mc_str_add(p->out, "{\n");
     each_reduction(p, declare_columns);
-    mc_str_add(p->out, "\ni64 rows = 0;\nfor (i64 i2 = 0; i2 < n2; i2++) for (i64 i1 = 0; i1 < n1; i1++) {\n");
+    mc_str_add(p->out, "\ni64 rows = 0, first = 0; (void)first;\nfor (i64 i2 = 0; i2 < n2; i2++) for (i64 i1 = 0; i1 < n1; i1++) {\n");
     pointers(p, true, "j12");
     detour_places(p);
     mc_str_add(p->out, "\nvm keep = (vm)-1; const i64 e = nb; i64 j = 0, m = e / 16 * 16;\n");
     walk(p);
     mc_str_addf(p->out, "if (++rows == %d) { rows = 0;\n", ROWS);
     each_reduction(p, end_columns);
+    mc_str_addf(p->out, "first += %d;\n", ROWS);
     each_reduction(p, begin_columns);
     mc_str_add(p->out, "} }\n");
     each_reduction(p, end_columns);

@@ -49,6 +49,9 @@ static const struct {
       { "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define PAIRS 0\n", "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define PAIRS 0\n",
         "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 512\n#define PAIRS 0\n", "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n#define PAIRS 1\n" } },
     { &mc_conv_fft_products_text, { "" }, { "" } },
+    { &mc_conv_whole_text, { "#define ACT 0\n#define FB 32\n#define UNITS 2\n" },
+      { "#define PASS 0\n#define CC 32\n#define THREADS 128\n", "#define PASS 1\n#define CC 64\n#define THREADS 160\n",
+        "#define PASS 2\n#define CC 16\n#define THREADS 320\n" } },
     { &mc_pool_text, { FLOATS },
       { POOL "#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL "#define PASS 1\n#define MODE 0\n#define KEY 2\n",
         POOL "#define PASS 1\n#define MODE 3\n#define KEY 0\n", POOL "#define PASS 2\n#define MODE 0\n#define KEY 1\n" } },
@@ -489,6 +492,26 @@ TEST(cuda_few_channels)
     }
     tell(&t, 1);
     CHECK(t.served == 3 * 2 * NELEM(shapes) && t.failed == 0, "served %d, failed %d", t.served, t.failed);
+}
+
+/* Small images on tensor cores: several a block and several blocks of channels, places and filters that fill no tile, zeros
+ * around, strides, a filter backwards. */
+TEST(cuda_whole_images)
+{
+    static const char *const shapes[] = { "n5c32f64 i12x12 k5x5", "n3c70f20 i9x8 k3x3 p1x1", "n37c5f33 i4x5 k2x3 p1x0", "n2c16f100 i13x13 k3x3 p1x1",
+                                          "n4c20f12 i15x14 k5x4 s2x3 p2x1 d1x2 flip", "n2c130f8 i7 k3 p1" };
+    struct tally t = { 0 };
+    GPU_OR_SKIP();
+    for (size_t s = 0; s < NELEM(shapes); s++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            for (size_t v = 0; v < 4; v += 1 + s % 2) {
+                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[v]);
+                one(&p.base, &mc_conv_cuda_whole, &t);
+            }
+        }
+    }
+    tell(&t, 1);
+    CHECK(t.served >= 35 && t.failed == 0, "served %d, failed %d", t.served, t.failed);
 }
 
 /* Every engine of cuDNN that its search meets and that is let through is as exact as the dtype: TF32 is not. */

@@ -41,15 +41,6 @@ __device__ __forceinline__ tile tile_at(const args &p, int t)
 
 /* ---- shared memory ---- */
 
-__device__ __forceinline__ void fetch(float *to, const float *from, bool there)
-{
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(there ? 4 : 0) : "memory");
-}
-__device__ __forceinline__ void fetched()
-{
-    asm volatile("cp.async.wait_all;" ::: "memory");
-}
-
 /* The lines of x that a tile sees, zeros where it has none: (image, channel, line, pitch). */
 __device__ void load(const args &p, const tile &a, float *to)
 {
@@ -61,7 +52,7 @@ __device__ void load(const args &p, const tile &a, float *to)
         for (int j = lane; j < p.pitch; j += 32) {
             const int col = j - p.pad[1];
             const bool there = in && col >= 0 && col < p.in[1];
-            fetch(to + e * p.pitch + j, from + (there ? col : 0) * p.xs[3], there);
+            fetch4(to + e * p.pitch + j, from + (there ? col : 0) * p.xs[3], there);
         }
     }
 }

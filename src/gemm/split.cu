@@ -53,12 +53,6 @@ struct args {
     i64 tap_stride[2];          /* MODE 2: of the result */
 };
 
-__device__ __forceinline__ int exponent(u32 most)
-{
-    const int e = (int)(most >> 23);
-    return most ? 14 + 127 - (e ? e : 1) : 0;
-}
-
 /* ---- elements of the result ---- */
 
 struct spot {                   /* of a row or a column */

@@ -14,12 +14,6 @@ struct seen {                   /* of a row's elements */
     u32 infinite;
 };
 
-__device__ __forceinline__ int exponent(u32 most)
-{
-    const int e = (int)(most >> 23);
-    return most ? 14 + 127 - (e ? e : 1) : 0;
-}
-
 /* ---- operands into halves ---- */
 
 struct pack {
@@ -65,22 +59,6 @@ extern "C" __global__ void __launch_bounds__(256) look(const __grid_constant__ p
         }
         most = infinite = 0;
     }
-}
-
-/* A row's scale as two factors, neither of which overflows. */
-__device__ __forceinline__ void factors(u32 most, float f[2])
-{
-    const int e = exponent(most), half_e = e / 2;
-    f[0] = __uint_as_float((u32)(127 + half_e) << 23);
-    f[1] = __uint_as_float((u32)(127 + e - half_e) << 23);
-}
-
-__device__ __forceinline__ void halve(float x, const float f[2], u32 *high, u32 *low)
-{
-    const float scaled = x * f[0] * f[1];
-    const half h = put<half>(scaled);
-    *high = h.bits;
-    *low = (h.bits & 0x7c00) == 0x7c00 ? 0 : put<half>((scaled - get<float>(h)) * 2048.0f).bits;
 }
 
 /* Where an element's high half lies among tiles of so many rows. */

@@ -83,3 +83,50 @@ template <class A> __device__ __forceinline__ A finish(A v, int act)
     }
     return v;
 }
+
+/* ---- shared memory, filled while the thread goes on ---- */
+
+__device__ __forceinline__ void fetch4(float *to, const float *from, bool there)   /* 0 where nothing is there */
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(there ? 4 : 0) : "memory");
+}
+__device__ __forceinline__ void fetch16(float *to, const float *from)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+}
+/* What this thread has asked for is there. */
+__device__ __forceinline__ void fetched()
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+/* ---- a float as two halves (gemm/split.cu has the algebra) ---- */
+
+/* The scale of numbers of which the largest has these bits: 2 to that power brings it below 2^15. */
+__device__ __forceinline__ int exponent(unsigned most)
+{
+    const int e = (int)(most >> 23);
+    return most ? 14 + 127 - (e ? e : 1) : 0;
+}
+
+/* The scale as two factors, neither of which overflows. */
+__device__ __forceinline__ void factors(unsigned most, float f[2])
+{
+    const int e = exponent(most), half_e = e / 2;
+    f[0] = __uint_as_float((unsigned)(127 + half_e) << 23);
+    f[1] = __uint_as_float((unsigned)(127 + e - half_e) << 23);
+}
+
+/* What undoes it. */
+__device__ __forceinline__ float unscaled(unsigned most)
+{
+    return ldexpf(1.0f, -exponent(most));
+}
+
+__device__ __forceinline__ void halve(float x, const float f[2], unsigned *high, unsigned *low)
+{
+    const float scaled = x * f[0] * f[1];
+    const half h = put<half>(scaled);
+    *high = h.bits;
+    *low = (h.bits & 0x7c00) == 0x7c00 ? 0 : put<half>((scaled - get<float>(h)) * 2048.0f).bits;
+}

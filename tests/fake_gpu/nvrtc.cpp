@@ -62,6 +62,14 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
     replace(t, "asm(\"cvt.rn.f16.f64 %0, %1;\" : \"=h\"(h.bits) : \"d\"(f));", "h.bits = shim_f2h(f);");
     replace(t, "asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4, %2;\" ::\"r\"((unsigned)__cvta_generic_to_shared(to)), \"l\"(from), "
                "\"r\"(there ? 4 : 0) : \"memory\");", "*to = there ? *from : 0;");
+    replace(t, "asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" ::\"r\"((unsigned)__cvta_generic_to_shared(to)), \"l\"(from) : \"memory\");",
+            "memcpy(to, from, 16);");
+    for (size_t at; (at = t.find("asm volatile(\"mma.sync")) != std::string::npos;)
+        t.replace(at, t.find(");", at) + 2 - at, "shim_mma(d, a, b0, b1);");
+    for (size_t at; (at = t.find("asm volatile(\"ldmatrix")) != std::string::npos;) {
+        const size_t end = t.find(": \"memory\");", at) + 12;
+        t.replace(at, end - at, t.substr(at, end - at).find(".trans") != std::string::npos ? "shim_ldmatrix(r, row, true);" : "shim_ldmatrix(r, row, false);");
+    }
     replace(t, "asm volatile(\"cp.async.wait_all;\" ::: \"memory\");", "");
     for (size_t at; (at = t.find("asm volatile(\"griddepcontrol")) != std::string::npos;)
         t.erase(at, t.find(");", at) + 2 - at);

@@ -192,3 +192,39 @@ template <class A, class B> static inline auto max(A a, B b) -> decltype(a + b)
 #define __fmul_rn(a, b) ((a) * (b))
 #define __fdividef(a, b) ((a) / (b))
 #define __expf expf
+
+/* ---- tensor cores: a warp's matrices, whose elements lie among its lanes as the PTX manual says ---- */
+
+struct shim_u4 {
+    unsigned u[4];
+};
+static inline float shim_half(const unsigned *pair, int i)
+{
+    return shim_h2f((unsigned short)(pair[0] >> 16 * i));
+}
+/* d (16 x 8) += a (16 x 16) b (16 x 8) */
+static inline void shim_mma(float *d, const unsigned *a, unsigned b0, unsigned b1)
+{
+    shim_u4 all[32], right[32];
+    memcpy(all, shim_warp(shim_u4{ { a[0], a[1], a[2], a[3] } }), sizeof all);
+    memcpy(right, shim_warp(shim_u4{ { b0, b1, 0, 0 } }), sizeof right);
+    const int lane = (int)shim_now->lane;
+    for (int e = 0; e < 4; e++) {
+        const int row = lane / 4 + e / 2 * 8, col = lane % 4 * 2 + e % 2;
+        for (int k = 0; k < 16; k++) {
+            const int in = k % 8 / 2, half = k / 8;
+            d[e] += shim_half(&all[row % 8 * 4 + in].u[row / 8 + 2 * half], k % 2) * shim_half(&right[col * 4 + in].u[half], k % 2);
+        }
+    }
+}
+static inline void shim_ldmatrix(unsigned *r, const unsigned short *row, bool turned)
+{
+    const unsigned short *rows[32];
+    memcpy(rows, shim_warp(row), sizeof rows);
+    const int lane = (int)shim_now->lane;
+    for (int i = 0; i < 4; i++) {
+        const unsigned short *const *m = rows + 8 * i;
+        r[i] = turned ? m[lane % 4 * 2][lane / 4] | (unsigned)m[lane % 4 * 2 + 1][lane / 4] << 16
+                      : m[lane / 4][lane % 4 * 2] | (unsigned)m[lane / 4][lane % 4 * 2 + 1] << 16;
+    }
+}

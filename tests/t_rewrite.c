@@ -164,6 +164,12 @@ static const char *const formulas[] = {
     "grad(sum(log(sum(exp(x), axis=1))), x)",
     "grad(sum(max(x, axis=1)), x)",
     "grad(sum(x[1:3]), x)",
+    "# poolings",
+    "relu(x)",
+    "pool(tanh(x + s) / 2, [2, 2])",
+    "grad(sum(sqr(pool(tanh(x), [2, 2]))), x)",
+    "grad(sum(sqr(pool(relu(x + s), [2, 2]))), s)",
+    "sum(grad(sum(sqr(pool(sigmoid(x), [2, 2]))), x))",
 };
 
 TEST(rewrites_as_text)

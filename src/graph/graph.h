@@ -37,6 +37,7 @@ struct mc_attr {
     double real;
     const char *text;
 };
+bool mc_attr_equal(const struct mc_attr *a, const struct mc_attr *b);
 struct mc_param {          /* one parameter of an op, from its signature */
     const char *name;
     enum mc_attr_kind kind;

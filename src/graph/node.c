@@ -64,7 +64,7 @@ static uint64_t attr_hash(uint64_t h, const struct mc_attr *a)
     return a->text ? mc_hash(a->text, strlen(a->text), h) : h;
 }
 
-static bool attr_equal(const struct mc_attr *a, const struct mc_attr *b)
+bool mc_attr_equal(const struct mc_attr *a, const struct mc_attr *b)
 {
     return a->kind == b->kind && a->none == b->none && a->n == b->n &&
            (a->n == 0 || memcmp(a->ints, b->ints, (size_t)a->n * sizeof *a->ints) == 0) &&
@@ -101,7 +101,7 @@ static bool node_equal(const struct mc_node *a, const struct mc_node *b)
         }
     }
     for (int i = 0; i < a->op->sig->nattr; i++) {
-        if (!attr_equal(&a->attr[i], &b->attr[i])) {
+        if (!mc_attr_equal(&a->attr[i], &b->attr[i])) {
             return false;
         }
     }

@@ -153,6 +153,7 @@ static const struct mc_rule rows[] = {
     { "x + x",                      "x * 2",                    EXACT,  .when = real },
     { "x * k + x",                  "x * (k + 1)",              ROUND,  .when = real, .once = true },
     { "x * k + x * m",              "x * (k + m)",              ROUND,  .when = real, .once = true },
+    { "x * k + abs(x) * k",         "maximum(x, 0) * (k + k)",  FINITE, .when = real },          /* relu */
 
     /* what cancels */
     { "(x + y) - y",                "x",                        FINITE },

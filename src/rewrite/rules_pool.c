@@ -1,0 +1,337 @@
+/* rules_pool.c: poolings.  What is done to each cell before or after a pooling by maxima is done to the windows instead:
+ * there are fewer of them, and the cells need not be kept.
+ *
+ * Here the largest of a window is the cell that the marks name.  A function that grows leaves it the largest, so it may
+ * follow the pooling; and what is spread goes to it alone, so a factor is only needed there, where the cell is what the
+ * pooling gave. */
+#include "op/pool_node.h"
+#include "rewrite/rewrite.h"
+#include <math.h>
+
+static unsigned pooled_axes(const mc_node *n)
+{
+    const struct mc_attr *a = &n->attr[POOL_AXIS];
+    unsigned axes = 0;
+    for (int i = 0; i < a->n; i++) {
+        axes |= 1u << a->ints[i];
+    }
+    return axes;
+}
+
+/* Has n one value for all cells of a window, and for all windows? */
+static bool flat(const mc_node *n, int rank, unsigned pooled)
+{
+    bool same = n->type.rank == rank;
+    for (int i = 0; same && i < rank; i++) {
+        same = !(pooled >> i & 1) || n->type.dims[i] == 1;
+    }
+    return same || n->type.rank == 0;
+}
+
+/* ---- functions that grow ---- */
+
+static bool is_positive(const mc_node *n)
+{
+    double k;
+    return mc_const_number(n, &k) && k > 0 && isfinite(k);
+}
+
+/* The operand that n grows with, alone or beside what is flat; NULL: not seen to.  *strictly: and with every bit of the way. */
+static mc_node *grows_with(const mc_node *n, int rank, unsigned pooled, bool *strictly)
+{
+    static const struct { const char *op; bool strictly; } shapes[] = {
+        { "add", true }, { "sub", true }, { "mul", true }, { "true_div", true },
+        { "maximum", false }, { "minimum", false }, { "clip", false },
+    };
+    mc_node *const *in = n->in;
+    mc_node *x = NULL;
+    *strictly = true;
+    if (n->op->flags & OP_MONOTONE && n->nin == 1) {
+        x = in[0];
+    }
+    for (size_t i = 0; i < NELEM(shapes) && !x; i++) {
+        if (mc_node_is(n, shapes[i].op)) {
+            bool turned = n->op->flags & OP_COMMUTES && flat(in[0], rank, pooled);
+            x = in[turned];
+            for (int k = 0; k < n->nin && x; k++) {
+                bool scales = strcmp(n->op->name, "mul") == 0 || strcmp(n->op->name, "true_div") == 0;
+                x = in[k] == x || (flat(in[k], rank, pooled) && (!scales || is_positive(in[k]))) ? x : NULL;
+            }
+            *strictly = shapes[i].strictly;
+        }
+    }
+    return x && x->type.rank == rank && x->type.dtype == n->type.dtype ? x : NULL;
+}
+
+/* ---- a pooling in front of what grows ---- */
+
+enum { LONGEST = 8 };
+
+static bool reduces(const mc_node *pool)
+{
+    int64_t stride[3] = { 1, 1, 1 };
+    int n;
+    return mc_const_ints(pool->in[1 + POOL_STRIDE], stride, 3, &n) && (stride[0] > 1 || stride[1] > 1 || stride[2] > 1);
+}
+
+/* The same windows over x. */
+static mc_node *pool_of(const mc_node *pool, mc_node *x)
+{
+    mc_node *in[1 + POOL_NVECTOR] = { x };
+    memcpy(in + 1, pool->in + 1, POOL_NVECTOR * sizeof *in);
+    return mc_node_make(pool->graph, pool->op, 1 + POOL_NVECTOR, in, pool->attr);
+}
+
+/* n, over y in place of x. */
+static mc_node *upon(const mc_node *n, const mc_node *x, mc_node *y)
+{
+    mc_node *in[3];
+    for (int i = 0; i < n->nin; i++) {
+        in[i] = n->in[i] == x ? y : n->in[i];
+    }
+    return mc_node_make(n->graph, n->op, n->nin, in, n->attr);
+}
+
+/* item(pool_max(tanh(x + b)), 0)  ==>  tanh(item(pool_max(x), 0) + b); the marks are those of x.  Cells that are equal
+ * only because tanh rounds are told apart by x.  Where maximum(x, k) makes them equal marks that are read must stay. */
+static mc_node *pool_first(const struct mc_match *m)
+{
+    mc_node *pool = m->root->in[0], *chain[LONGEST + 1], *y;
+    int n = 0;
+    if (!mc_node_is(pool, "pool_max") || !reduces(pool)) {
+        return NULL;
+    }
+    const bool marks = !mc_used_once(m, pool) || m->root->item == 1;
+    for (chain[0] = pool->in[0]; n < LONGEST && mc_used_once(m, chain[n]); n++) {
+        bool strictly;
+        mc_node *x = grows_with(chain[n], pool->in[0]->type.rank, pooled_axes(pool), &strictly);
+        if (!x || (marks && !strictly)) {
+            break;
+        }
+        chain[n + 1] = x;
+    }
+    if (!n) {
+        return NULL;
+    }
+    y = mc_item(pool_of(pool, chain[n]), m->root->item);
+    for (int i = n; m->root->item == 0 && i-- > 0 && !mc_is_error(y);) {
+        y = upon(chain[i], chain[i + 1], y);
+    }
+    return y;
+}
+
+/* ---- what follows a spread ---- */
+
+enum { MOST_INSIDE = 32 };
+enum of { NOTHING, FLAT, CELLS, SPREAD, ZERO }; /* SPREAD: proportional to what is spread; ZERO is as well */
+
+/* Formulas over what is spread, the cells that were pooled, and what is flat. */
+struct inside {
+    mc_node *spread, *cells;        /* cells: NULL if there are none to speak of */
+    unsigned pooled;
+    int n;
+    struct { mc_node *node, *made; enum of of; unsigned seen; } part[MOST_INSIDE];
+};
+
+static int find(const struct inside *f, const mc_node *n)
+{
+    for (int i = 0; i < f->n; i++) {
+        if (f->part[i].node == n) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static bool proportional(enum of a) { return a == SPREAD || a == ZERO; }
+static bool known(enum of a) { return a == FLAT || a == CELLS; }
+
+/* Of an element-wise node, from its operands. */
+static enum of combine(const mc_node *n, const enum of *a)
+{
+    bool spread = false, strange = false;
+    for (int i = 0; i < n->nin; i++) {
+        spread |= a[i] == SPREAD;
+        strange |= a[i] == NOTHING;
+    }
+    if (strange || !spread) {
+        return strange ? NOTHING : CELLS;
+    }
+    bool linear = (mc_node_is(n, "add") || mc_node_is(n, "sub"))      ? proportional(a[0]) && proportional(a[1])
+                  : mc_node_is(n, "mul")                              ? known(a[0]) || known(a[1])
+                  : mc_node_is(n, "true_div")                         ? known(a[1])
+                  : mc_node_is(n, "where")                            ? known(a[0]) && proportional(a[1]) && proportional(a[2])
+                                                                      : mc_node_is(n, "neg");
+    return linear ? SPREAD : NOTHING;
+}
+
+/* What n is, and how often each part is read on the way; at most MOST_INSIDE parts, so at most as deep. */
+static enum of look(struct inside *f, mc_node *n)
+{
+    int at = find(f, n);
+    double v;
+    if (at >= 0) {
+        f->part[at].seen++;
+        return f->part[at].of;
+    }
+    if (f->n == MOST_INSIDE) {
+        return NOTHING;
+    }
+    at = f->n++;
+    f->part[at].node = n;
+    f->part[at].seen = 1;
+    f->part[at].of = NOTHING;
+    enum of a[3] = { NOTHING, NOTHING, NOTHING }, of = NOTHING;
+    if (n == f->spread || n == f->cells) {
+        of = n == f->spread ? SPREAD : CELLS;
+    } else if (mc_const_number(n, &v) && v >= 0 && v <= 0) {
+        of = ZERO;
+    } else if (flat(n, f->spread->type.rank, f->pooled)) {
+        of = FLAT;
+    } else if (n->op->arity && n->nin <= 3) {
+        for (int i = 0; i < n->nin; i++) {
+            a[i] = look(f, n->in[i]);
+        }
+        of = combine(n, a);
+    }
+    f->part[at].of = of;
+    return of;
+}
+
+/* Is all that is proportional to the spread read here alone? */
+static bool read_here(const struct inside *f, const struct mc_match *m)
+{
+    for (int i = 1; i < f->n; i++) {
+        const mc_node *n = f->part[i].node;
+        if (f->part[i].of == SPREAD && n->id < m->nuses && m->uses[n->id] > f->part[i].seen) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The same formula over g and y. */
+static mc_node *at_windows(struct inside *f, mc_node *n, mc_node *y)
+{
+    mc_node *in[3];
+    int at = find(f, n);
+    if (n == f->spread || n == f->cells) {
+        return n == f->spread ? n->in[0] : y;
+    }
+    if (f->part[at].of == FLAT || f->part[at].of == ZERO) {
+        return n;
+    }
+    for (int i = 0; i < n->nin && !f->part[at].made; i++) {
+        in[i] = at_windows(f, n->in[i], y);
+        if (mc_is_error(in[i])) {
+            return in[i];
+        }
+    }
+    if (!f->part[at].made) {
+        f->part[at].made = mc_node_make(n->graph, n->op, n->nin, in, n->attr);
+    }
+    return f->part[at].made;
+}
+
+static mc_node *spread_below(mc_node *n, int deep)
+{
+    for (int i = 0; i < n->nin; i++) {
+        mc_node *s = mc_node_is(n->in[i], "pool_spread") ? n->in[i]
+                     : deep && n->in[i]->op->arity       ? spread_below(n->in[i], deep - 1)
+                                                         : NULL;
+        if (s) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+/* The pooling whose marks say where s goes; NULL: s goes elsewhere too. */
+static mc_node *pool_behind(const mc_node *s)
+{
+    const mc_node *key = s->nin > 2 + POOL_NVECTOR ? s->in[2 + POOL_NVECTOR] : NULL;
+    mc_node *pool = key && key->op == &mc_op_item && key->item == 1 ? key->in[0] : NULL;
+    bool same = pool && mc_node_is(pool, "pool_max") && memcmp(pool->in + 1, s->in + 2, POOL_NVECTOR * sizeof *s->in) == 0;
+    for (int i = 0; same && i < POOL_NATTR; i++) {
+        same = mc_attr_equal(&pool->attr[i], &s->attr[i]);
+    }
+    return same ? pool : NULL;
+}
+
+static bool fits(const mc_node *root, const mc_node *s)
+{
+    bool same = root->type.dtype == s->type.dtype && root->type.rank == s->type.rank;
+    for (int i = 0; same && i < s->type.rank; i++) {
+        same = s->type.dims[i] != 1 || root->type.dims[i] == 1;
+    }
+    return same;
+}
+
+/* f(x) * pool_spread(g, ..., marks of x)  ==>  pool_spread(f(maxima of x) * g, ..., marks of x), and likewise any formula
+ * that is proportional to what is spread.  Where x = maximum(z, 0) was pooled and f is one of z the maxima and marks are
+ * those of z: cells that differ only below 0 get what f has for the largest of them, not for the first. */
+static mc_node *behind_spread(const struct mc_match *m)
+{
+    mc_node *root = m->root, *s = spread_below(root, 1), *pool = s ? pool_behind(s) : NULL, *in[3 + POOL_NVECTOR];
+    mc_node *cells = pool ? pool->in[0] : NULL;
+    if (!s || !fits(root, s)) {
+        return NULL;
+    }
+    for (int level = 0; level < LONGEST; level++) {
+        struct inside f = { .spread = s, .cells = cells, .pooled = pooled_axes(s) };
+        bool strictly;
+        if (look(&f, root) == SPREAD && read_here(&f, m)) {
+            mc_node *p = level ? pool_of(pool, cells) : pool;
+            memcpy(in, s->in, (size_t)s->nin * sizeof *in);
+            if (p && !mc_is_error(p)) {
+                in[2 + POOL_NVECTOR] = mc_item(p, 1);
+            }
+            in[0] = at_windows(&f, root, p ? mc_item(p, 0) : NULL);
+            return mc_is_error(in[0]) ? in[0] : mc_node_make(m->g, s->op, s->nin, in, s->attr);
+        }
+        cells = cells && mc_used_once(m, cells) ? grows_with(cells, s->type.rank, f.pooled, &strictly) : NULL;
+        if (!cells) {
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+/* Each window's value arrives in one cell: their sum is that of the windows. */
+static mc_node *sum_of_spread(const struct mc_match *m)
+{
+    mc_node *n = m->root, *s = n->in[0];
+    int axis[MC_MAX_RANK];
+    unsigned over = 0;
+    if (!mc_node_is(s, "pool_spread") || mc_pool_key_of(s->attr) != POOL_KEY_MARKS) {
+        return NULL;
+    }
+    int count = (int)mc_axes_of(n, 0, s->type.rank, axis);
+    for (int i = 0; i < count; i++) {
+        over |= 1u << axis[i];
+    }
+    return pooled_axes(s) & ~over ? NULL : mc_node_make(m->g, n->op, 1, s->in, n->attr);
+}
+
+#define IMAGE   "reshape(x, [1, 1, 4, 5])"
+#define WINDOWS "reshape(y[:2, :2], [1, 1, 2, 2])"
+#define GRAD(f) "grad(sum(pool(" f ", [2, 2]) * " WINDOWS "), x)"
+#define SPREAD  "pool_grad(" IMAGE ", " WINDOWS ", [2, 2])"
+#define BEHIND(o) .op = o, .make = behind_spread, .promise = FINITE, .name = "spread in front of " o
+static const struct mc_rule rows[] = {
+    { .op = "item", .make = pool_first, .promise = FINITE, .name = "pool in front of what grows",
+      .sample = "pool(tanh(" IMAGE " + 1) * 3, [2, 2]); pool(maximum(" IMAGE ", 0.5), [2, 3], pad=[1, 2]); "
+                "pool(sigmoid(" IMAGE " / 2 + sum(y)), [3, 3], stride=2, ignore_border=False)" },
+    { BEHIND("mul"),
+      .sample = GRAD("tanh(" IMAGE " * 2)") "; " GRAD("clip(softplus(" IMAGE "), 0.9, 1)") "; 2 * " SPREAD "; "
+                "grad(sum(pool(tanh(" IMAGE "), [2, 2], stride=1) * reshape(y[:3, :4], [1, 1, 3, 4])), x)" },
+    { BEHIND("true_div"), .sample = GRAD("arctan(" IMAGE ")") },
+    { BEHIND("where"),    .sample = GRAD("maximum(" IMAGE ", 0.5)") },
+    { BEHIND("add"),      .sample = GRAD("relu(" IMAGE " - 0.5)") },
+    { BEHIND("sub"),      .sample = "sqr(" IMAGE ") * " SPREAD " - " SPREAD },
+    { BEHIND("neg"),      .sample = "-" SPREAD },
+    { .op = "sum", .make = sum_of_spread, .promise = ROUND, .name = "sum of a spread",
+      .sample = "sum(" SPREAD ", axis=[2, 3]); sum(" SPREAD ", axis=[1, 2, 3], keepdims=True); "
+                "sum(pool_grad(" IMAGE ", reshape(y[:3, :4], [1, 1, 3, 4]), [2, 2], stride=1))" },
+};
+const struct mc_rule_table mc_rules_pool = { rows, (int)NELEM(rows) };

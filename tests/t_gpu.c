@@ -399,3 +399,19 @@ TEST(far_times_add_up)
     mc_function_free(f);
     mc_graph_free(g);
 }
+
+/* Draws are work of kernels there: none goes to the host, not even where the shape is known only to a call. */
+TEST(far_draws_stay)
+{
+    ON_GPU();
+    REQUIRE(mc_flag_set("cuda.host", "False") == MC_OK, "%s", mc_last_error());
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 2);
+    mc_random(g, "rng", 7);
+    mc_formula(g, "h = dot(x, x.T); m = uniform(rng, shape(h), dtype='float32') < 0.5");
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "dot(h * m, h) * m, normal(rng, [3, 5])" });
+    CHECK(f, "%s", mc_error(g));
+    mc_flag_set("cuda.host", "True");
+    mc_function_free(f);
+    mc_graph_free(g);
+}

@@ -139,7 +139,7 @@ static mc_status rewrite(struct compiling *c)
 static mc_status lower(struct compiling *c)
 {
     bool whole = c->mode != MODE_FAST_COMPILE && (c->code->cuda || mc_cc_present());
-    enum mc_fusing fuse = whole ? FUSE_TALLIES : FUSE_NOTHING;
+    enum mc_fusing fuse = !whole ? FUSE_NOTHING : c->code->cuda ? FUSE_DRAWS : FUSE_TALLIES;
     mc_status s = mc_program_make(&c->code->program, c->g, (int)c->in.n, c->in.at, (int)c->out.n, c->out.at, (int)c->target.n,
                                   c->target.at, c->update.at, fuse);
     c->code->graph = c->g;

@@ -219,7 +219,7 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
     for (int i = 0; i < nout + nup && st == MC_OK; i++) {
         all[i] = i < nout ? out[i] : update[i - nout];
     }
-    st = st < 0 ? st : mc_lower_expand(g, nout + nup, all, fuse == FUSE_PLAIN);
+    st = st < 0 ? st : mc_lower_expand(g, nout + nup, all, fuse == FUSE_DRAWS);
     st = st < 0 ? st : mc_group(g, nout + nup, all, fuse, &m.groups);
     size_t n = g->nodes.n + 1;
     for (size_t i = 0; i < m.groups.count; i++) { /* items of tuples may still be made */

@@ -172,18 +172,60 @@ __device__ __forceinline__ void get_places(const args &p, float (&v)[Q][P], i64 
 
 enum { SUMS = Q * TA * KW, ROUND = (SUMS + 31) / 32 * 32 };
 
-/* Sums over a warp: lane l is left with those from l * ROUND / 32 on, in front. */
-__device__ __forceinline__ void over_lanes(float (&v)[ROUND])
+/* Sums over a warp: lane l is left with those from l * ROUND / 32 on, in front.  D: distance of the lanes that halve them. */
+template <int D> __device__ __forceinline__ void over_lanes(float (&v)[ROUND])
 {
+    const bool upper = threadIdx.x & D;
 #pragma unroll
-    for (int d = 16; d > 0; d /= 2) {
-        const int half = ROUND / 32 * d;
-        const bool upper = threadIdx.x & d;
-#pragma unroll
-        for (int i = 0; i < half; i++) {
-            const float other = __shfl_xor_sync(0xffffffffu, upper ? v[i] : v[i + half], d);
-            v[i] = (upper ? v[i + half] : v[i]) + other;
-        }
+    for (int i = 0; i < ROUND / 32 * D; i++) {
+        const float other = __shfl_xor_sync(0xffffffffu, upper ? v[i] : v[i + ROUND / 32 * D], D);
+        v[i] = (upper ? v[i + ROUND / 32 * D] : v[i]) + other;
+    }
+    if constexpr (D > 1) {
+        over_lanes<D / 2>(v);
+    }
+}
+
+/* Places that a lane has, tile by tile: every 32nd of each of its block's tiles. */
+struct walk {
+    tile a;
+    int t, image, row, group;   /* of the tile: image, row and group of places; t >= p.tiles: there are no more */
+};
+
+__device__ __forceinline__ void enter(const args &p, walk &w, int t)
+{
+    const int lane = threadIdx.x % 32, row = lane / p.across;
+    w.t = t;
+    w.a = tile_at(p, t < p.tiles ? t : 0);
+    w.group = lane - row * p.across;
+    w.image = row / w.a.rows;
+    w.row = row - w.image * w.a.rows;
+}
+
+/* From a tile that is exhausted to the next in which there is a place. */
+__device__ __forceinline__ void settle(const args &p, walk &w)
+{
+    while (w.image >= w.a.images && w.t < p.tiles) {
+        enter(p, w, w.t + gridDim.x);
+    }
+}
+
+__device__ __forceinline__ void advance(const args &p, walk &w, int right, int below)
+{
+    w.group += right;
+    w.row += below + (w.group >= p.across);
+    w.group -= w.group >= p.across ? p.across : 0;
+    while (w.row >= w.a.rows) {
+        w.row -= w.a.rows;
+        w.image++;
+    }
+    settle(p, w);
+}
+
+__device__ __forceinline__ void get(const args &p, const walk &w, float (&g)[Q][P], int f)
+{
+    if (w.t < p.tiles) {
+        get_places(p, g, (w.a.image + w.image) * p.ys[0] + (w.a.row + w.row) * p.ys[2] + w.group * P, w.group * P, f);
     }
 }
 
@@ -194,25 +236,24 @@ extern "C" __global__ void __launch_bounds__(256, 1) weights(const __grid_consta
     const int lane = threadIdx.x % 32, size = p.images * C * p.lines * p.pitch;
     const int groups = (p.f + Q - 1) / Q, job = blockIdx.y * WARPS + threadIdx.x / 32, f = job % groups * Q, set = job / groups;
     const int c = set / SETS, tap = set % SETS * TA, right = 32 % p.across, below = 32 / p.across;
-    float sum[ROUND] = {};
+    float sum[ROUND] = {}, g[Q][P] = {};
+    walk at;
     load(p, tile_at(p, blockIdx.x), x);
+    enter(p, at, set < C * SETS ? blockIdx.x : p.tiles);    /* a warp without a job has no places */
+    settle(p, at);
+    get(p, at, g, f);
     for (int t = blockIdx.x, turn = 0; t < p.tiles; t += gridDim.x, turn ^= 1) {
-        const tile a = tile_at(p, t);
         fetched();
         __syncthreads();        /* all have what was fetched, and are done with what lay in the other half */
         if (t + (int)gridDim.x < p.tiles) {
             load(p, tile_at(p, t + gridDim.x), x + (turn ^ 1) * size);
         }
-        if (set >= C * SETS) {
-            continue;
-        }
-        int row = lane / p.across, group = lane - row * p.across, image = row / a.rows;
-        row -= image * a.rows;
 #pragma unroll 1
-        while (image < a.images) {
-            float g[Q][P];
-            get_places(p, g, (a.image + image) * p.ys[0] + (a.row + row) * p.ys[2] + group * P, group * P, f);
-            const float *const mine = x + turn * size + ((image * C + c) * p.lines + row * SH + tap) * p.pitch + group * P * SW;
+        while (at.t == t) {
+            const float *const mine = x + turn * size + ((at.image * C + c) * p.lines + at.row * SH + tap) * p.pitch + at.group * P * SW;
+            float next[Q][P] = {};
+            advance(p, at, right, below);
+            get(p, at, next, f);        /* under way while this one's are summed */
 #pragma unroll
             for (int i = 0; i < TA; i++) {
                 float v[WIDE];
@@ -228,16 +269,13 @@ extern "C" __global__ void __launch_bounds__(256, 1) weights(const __grid_consta
                     }
                 }
             }
-            group += right;
-            row += below + (group >= p.across);
-            group -= group >= p.across ? p.across : 0;
-            while (row >= a.rows) {
-                row -= a.rows;
-                image++;
+#pragma unroll
+            for (int e = 0; e < Q * P; e++) {
+                g[e / P][e % P] = next[e / P][e % P];
             }
         }
     }
-    over_lanes(sum);
+    over_lanes<16>(sum);
 #pragma unroll
     for (int i = 0; i < ROUND / 32; i++) {
         const int e = lane * (ROUND / 32) + i, q = e / (TA * KW), k = e % (TA * KW), line = tap + k / KW;

@@ -13,13 +13,13 @@ const struct mc_cuda_text mc_pool_text = { "pool/pool.cu", text };
 struct args {
     void *x, *y, *key;
     int64_t planes, nfree, size[8], at[3][8], slot[3][3], in[3], out[3], w[3], stride[3], pad[3];
-    int whole, across, quads[POOL_NARRAY];
+    int whole, across, together[POOL_NARRAY];
 };
 struct pool {
     struct mc_plan base;
     void *kernel;
     const char *name;
-    bool quads[POOL_NARRAY];    /* of elements lie so that they can be moved at a time, if the array begins so */
+    bool together[POOL_NARRAY]; /* elements lie so that several can be moved at a time, if the array begins so */
     struct mc_grid grid;
     struct args args;
 };
@@ -34,7 +34,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.y = operand[POOL_Y];
     a.key = mc_pool_keyed(pooling(plan->problem)) ? operand[POOL_KEY] : NULL;
     for (int i = 0; i < POOL_NARRAY; i++) {
-        a.quads[i] = d->quads[i] && (uintptr_t)operand[i] % 32 == 0;
+        a.together[i] = d->together[i] && (uintptr_t)operand[i] % 32 == 0;
     }
     return d->kernel ? mc_cuda_launch(mc_cuda_current(), d->kernel, d->name, &d->grid, &a, sizeof a) : MC_OK;
 }
@@ -92,26 +92,28 @@ static bool in_lines(const struct mc_pool_problem *p, const struct args *a)
     return yes;
 }
 
-static bool by_fours(const struct args *a, int role, int64_t line)
+static bool so_many(const struct args *a, int role, int64_t line, int64_t many)
 {
-    bool yes = line % 4 == 0 && a->slot[role][1] % 4 == 0;
+    bool yes = line % many == 0 && a->slot[role][1] % many == 0;
     for (int i = 0; i < a->nfree; i++) {
-        yes = yes && a->at[role][i] % 4 == 0;
+        yes = yes && a->at[role][i] % many == 0;
     }
     return yes;
 }
 
-/* Places of a thread: four where lines of x can be moved by fours, else one, whose neighbours' loads stand side by side. */
+/* Places of a thread: four of y, or those that spread to four of x, so that neighbours move what lies side by side; one where
+ * lines of x cannot be moved by fours. */
 static int places(struct pool *d, const struct mc_pool_problem *p)
 {
-    for (int i = 0; i < POOL_NARRAY; i++) {
-        d->quads[i] = (i != POOL_KEY || mc_pool_keyed(p)) && by_fours(&d->args, i, i == POOL_X ? p->s.in[2] : p->s.out[2]);
-    }
-    if (!d->quads[POOL_X]) {
-        memset(d->quads, 0, sizeof d->quads);
+    const int64_t stride = p->s.stride[2];
+    const int many = p->s.pass == POOL_SPREAD && 4 % stride == 0 ? (int)(4 / stride) : 4;
+    if (!so_many(&d->args, POOL_X, p->s.in[2], 4)) {
         return 1;
     }
-    return 4;
+    for (int i = 0; i < POOL_NARRAY; i++) {
+        d->together[i] = i == POOL_X || ((i != POOL_KEY || mc_pool_keyed(p)) && so_many(&d->args, i, p->s.out[2], many));
+    }
+    return many;
 }
 
 /* The grid, and what the text must know of the windows. */

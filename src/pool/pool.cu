@@ -20,7 +20,7 @@ struct args {
     i64 in[3], out[3], w[3], stride[3], pad[3];
     int whole;
     int across;                 /* lines: threads for a line of y (FORWARD), of x (SPREAD) */
-    int quads[3];               /* lines: four elements of x, y, key can be moved at a time */
+    int together[3];            /* lines: elements of x, y, key can be moved four, or PLACES, at a time */
 };
 struct window { int lo[3], hi[3], first[3]; };
 
@@ -122,7 +122,7 @@ __device__ __forceinline__ void marked(const args &p, const window &w, MARK mark
 #define CEIL(a, b) ((a) > 0 ? ((a) + (b) - 1) / (b) : -(-(a) / (b)))
 enum { CELLS = PLACES * S2, LEFT = P2 > 0 ? P2 : 0, RIGHT = W2 - P2 - S2 > 0 ? W2 - P2 - S2 : 0, LINE = LEFT + CELLS + RIGHT };
 enum { ROW0 = CEIL(P1 - W1 + 1, S1), ROWS = (S1 - 1 + P1) / S1 - ROW0 + 1, COL0 = CEIL(P2 - W2 + 1, S2), COLS = (CELLS - 1 + P2) / S2 - COL0 + 1 };
-template <class E> struct alignas(4 * sizeof(E)) four { E v[4]; };
+template <class E, int V> struct alignas(V * sizeof(E)) several { E v[V]; };
 
 struct place { INDEX plane; int row, group; };
 __device__ __forceinline__ place place_at(INDEX e, int across, int rows)
@@ -135,24 +135,22 @@ __device__ __forceinline__ place place_at(INDEX e, int across, int rows)
     return a;
 }
 
-/* n elements from column `first` on of a line of `size`, of which those of [at, at + 4 * quads) may come by fours;
- * `none` where there are none. */
-template <int N, int AT, class E, class R> __device__ __forceinline__ void get_line(R (&v)[N], const E *line, int first, int size, bool fours, bool in, R none)
+/* N elements from column `first` on of a line of `size`, of which those from AT on may come V at a time; `none` where there
+ * are none. */
+template <int N, int AT, int V, class E, class R> __device__ __forceinline__ void get_line(R (&v)[N], const E *line, int first, int size, bool together, bool in, R none)
 {
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        const int quad = (i - AT) / 4 * 4 + AT, col = first + i;
-        if (i >= AT && quad + 4 <= N && fours) {
-            if (i == quad && in && col < size) {
-                const four<E> q = *(const four<E> *)(line + col);
-#pragma unroll
-                for (int k = 0; k < 4; k++) {
-                    v[quad + k < N ? quad + k : 0] = get<R>(q.v[k]);
+        const int begin = (i - AT) / V * V + AT, col = first + i;
+        if (i >= AT && begin + V <= N && together) {
+            if (i == begin) {
+                several<E, V> q;
+                if (in && col < size) {
+                    q = *(const several<E, V> *)(line + col);
                 }
-            } else if (i == quad) {
 #pragma unroll
-                for (int k = 0; k < 4; k++) {
-                    v[quad + k < N ? quad + k : 0] = none;
+                for (int k = 0; k < V; k++) {
+                    v[begin + k < N ? begin + k : 0] = in && col < size ? get<R>(q.v[k]) : none;
                 }
             }
         } else {
@@ -161,18 +159,18 @@ template <int N, int AT, class E, class R> __device__ __forceinline__ void get_l
     }
 }
 
-template <int N, class E, class R> __device__ __forceinline__ void put_line(const R (&v)[N], E *line, int first, int size, bool fours)
+template <int V, int N, class E, class R> __device__ __forceinline__ void put_line(const R (&v)[N], E *line, int first, int size, bool together)
 {
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        if (N % 4 == 0 && fours) {
-            if (i % 4 == 0 && first + i < size) {
-                four<E> q;
+        if (N % V == 0 && together) {
+            if (i % V == 0 && first + i < size) {
+                several<E, V> q;
 #pragma unroll
-                for (int k = 0; k < 4; k++) {
+                for (int k = 0; k < V; k++) {
                     q.v[k] = put<E>(v[i + k < N ? i + k : 0]);
                 }
-                *(four<E> *)(line + first + i) = q;
+                *(several<E, V> *)(line + first + i) = q;
             }
         } else if (first + i < size) {
             line[first + i] = put<E>(v[i]);
@@ -201,7 +199,7 @@ extern "C" __global__ void __launch_bounds__(256) lines(const __grid_constant__ 
         for (int b = 0; b < W1; b++) {
             const int row = a.row * S1 - P1 + b;
             A v[LINE];
-            get_line<LINE, LEFT>(v, x + (i64)row * p.slot[0][1], first * S2 - LEFT, (int)p.in[2], p.quads[0], row >= 0 && row < (int)p.in[1], none);
+            get_line<LINE, LEFT, 4>(v, x + (i64)row * p.slot[0][1], first * S2 - LEFT, (int)p.in[2], p.together[0], row >= 0 && row < (int)p.in[1], none);
 #pragma unroll
             for (int k = 0; k < PLACES; k++) {
 #pragma unroll
@@ -220,9 +218,9 @@ extern "C" __global__ void __launch_bounds__(256) lines(const __grid_constant__ 
         for (int k = 0; k < PLACES && MODE != MAX; k++) {
             most[k] /= (A)share(p, window_at(p, 0, a.row, first + k));
         }
-        put_line(most, p.y + line(p, a.plane, 1) + a.row * p.slot[1][1], first, (int)p.out[2], p.quads[1]);
+        put_line<4>(most, p.y + line(p, a.plane, 1) + a.row * p.slot[1][1], first, (int)p.out[2], p.together[1]);
         if (KEY == MARKS) {
-            put_line(number, (MARK *)p.key + line(p, a.plane, 2) + a.row * p.slot[2][1], first, (int)p.out[2], p.quads[2]);
+            put_line<4>(number, (MARK *)p.key + line(p, a.plane, 2) + a.row * p.slot[2][1], first, (int)p.out[2], p.together[2]);
         }
     }
 }
@@ -231,9 +229,9 @@ extern "C" __global__ void __launch_bounds__(256) lines(const __grid_constant__ 
 __device__ __forceinline__ void windows(const args &p, const place &a, int row, int first, A (&g)[COLS], int (&number)[COLS])
 {
     const bool in = row >= 0 && row < (int)p.out[1];
-    get_line<COLS, -COL0>(g, p.y + line(p, a.plane, 1) + row * p.slot[1][1], first, (int)p.out[2], p.quads[1], in, (A)0);
+    get_line<COLS, -COL0, PLACES>(g, p.y + line(p, a.plane, 1) + row * p.slot[1][1], first, (int)p.out[2], p.together[1], in, (A)0);
     if (KEY == MARKS) {
-        get_line<COLS, -COL0>(number, (const MARK *)p.key + line(p, a.plane, 2) + row * p.slot[2][1], first, (int)p.out[2], p.quads[2], in, 0);
+        get_line<COLS, -COL0, PLACES>(number, (const MARK *)p.key + line(p, a.plane, 2) + row * p.slot[2][1], first, (int)p.out[2], p.together[2], in, 0);
     }
 #pragma unroll
     for (int k = 0; k < COLS; k++) {
@@ -279,7 +277,7 @@ extern "C" __global__ void __launch_bounds__(256) lines(const __grid_constant__ 
         for (int i = 0; i < S1; i++) {
             const int row = a.row * S1 + i;
             if (row < (int)p.in[1]) {
-                put_line(sum[i], x + row * p.slot[0][1], a.group * CELLS, (int)p.in[2], p.quads[0]);
+                put_line<4>(sum[i], x + row * p.slot[0][1], a.group * CELLS, (int)p.in[2], p.together[0]);
             }
         }
     }

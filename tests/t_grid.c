@@ -130,8 +130,8 @@ TEST(grid_rows_of_several_stages)
     mc_graph_free(g);
 }
 
-/* What the host says of a kernel is what the text has: NAME_v where vectors are, NAME_join where sums are split, NAME_r where
- * rows are kept, NAME_tally where sums ride along. */
+/* What the host says of a kernel is what the text has: NAME_v where vectors are, launches of their own for stages where sums are
+ * split, NAME_r where rows are kept, NAME_tally where sums ride along. */
 TEST(grid_entries)
 {
     mc_graph *g = mc_graph_new();
@@ -141,7 +141,7 @@ TEST(grid_entries)
     REQUIRE(f, "%s", mc_error(g));
     struct mc_str text = { 0 };
     grid_text(f, &text);
-    int maps = 0, joins = 0, rows = 0, tallies = 0;
+    int maps = 0, splits = 0, rows = 0, tallies = 0;
     for (size_t i = 0; i < f->code->program.step.n; i++) {
         const struct mc_kernel *k = f->code->program.step.at[i].kernel;
         char name[48];
@@ -150,18 +150,19 @@ TEST(grid_entries)
         }
         snprintf(name, sizeof name, "ENTRY %s_v(", k->name);
         CHECK((mc_grid_vector(k) > 1) == (strstr(text.s, name) != NULL), "%s", name);
-        snprintf(name, sizeof name, "ENTRY %s_join(", k->name);
-        CHECK(mc_grid_splits(k) == (strstr(text.s, name) != NULL), "%s", name);
+        snprintf(name, sizeof name, "void %s_of(", k->name);
+        const char *of = strstr(text.s, name), *end = of ? strstr(of, "\n}\nENTRY") : NULL, *stage = of ? strstr(of, "A.first") : NULL;
+        CHECK(end && mc_grid_splits(k) == (stage && stage < end), "%s", name);
         snprintf(name, sizeof name, "%s_r(", k->name);
         CHECK((mc_grid_row(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
         snprintf(name, sizeof name, "ENTRY %s_tally(", k->name);
         CHECK(mc_grid_tallies(k) == (strstr(text.s, name) != NULL), "%s", name);
         maps += mc_grid_vector(k) > 1;
-        joins += mc_grid_splits(k);
+        splits += mc_grid_splits(k);
         rows += mc_grid_row(k).vector > 0;
         tallies += mc_grid_tallies(k);
     }
-    CHECK(maps && joins && rows && tallies, "%d maps over vectors, %d split sums, %d rows, %d with tallies", maps, joins, rows, tallies);
+    CHECK(maps && splits && rows && tallies, "%d maps over vectors, %d split sums, %d rows, %d with tallies", maps, splits, rows, tallies);
     size_t size = mc_grid_args_size(3);
     char *memory = mc_calloc(1, size, "test");
     struct mc_grid_args a = mc_grid_args(memory, 3);

@@ -83,7 +83,7 @@ static void find_kernels(struct mc_code_unit *u, const int *to)
         const struct mc_kernel *k = p->step.at[i].kernel;
         struct mc_cuda_code *c = k ? u->far[to[i]] : NULL;
         if (k) {
-            u->grid[i] = (struct mc_grid_kernel){ find(c, k, ""), find(c, k, "_v"), find(c, k, "_r"), find(c, k, "_join"), find(c, k, "_tally") };
+            u->grid[i] = (struct mc_grid_kernel){ find(c, k, ""), find(c, k, "_v"), find(c, k, "_r"), find(c, k, "_tally") };
         }
         for (size_t v = 0; k && v < k->val.n; v++) {
             u->checks |= k->val.at[v].kind == K_CHECK;

@@ -12,16 +12,17 @@
 #include "plan/cuda.h"
 
 struct mc_grid_kernel {         /* of a step, once compiled; NULL: there is none of that kind */
-    void *plain, *vector, *row, *join, *tally;
+    void *plain, *vector, *row, *tally;
 };
 struct mc_grid_launch {         /* at one shape */
-    void *fn, *join;            /* join: what adds up parts, of split reductions or of tallies; NULL: nothing to add */
-    struct mc_grid grid, join_grid;
+    void *fn, *tally;           /* tally: what adds up the teams' tallies; NULL: there are none */
+    struct mc_grid grid, tally_grid;
+    uint32_t stages;            /* of a reducing kernel: one, or if split one a stage, and if it `ends` one more, of a row of blocks */
+    bool ends;
     int *value;                 /* by operand: value id; -1: an index */
     void *args;
     size_t nargs, scratch;
-    int vector;                 /* elements taken at once */
-    int64_t pieces, piece;      /* launches, along axis `outer` */
+    int64_t pieces, piece;      /* launches of a map, along axis `outer` */
     int outer;
     double flops, bytes;
 };

@@ -4,7 +4,7 @@
  * Invariant: how a reduction is split follows from its sizes alone, not from the GPU, so every GPU adds in one order. */
 #include "function/far.h"
 
-enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, MANY = 2048, MOST_TEAMS = 660, FEW_TEAMS = 132 };
+enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, FULL_BLOCKS = 1056, LONG = 8192, MANY = 2048, MOST_TEAMS = 660, FEW_TEAMS = 132 };
 static const int64_t most_tallies = 16 << 20; /* bytes of all teams' sums, where fewer teams still fill the GPU */
 
 struct axis { int64_t size; int at; };
@@ -115,7 +115,7 @@ static void spread_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, 
     l->grid.blocks[0] = blocks(teams, apart);
     h->teams = (uint32_t)(l->grid.blocks[0] * apart);
     l->scratch = (size_t)h->teams * h->count[1] * (size_t)(n * size);
-    l->join_grid = (struct mc_grid){ { blocks(h->count[1], GRID_PLACES), (unsigned)n, 1 }, { GRID_PLACES, 1024 / GRID_PLACES, 1 }, 0 };
+    l->tally_grid = (struct mc_grid){ { blocks(h->count[1], GRID_PLACES), (unsigned)n, 1 }, { GRID_PLACES, 1024 / GRID_PLACES, 1 }, 0 };
 }
 
 /* Threads of a kernel that keeps its rows in registers. */
@@ -126,26 +126,35 @@ static void rows(const struct mc_kernel *k, struct mc_grid_launch *l, const stru
     unsigned lanes = MC_MAX(power((h->count[1] + each - 1) / each), (unsigned)WARP), apart = MC_MAX(BLOCK / 2 / lanes, 1);
     l->grid = (struct mc_grid){ { blocks(h->count[0], apart), 1, 1 }, { lanes, apart, 1 }, 0 };
     l->grid.shared = lanes > WARP ? (size_t)k->nreduce * apart * WARP * GRID_SHARED : 0;
+    l->stages = 1;
 }
 
-/* Threads of a reducing kernel, and how many blocks share a reduction. */
-static void spread(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
+/* Blocks that share a point.  Stages behind one another are worth a launch each only for what is long. */
+static uint32_t splits(const struct mc_kernel *k, const struct mc_grid_head *h, int64_t across, unsigned lanes, int vector)
+{
+    int64_t length = h->count[1], most = length * vector / (lanes * 8), enough = vector > 1 ? FULL_BLOCKS : ENOUGH_BLOCKS;
+    if (!mc_grid_splits(k) || across >= enough / 2 || most < 2 || (k->nstage > 1 && length * vector < LONG)) {
+        return 1;
+    }
+    return (uint32_t)MC_MIN(MC_MIN(enough / MC_MAX(across, 1), most), MOST_SPLITS);
+}
+
+/* Threads of a reducing kernel that takes `vector` elements at once, and how many blocks share a point. */
+static void spread(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h, int vector)
 {
     int64_t points = h->count[0], length = h->count[1];
     unsigned lanes, apart;
     h->column = k->mode == KERNEL_COLUMN && points >= 8;
     team(k, h, &lanes, &apart);
-    int64_t across = blocks(points, apart), most = MC_MAX(length / (lanes * 8), 1);
-    h->splits = 1;
-    if (mc_grid_splits(k) && across < ENOUGH_BLOCKS / 2 && most > 1) {
-        h->splits = (uint32_t)MC_MIN(MC_MIN(ENOUGH_BLOCKS / MC_MAX(across, 1), most), MOST_SPLITS);
-    }
+    int64_t across = blocks(points, apart);
+    h->splits = splits(k, h, across, lanes, vector);
     h->chunk = (uint32_t)((length + h->splits - 1) / h->splits);
     h->chunk = h->splits > 1 ? (h->chunk + lanes - 1) / lanes * lanes : MC_MAX(h->chunk, 1);
     h->splits = length ? blocks(length, h->chunk) : 1;
     l->grid = (struct mc_grid){ { (unsigned)across, h->splits, 1 }, { h->column ? apart : lanes, h->column ? lanes : apart, 1 }, 0 };
     l->grid.shared = h->column || lanes > WARP ? (size_t)(lanes * apart) * GRID_SHARED : 0;
-    l->join_grid = (struct mc_grid){ { blocks(points, BLOCK / WARP), 1, 1 }, { WARP, BLOCK / WARP, 1 }, 0 };
+    l->stages = h->splits > 1 ? (uint32_t)k->nstage : 1;
+    l->ends = h->splits > 1 && mc_grid_ends(k);
     l->scratch = h->splits > 1 ? (size_t)k->nreduce * h->splits * (size_t)points * 16 : 0;
 }
 
@@ -178,14 +187,16 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
 {
     const struct mc_kernel *k = st->kernel;
     struct mc_grid_args a = mc_grid_args(l->args, k->operand.n);
-    bool map = k->mode == KERNEL_MAP, line_of = map && s->n[0] > 0;
-    int v = line_of && g->vector && dense(k, s, l, p->place, 0, mc_grid_vector(k)) ? mc_grid_vector(k) : 1;
+    bool map = k->mode == KERNEL_MAP;
+    bool row = !map && (k->nstage > 1 || s->count[0] >= ENOUGH_BLOCKS / 2) && keeps_rows(k, s, l, p->place, g);
+    int first = map ? 0 : s->n[0], of = mc_grid_vector(k);
+    int v = !row && s->n[!map] > 0 && g->vector && dense(k, s, l, p->place, first, of) ? of : 1;
     memset(a.head, 0, sizeof *a.head);
-    a.head->flat = line_of && s->n[0] == 1 && dense(k, s, l, p->place, 0, v);
+    a.head->flat = map && s->n[0] == 1 && dense(k, s, l, p->place, 0, v);
     for (int x = 0; x < s->n[0] + s->n[1]; x++) {
-        a.head->size[x] = (uint32_t)(s->axis[x].size / (x == 0 && map ? v : 1));
+        a.head->size[x] = (uint32_t)(s->axis[x].size / (x == first ? v : 1));
         for (size_t i = 0; i < k->operand.n; i++) {
-            a.step[i][x] = s->stride[i][s->axis[x].at] * (x == 0 && map ? v : 1);
+            a.step[i][x] = s->stride[i][s->axis[x].at] * (x == first ? v : 1);
         }
     }
     a.head->number = (uint32_t)(st - f->code->program.step.at);
@@ -194,24 +205,23 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
     if (!map && (s->count[0] > INT32_MAX || s->count[1] > INT32_MAX)) {
         return mc_fail(MC_EUNSUPPORTED, "%s: a reduction over more than 2^31 elements", f->name);
     }
-    l->vector = v;
     l->fn = v > 1 ? g->vector : g->plain;
     if (map) {
         line(l, a.head, s, s->count[0] / v);
     } else {
         l->pieces = 1;
         a.head->count[0] = (uint32_t)s->count[0];
-        a.head->count[1] = (uint32_t)s->count[1];
-        spread(k, l, a.head);
-        if (a.head->splits == 1 && keeps_rows(k, s, l, p->place, g)) {
+        a.head->count[1] = (uint32_t)(s->count[1] / v);
+        if (row) {
             l->fn = g->row;
             rows(k, l, a.head);
+        } else {
+            spread(k, l, a.head, v);
         }
-        l->join = a.head->splits > 1 ? g->join : NULL;
     }
     if (mc_grid_tallies(k)) {
         spread_tallies(k, l, a.head);
-        l->join = g->tally;
+        l->tally = g->tally;
     }
     return MC_OK;
 }
@@ -264,6 +274,36 @@ void mc_grid_free(struct mc_grid_launch *l)
     }
 }
 
+static mc_status run_pieces(struct mc_cuda *d, const struct mc_grid_launch *l, struct mc_grid_args a, const struct mc_kernel *k)
+{
+    uint32_t whole = l->pieces > 1 ? a.head->size[l->outer] : 0, count = a.head->count[0];
+    mc_status s = MC_OK;
+    for (int64_t i = 0; i < l->pieces && s == MC_OK; i++) {
+        if (l->pieces > 1) {
+            int64_t n = MC_MIN(l->piece, (int64_t)whole - i * l->piece);
+            a.head->count[0] = (uint32_t)((int64_t)count / l->piece * n);
+            for (size_t o = 0; o < k->operand.n && i; o++) {
+                a.p[o] += (uint64_t)(a.step[o][l->outer] * l->piece);
+            }
+        }
+        s = mc_cuda_follow(d, l->fn, k->name, &l->grid, l->args, l->nargs);
+    }
+    a.head->count[0] = count;
+    return s;
+}
+
+static mc_status run_stages(struct mc_cuda *d, const struct mc_grid_launch *l, struct mc_grid_head *h, const struct mc_kernel *k)
+{
+    struct mc_grid grid = l->grid;
+    mc_status s = MC_OK;
+    for (h->first = 0; h->first < l->stages && s == MC_OK; h->first++) {
+        s = mc_cuda_follow(d, l->fn, k->name, &grid, l->args, l->nargs);
+    }
+    grid.blocks[1] = 1;
+    s = s < 0 || !l->ends ? s : mc_cuda_follow(d, l->fn, k->name, &grid, l->args, l->nargs);
+    return s < 0 || !l->tally ? s : mc_cuda_follow(d, l->tally, k->name, &l->tally_grid, l->args, l->nargs);
+}
+
 mc_status mc_grid_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -278,21 +318,5 @@ mc_status mc_grid_run(struct mc_function *f, const struct mc_shape_plan *p, int 
     if (!a.head->count[0] && !a.head->teams) {
         return MC_OK; /* nothing to make; sums of nothing are zeros */
     }
-    uint32_t whole = l->pieces > 1 ? a.head->size[l->outer] : 0, count = a.head->count[0];
-    mc_status s = MC_OK;
-    for (int64_t i = 0; i < l->pieces && s == MC_OK; i++) {
-        if (l->pieces > 1) {
-            int64_t n = MC_MIN(l->piece, (int64_t)whole - i * l->piece);
-            a.head->count[0] = (uint32_t)((int64_t)count / l->piece * n);
-            for (size_t k = 0; k < st->kernel->operand.n && i; k++) {
-                a.p[k] += (uint64_t)(a.step[k][l->outer] * l->piece);
-            }
-        }
-        s = mc_cuda_follow(d, l->fn, st->kernel->name, &l->grid, l->args, l->nargs);
-    }
-    a.head->count[0] = count;
-    if (s == MC_OK && l->join) {
-        s = mc_cuda_follow(d, l->join, st->kernel->name, &l->join_grid, l->args, l->nargs);
-    }
-    return s;
+    return !l->stages ? run_pieces(d, l, a, st->kernel) : run_stages(d, l, a.head, st->kernel);
 }

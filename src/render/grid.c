@@ -2,7 +2,8 @@
  *
  *   map       each thread takes every so many elements, of four floats at once where they lie so
  *   reducing  `lanes` threads share a point of the kept axes: along the reduced axes side by side, or, where
- *             neighbours are kept, above each other; a long reduction is split over blocks, whose parts NAME_join adds
+ *             neighbours are kept, above each other.  Long ones are split over blocks: launch i walks stage i, each block
+ *             a part of the point's elements, adds up itself what those before it have left, and leaves its sums
  *   tallies   a team of lanes takes every so many rows and has sums of its own, which NAME_tally adds
  *
  * All arguments are one struct, made by mc_grid_args; axes come innermost first, steps are in bytes (positions
@@ -30,16 +31,19 @@ bool mc_grid_tallies(const struct mc_kernel *k)
     return false;
 }
 
-/* Can the reduction be split?  Elements are walked once, and nothing is made from what they add up to but row values. */
+/* Can its points be split over blocks?  A team's tallies go along whole rows. */
 bool mc_grid_splits(const struct mc_kernel *k)
 {
-    for (size_t i = 0; i < k->val.n; i++) {
-        const struct mc_kval *v = &k->val.at[i];
-        if ((v->element || v->kind == K_REDUCE) && v->stage > 0) {
-            return false;
-        }
-    }
     return k->nreduce > 0 && !mc_grid_tallies(k);
+}
+
+bool mc_grid_ends(const struct mc_kernel *k)
+{
+    bool ends = false;
+    for (size_t i = 0; i < k->val.n; i++) {
+        ends |= k->val.at[i].kind == K_REDUCE && k->val.at[i].stage == k->nstage - 1;
+    }
+    return ends;
 }
 
 /* Elements a thread takes at once: as many of the largest as sixteen bytes hold. */
@@ -50,7 +54,8 @@ int mc_grid_vector(const struct mc_kernel *k)
         const struct mc_koperand *o = &k->operand.at[i];
         most = !o->index && mc_print_moves(k, o) ? MC_MAX(most, mc_dtypes[o->dtype].size) : most;
     }
-    return k->mode == KERNEL_MAP && k->inner >= 0 ? (int)(16 / most) : 1;
+    bool along = k->inner >= 0 && (k->mode == KERNEL_MAP || k->reduced & 1u << k->inner);
+    return along && !mc_grid_tallies(k) ? (int)(16 / most) : 1; /* a team's tallies are counted in elements */
 }
 
 /* "o3 += i * A.step[3][axis]" for the operands that a walk moves. */
@@ -86,16 +91,12 @@ void mc_grid_offsets(struct print *p, char name, bool elements, char from)
     mc_str_add(p->out, "\n");
 }
 
-void mc_grid_pointers(struct print *p, bool elements, char name)
+static void pointers(struct print *p, char name)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
-        if (mc_grid_walks(p, i) != elements) {
-            continue;
-        }
-        if (o->tally) {
-            mc_str_addf(p->out, "%s *const a%zu = (%s *)(sums%zu) + r; (void)a%zu;\n", t, i, t, i, i);
+        if (mc_grid_walks(p, i)) {
             continue;
         }
         if (o->index) {
@@ -110,24 +111,65 @@ void mc_grid_pointers(struct print *p, bool elements, char name)
     }
 }
 
-/* ---- maps ---- */
+/* ---- elements, V at a time ---- */
 
-/* Operands of V elements: loaded before, stored after. */
-static void vectors(struct print *p, bool dst)
+bool mc_grid_made_here(const struct print *p, const struct mc_koperand *o)
+{
+    return o->dst && !o->tally && p->k->val.at[o->val].element && p->k->val.at[o->val].stage == p->stage;
+}
+
+/* a3 of each operand that walks: an address, a position, or V elements, those that are read loaded. */
+static void open_elements(struct print *p, char name)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const struct mc_koperand *o = &p->k->operand.at[i];
+        const char *t = p->d->store[o->dtype], *constant = o->dst ? "" : "const ";
+        if (!mc_grid_walks(p, i)) {
+            continue;
+        }
+        if (o->tally) {
+            mc_str_addf(p->out, "%s *const a%zu = (%s *)(sums%zu) + r * V; (void)a%zu;\n", t, i, t, i, i);
+        } else if (o->index) {
+            mc_str_addf(p->out, "const i64 a%zu = (i64)A.p[%zu] + %c%zu; (void)a%zu;\n", i, i, name, i, i);
+        } else if (!mc_print_moves(p->k, o)) {
+            mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)(A.p[%zu] + %c%zu); (void)a%zu;\n", constant, t, i, constant, t, i, name, i, i);
+        } else if (mc_grid_made_here(p, o)) {
+            mc_str_addf(p->out, "alignas(16) %s a%zu[V];\n", t, i);
+        } else if (!o->dst) {
+            mc_str_addf(p->out, "alignas(16) %s a%zu[V]; load_<%s, V>(a%zu, (const %s *)(A.p[%zu] + %c%zu));\n", t, i, t, i, t, i, name, i);
+        }
+    }
+}
+
+static void close_elements(struct print *p, char name)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
-        if (!mc_grid_walks(p, i) || o->index || !mc_print_moves(p->k, o)) {
-            continue;
-        }
-        if (o->dst && dst) {
-            mc_str_addf(p->out, "store_<%s, V>((%s *)(A.p[%zu] + o%zu), a%zu);\n", t, t, i, i, i);
-        } else if (!o->dst && !dst) {
-            mc_str_addf(p->out, "alignas(16) %s a%zu[V]; load_<%s, V>(a%zu, (const %s *)(A.p[%zu] + o%zu));\n", t, i, t, i, t, i, i);
+        if (mc_grid_made_here(p, o) && mc_print_moves(p->k, o)) {
+            mc_str_addf(p->out, "store_<%s, V>((%s *)(A.p[%zu] + %c%zu), a%zu);\n", t, t, i, name, i, i);
         }
     }
 }
+
+static void each_of_vector(struct print *p, bool lanes, const char *position)
+{
+    mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
+    mc_print_body(p, lanes, position);
+    mc_str_add(p->out, "}\n");
+}
+
+static void entries(struct print *p)
+{
+    const char *name = p->k->name;
+    int v = mc_grid_vector(p->k);
+    mc_str_addf(p->out, "ENTRY %s(const %s_args A) { BEGIN %s_of<1>(A); }\n", name, name, name);
+    if (v > 1) {
+        mc_str_addf(p->out, "ENTRY %s_v(const %s_args A) { BEGIN %s_of<%d>(A); }\n", name, name, name, v);
+    }
+}
+
+/* ---- maps ---- */
 
 /* Offsets where everything lies dense: no size or step is looked up. */
 static void flat(struct print *p)
@@ -140,28 +182,10 @@ static void flat(struct print *p)
     }
 }
 
-static void still(struct print *p)
-{
-    for (size_t i = 0; i < p->k->operand.n; i++) {
-        const struct mc_koperand *o = &p->k->operand.at[i];
-        const char *t = p->d->store[o->dtype];
-        if (!mc_grid_walks(p, i)) {
-            continue;
-        }
-        if (o->index) {
-            mc_str_addf(p->out, "const i64 a%zu = (i64)A.p[%zu] + o%zu;\n", i, i, i);
-        } else if (!mc_print_moves(p->k, o)) {
-            mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)(A.p[%zu] + o%zu);\n", o->dst ? "" : "const ", t, i, o->dst ? "" : "const ", t, i, i);
-        } else if (o->dst) {
-            mc_str_addf(p->out, "alignas(16) %s a%zu[V];\n", t, i);
-        }
-    }
-}
-
 static void print_map(struct print *p)
 {
     mc_str_addf(p->out, "template <int V> INLINE void %s_of(const %s_args &A)\n{\ni64 *const err = A.err; (void)err;\n", p->k->name, p->k->name);
-    mc_grid_pointers(p, false, 0);
+    pointers(p, 0);
     mc_print_row_values(p);
     mc_str_add(p->out, "if (blockIdx.x == 0 && threadIdx.x == 0) {\n");
     mc_print_row_stores(p);
@@ -173,20 +197,13 @@ static void print_map(struct print *p)
         flat(p);
         mc_str_add(p->out, " } else ");
         mc_grid_apart(p, 'o', true, "t", "A.axes[0]", "0");
-        still(p);
-        vectors(p, false);
-        mc_str_add(p->out, "_Pragma(\"unroll\")\nfor (int j = 0; j < V; j++) { ");
-        mc_print_body(p, false, "");
-        mc_str_add(p->out, "}\n");
-        vectors(p, true);
+        open_elements(p, 'o');
+        each_of_vector(p, false, "");
+        close_elements(p, 'o');
         mc_str_add(p->out, "}\n");
     }
     mc_str_add(p->out, "}\n");
-    int v = mc_grid_vector(p->k);
-    mc_str_addf(p->out, "ENTRY %s(const %s_args A) { BEGIN %s_of<1>(A); }\n", p->k->name, p->k->name, p->k->name);
-    if (v > 1) {
-        mc_str_addf(p->out, "ENTRY %s_v(const %s_args A) { BEGIN %s_of<%d>(A); }\n", p->k->name, p->k->name, p->k->name, v);
-    }
+    entries(p);
 }
 
 /* ---- reductions ---- */
@@ -216,7 +233,7 @@ void mc_grid_merge(struct print *p, int v, const char *type)
 static void across(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
-    mc_str_addf(p->out, "across(%s, lanes, c%d, ", p->joining ? "0" : "A.column", v);
+    mc_str_addf(p->out, "across(A.column, lanes, c%d, ", v);
     mc_str_addf(p->out, mc_print_monoid(x)->flags ? "z%d, " : "none, ", v);
     mc_grid_merge(p, v, mc_print_acc_type(p, x, false));
     mc_str_add(p->out, ");\n");
@@ -244,27 +261,42 @@ static void fetch(struct print *p, int v)
     mc_str_add(p->out, "}\n");
 }
 
-/* One walk over the reduced axes. */
+/* One walk over the reduced axes: of the block's part of them. */
 static void walk(struct print *p)
 {
     bool positions, reduces = mc_print_stage_reduces(p, &positions), lanes = reduces && !positions;
-    mc_str_add(p->out, "for (u32 b = from; b < to; b += 2048 * lanes) {\nconst u32 e = to - b < 2048 * lanes ? to : b + 2048 * lanes;\n");
+    mc_str_add(p->out, "for (u32 b = from; b < to; b += 2048 / V * lanes) {\nconst u32 e = to - b < 2048 / V * lanes ? to : b + 2048 / V * lanes;\n");
     if (lanes) {
         mc_print_each(p, mc_print_lane);
     }
-    mc_str_add(p->out, "\nfor (u32 r = b + lane; r < e; r += lanes) {\nconst int j = 0; (void)j;\n");
+    mc_str_add(p->out, "\nfor (u32 r = b + lane; r < e; r += lanes) {\n");
     mc_grid_offsets(p, 'q', true, 'o');
     mc_str_add(p->out, "if (A.axes[1] == 1) {");
     move(p, 'q', true, "A.axes[0]", "(i64)r");
     mc_str_add(p->out, " } else ");
     mc_grid_apart(p, 'q', true, "r", "A.axes[1]", "A.axes[0]");
-    mc_grid_pointers(p, true, 'q');
-    mc_print_body(p, lanes, "(i64)r");
-    mc_str_add(p->out, "\n}\n");
+    open_elements(p, 'q');
+    each_of_vector(p, lanes, "((i64)r * V + j)");
+    close_elements(p, 'q');
+    mc_str_add(p->out, "}\n");
     if (lanes) {
         mc_print_each(p, mc_print_merge);
     }
     mc_str_add(p->out, "}\n");
+}
+
+/* A stage whose reductions are split: this launch's walk, then the block's sums are left; or those that are there are taken. */
+static void walk_or_take(struct print *p)
+{
+    mc_str_addf(p->out, "if (A.first <= %d) {\n", p->stage);
+    walk(p);
+    mc_str_add(p->out, "} else for (u32 s = lane; live && s < A.splits; s += lanes) {\n");
+    mc_print_each(p, fetch);
+    mc_str_add(p->out, "}\n");
+    mc_print_each(p, across);
+    mc_str_addf(p->out, "if (A.splits > 1 && A.first == %d) {\nif (live && lane == 0) {\n", p->stage);
+    mc_print_each(p, keep);
+    mc_str_add(p->out, "}\nreturn;\n}\n");
 }
 
 void mc_grid_point(struct print *p)
@@ -275,7 +307,7 @@ void mc_grid_point(struct print *p)
     move(p, 'o', false, "0", "(i64)(live ? at : 0)");
     mc_str_add(p->out, " } else ");
     mc_grid_apart(p, 'o', false, "(live ? at : 0)", "A.axes[0]", "0");
-    mc_grid_pointers(p, false, 'o');
+    pointers(p, 'o');
 }
 
 /* ---- tallies ---- */
@@ -359,9 +391,8 @@ static void print_tally(struct print *p)
 
 static void print_reducing(struct print *p)
 {
-    const char *name = p->k->name;
-    bool splits = mc_grid_splits(p->k);
-    mc_str_addf(p->out, "ENTRY %s(const %s_args A)\n{\nBEGIN\n", name, name);
+    bool splits = mc_grid_splits(p->k), positions;
+    mc_str_addf(p->out, "template <int V> INLINE void %s_of(const %s_args &A)\n{\n", p->k->name, p->k->name);
     mc_str_add(p->out, "const u32 lanes = A.column ? blockDim.y : blockDim.x, lane = A.column ? threadIdx.y : threadIdx.x;\n");
     begin_tallies(p);
     mc_grid_open_rows(p);
@@ -369,50 +400,26 @@ static void print_reducing(struct print *p)
     mc_str_add(p->out, "const u32 from = blockIdx.y * A.chunk, to = !live ? from : from + A.chunk < A.count[1] ? from + A.chunk : A.count[1];\n");
     for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
         mc_print_row_values(p);
-        if (mc_print_mark(p)) {
-            mc_print_each(p, mc_print_acc);
-            mc_str_add(p->out, "\n");
+        if (!mc_print_mark(p)) {
+            continue;
+        }
+        mc_print_each(p, mc_print_acc);
+        mc_str_add(p->out, "\n");
+        if (splits && mc_print_stage_reduces(p, &positions)) {
+            walk_or_take(p);
+        } else {
             walk(p);
             mc_print_each(p, across);
-            if (splits && p->stage == 0) {
-                mc_str_add(p->out, "if (A.splits > 1) {\nif (live && lane == 0) {\n");
-                mc_print_each(p, keep);
-                mc_str_add(p->out, "}\nreturn;\n}\n");
-            }
-            mc_print_each(p, mc_print_finish);
-            mc_str_add(p->out, "\n");
         }
+        mc_print_each(p, mc_print_finish);
+        mc_str_add(p->out, "\n");
     }
-    mc_str_add(p->out, "if (live && lane == 0) {\n");
+    mc_str_add(p->out, "if (live && lane == 0 && blockIdx.y == 0) {\n");
     mc_print_row_stores(p);
     mc_str_add(p->out, "}\n");
     mc_grid_close_rows(p);
     mc_str_add(p->out, "}\n");
-}
-
-/* Lanes side by side share the parts of a point. */
-static void print_join(struct print *p)
-{
-    memset(p->done, 0, p->k->val.n);
-    p->joining = true;
-    mc_str_addf(p->out, "ENTRY %s_join(const %s_args A)\n{\nBEGIN\nconst u32 at = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x, lanes = blockDim.x;\n",
-                p->k->name, p->k->name);
-    mc_grid_point(p);
-    p->stage = 0;
-    mc_print_each(p, mc_print_acc);
-    mc_str_add(p->out, "\nfor (u32 s = lane; live && s < A.splits; s += lanes) {\n");
-    mc_print_each(p, fetch);
-    mc_str_add(p->out, "}\n");
-    mc_print_row_values(p);
-    mc_print_each(p, across);
-    mc_print_each(p, mc_print_finish);
-    mc_str_add(p->out, "\n");
-    for (p->stage = 1; p->stage <= p->k->nstage; p->stage++) {
-        mc_print_row_values(p);
-    }
-    mc_str_add(p->out, "if (live && lane == 0) {\n");
-    mc_print_row_stores(p);
-    mc_str_add(p->out, "}\n}\n");
+    entries(p);
 }
 
 static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const struct mc_kernel *of)
@@ -428,7 +435,7 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
         memcpy(k.val.at, of->val.at, k.val.n * sizeof *k.val.at);
         k.wide = false;
         k.mode = k.mode == KERNEL_MAP ? KERNEL_MAP : KERNEL_ROW; /* row values are scalars of a thread */
-        mc_str_addf(out, "\nstruct %s_args { char *p[%zu]; i64 *err; char *scratch; u32 count[2], axes[2], size[8], splits, chunk, column, number, flat, teams; i64 step[%zu][8]; };\n",
+        mc_str_addf(out, "\nstruct %s_args { char *p[%zu]; i64 *err; char *scratch; u32 count[2], axes[2], size[8], splits, chunk, column, number, flat, teams, first, unused; i64 step[%zu][8]; };\n",
                     k.name, MC_MAX(k.operand.n, (size_t)1), MC_MAX(k.operand.n, (size_t)1));
         if (mc_grid_row(of).vector) {
             mc_grid_print_row(&p, mc_grid_row(of));
@@ -441,9 +448,6 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
             print_map(&p);
         } else {
             print_reducing(&p);
-            if (mc_grid_splits(&k)) {
-                print_join(&p);
-            }
             if (mc_grid_tallies(&k)) {
                 print_tally(&p);
             }

@@ -10,7 +10,7 @@ bool mc_grid_walks(const struct print *p, size_t i);                     /* is o
 void mc_grid_offsets(struct print *p, char name, bool elements, char from); /* declared: 0, or as those of another name */
 /* Takes a linear index apart along `n` axes from axis `first` on; adds to the offsets. */
 void mc_grid_apart(struct print *p, char name, bool elements, const char *index, const char *n, const char *first);
-void mc_grid_pointers(struct print *p, bool elements, char name);        /* a3, of row operands or of elements, at the offsets */
+bool mc_grid_made_here(const struct print *p, const struct mc_koperand *o); /* an element that this stage stores? */
 /* Whether `at` is a point, the offsets and the row operands there. */
 void mc_grid_point(struct print *p);
 /* "[](T &c6, i64 &z6, const T l6, const i64 q6) { c6 += l6; }" */

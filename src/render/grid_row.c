@@ -15,6 +15,12 @@ static bool is_load(const struct print *p, size_t i)
     return mc_grid_walks(p, i) && !o->dst && !o->index && mc_print_moves(p->k, o);
 }
 
+/* Is an axis kept within the reduced ones?  Then no row lies dense. */
+static bool torn(const struct mc_kernel *k)
+{
+    return (k->varies & ~k->reduced) > (k->reduced & (0u - k->reduced));
+}
+
 struct mc_grid_row mc_grid_row(const struct mc_kernel *k)
 {
     size_t size = 2, loads = 0, sums = (size_t)k->nsaved;
@@ -28,7 +34,7 @@ struct mc_grid_row mc_grid_row(const struct mc_kernel *k)
     size_t each = 4 * loads + 16 / size * MC_MAX(size / 4, 1) * sums; /* registers for each vector that is kept */
     int kept = REGISTERS + 4 * each <= MANY ? 4 : 2;
     size_t registers = REGISTERS + (size_t)kept * each;
-    if (k->mode != KERNEL_ROW || registers > MOST) {
+    if (k->mode != KERNEL_ROW || torn(k) || registers > MOST) {
         return (struct mc_grid_row){ 0 };
     }
     return (struct mc_grid_row){ (int)(16 / size), kept, registers > FEW ? 512 : 1024 };
@@ -109,11 +115,6 @@ static void save(struct print *p)
 
 /* ---- one walk ---- */
 
-static bool made_here(const struct print *p, const struct mc_koperand *o)
-{
-    return o->dst && !o->tally && p->k->val.at[o->val].element && p->k->val.at[o->val].stage == p->stage;
-}
-
 static void places(struct print *p)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
@@ -129,9 +130,9 @@ static void places(struct print *p)
             mc_str_addf(p->out, "const %s *const a%zu = x%zu[k]; (void)a%zu;\n", t, i, i, i);
         } else if (o->tally) {
             mc_str_addf(p->out, "%s *const a%zu = t%zu[k]; (void)a%zu;\n", t, i, i, i);
-        } else if (made_here(p, o) && moves) {
+        } else if (mc_grid_made_here(p, o) && moves) {
             mc_str_addf(p->out, "alignas(16) %s a%zu[V];\n", t, i);
-        } else if (made_here(p, o) || !o->dst) {
+        } else if (mc_grid_made_here(p, o) || !o->dst) {
             mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)(A.p[%zu] + o%zu); (void)a%zu;\n", o->dst ? "" : "const ", t, i, o->dst ? "" : "const ", t, i, i, i);
         }
     }
@@ -150,7 +151,7 @@ static void walk(struct print *p, bool lanes)
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
-        if (made_here(p, o) && mc_print_moves(p->k, o)) {
+        if (mc_grid_made_here(p, o) && mc_print_moves(p->k, o)) {
             mc_str_addf(p->out, "store_<%s, V>((%s *)(A.p[%zu] + o%zu) + r * V, a%zu);\n", t, t, i, i, i);
         }
     }

@@ -101,14 +101,16 @@ bool mc_kernel_wide(const struct mc_dialect *d, const struct mc_kernel *k);
 /* grid.c: kernels for a grid of threads, and the one struct that each takes */
 struct mc_grid_head {
     uint64_t err, scratch;      /* addresses: of four int64 that a failed check is told in; of splits' parts */
-    uint32_t count[2];          /* elements of a map (in vectors, for NAME_v) or points kept; points reduced */
+    uint32_t count[2];          /* elements of a map or points kept; points reduced.  For NAME_v, what lies innermost is counted in vectors */
     uint32_t axes[2];           /* kept; reduced: their sizes and steps come behind */
     uint32_t size[MC_MAX_RANK]; /* innermost first */
-    uint32_t splits, chunk;     /* blocks along y that share a reduction; its points for each */
+    uint32_t splits, chunk;     /* blocks along y that share a point's reductions; its elements for each */
     uint32_t column;            /* lanes above each other */
     uint32_t number;            /* of the step, for err[3] */
     uint32_t flat;              /* of a map: operands that move lie dense, along one axis */
     uint32_t teams;             /* lanes that share points; each adds up the tallies of its own */
+    uint32_t first;             /* the stage that this launch walks, if there are splits */
+    uint32_t unused;
 };
 struct mc_grid_args {           /* where the parts lie */
     uint64_t *p;                /* by operand: address, or first position */
@@ -117,7 +119,9 @@ struct mc_grid_args {           /* where the parts lie */
 };
 size_t mc_grid_args_size(size_t operands);
 struct mc_grid_args mc_grid_args(void *memory, size_t operands);
-bool mc_grid_splits(const struct mc_kernel *k);  /* can its reductions be shared by blocks?  Then there is NAME_join: lanes along x, points along y */
+bool mc_grid_splits(const struct mc_kernel *k);  /* can blocks share its points?  They do if there are splits; a launch a stage then,
+                                                    and, where the last one reduces, another of one block along y that ends it */
+bool mc_grid_ends(const struct mc_kernel *k);    /* does its last stage reduce? */
 enum { GRID_SHARED = 16 };                       /* bytes of shared memory a thread needs where lanes are above each other or more than 32 */
 int  mc_grid_vector(const struct mc_kernel *k);  /* elements NAME_v takes at once; 1: there is only NAME. */
 bool mc_grid_tallies(const struct mc_kernel *k); /* does anything ride along?  Then there is NAME_tally, which adds up what the teams have */

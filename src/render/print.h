@@ -12,7 +12,6 @@ struct print {
     int stage;
     bool second;               /* wide.c: of two accumulators that take turns */
     bool grid;                 /* printed by grid.c: a failed check tells which step it is of */
-    bool joining;              /* grid.c: the kernel that adds the parts of a split reduction */
     unsigned char *need;       /* elements of this stage */
     unsigned char *done;       /* row values printed so far */
 };

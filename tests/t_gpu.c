@@ -281,6 +281,28 @@ TEST(far_rows)
     }
 }
 
+/* Reductions around an axis that is kept: few points, each long enough for many blocks; whole vectors and not. */
+TEST(far_channels)
+{
+    static const int64_t shapes[][4] = { { 4, 3, 64, 64 }, { 2, 5, 70, 71 }, { 3, 1, 90, 100 }, { 2, 40, 9, 4 }, { 1, 2, 100, 100 } };
+    static const char *const formulas[] = { "batch_normalization_train(x, g, g, axes='spatial')[0]", "grad(sum(batch_normalization_train(x, g, g, axes='spatial')[0] * v), x)",
+                                            "max(x, axis=[0, 2, 3])", "sum(x * v, axis=[0, 2, 3])", "x / max(abs(x), axis=[0, 2, 3], keepdims=True)",
+                                            "var(x, axis=[0, 2, 3])" };
+    ON_GPU();
+    for (size_t i = 0; i < NELEM(shapes); i++) {
+        struct agree a = { .scale = 16384 };
+        agree_input(&a, "x", sample(MC_FLOAT32, 4, shapes[i], -1, 1), 0);
+        agree_input(&a, "v", sample(MC_FLOAT32, 4, shapes[i], .5, 1), 0);
+        agree_input(&a, "g", sample(MC_FLOAT32, 1, &shapes[i][1], .5, 1), 0);
+        for (size_t k = 0; k < NELEM(formulas); k++) {
+            CHECK(!mc_is_error(agree_output(&a, formulas[k])), "%s", mc_error(a.g));
+        }
+        const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
+        CHECK(!wrong, "%lld images, %lld channels: %s", (long long)shapes[i][0], (long long)shapes[i][1], wrong);
+        agree_free(&a);
+    }
+}
+
 /* Joins, indices, parts that are set: there, in one recording with the kernels; repeated places are settled in their order. */
 TEST(far_work)
 {

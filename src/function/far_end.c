@@ -92,7 +92,11 @@ mc_status mc_far_checks(struct mc_function *f)
     if (f->told) {
         atomic_store(word(f), 0);
     }
-    return mc_step_blame(f, (int)err[3], mc_fail(MC_EINDEX, "index %lld is out of range for size %lld", (long long)err[1], (long long)err[2]));
+    char axis[32] = "";
+    if (err[0] < 0) { /* a region knows the axis: -1 less it */
+        snprintf(axis, sizeof axis, "axis %lld with ", (long long)(-1 - err[0]));
+    }
+    return mc_step_blame(f, (int)err[3], mc_fail(MC_EINDEX, "index %lld is out of range for %ssize %lld", (long long)err[1], axis, (long long)err[2]));
 }
 
 mc_status mc_far_told(struct mc_function *f)

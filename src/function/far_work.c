@@ -28,7 +28,7 @@ struct args {                   /* region.cu's */
     const void *index[8];
     int32_t kind[8];
     int64_t limit[8], step[8], istride[8][8], span[8], yspan[8], free[8], xfree[8], yfree[8], places, each;
-    int32_t nindex, nspan, nfree, set, number;
+    int32_t nindex, nspan, nfree, set, number, axis[8];
 };
 struct mc_far_work {
     VEC(struct part) part;
@@ -186,6 +186,7 @@ static void axes_of(const mc_node *n, const int64_t *dims, const int64_t *xs, co
     for (int i = 0; i < rank; i++) {
         if (k < a->nindex && n->attr[0].ints[k] == i) {
             a->limit[k] = dims[i];
+            a->axis[k] = i;
             a->step[k++] = xs[i];
         } else {
             int to = a->nfree++;

@@ -16,6 +16,7 @@ struct args {
     i64 istride[8][8], span[8], yspan[8], free[8], xfree[8], yfree[8];
     i64 places, each;       /* of the index tensors; elements at one */
     int nindex, nspan, nfree, set, number;
+    int axis[8];            /* of x, by index */
 };
 
 __device__ __forceinline__ i64 whole(const void *p, int kind, i64 at)
@@ -52,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(256) targets(const __grid_constant_
                 a.err[1] = v;
                 a.err[2] = a.limit[k];
                 a.err[3] = a.number;
-                a.err[0] = 1;
+                a.err[0] = -1 - a.axis[k];
                 v = 0;
             }
             to += (v < 0 ? v + a.limit[k] : v) * a.step[k];

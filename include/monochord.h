@@ -322,6 +322,11 @@ typedef struct mc_custom {
                      mc_node *const *out_grad, int wrt);        /* NULL: no gradient */
     const char *kernel; /* elementwise kernel text instead of run: "a * a + b", inputs a, b, c, ... */
     const char *kernel_grad[8]; /* formulas in the inputs, the result y and the gradient g */
+    /* CUDA C instead of run where the op is on a GPU: extern "C" __global__ void NAME(view<const float> x, view<float> y),
+     * inputs as they lie, then results.  x[i] is element i in C order, and an error of the call if there is none;
+     * x.n, x.rank, x.size, x.stride, x.data for more.  Started with a thread for each element of result 0. */
+    const char *cuda;
+    int threads;        /* of a block; 0: 256 */
     void (*release)(void *arg);
     void *arg;
 } mc_custom;

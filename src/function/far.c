@@ -113,7 +113,7 @@ mc_status mc_far_kernels(struct mc_code_unit *u)
     if (s == MC_OK) {
         find_kernels(u, to);
         u->source = source.n || source.bad ? mc_str_take(&source) : mc_strdup("");
-        s = u->source ? MC_OK : MC_EMEMORY;
+        s = u->source ? mc_custom_far_compile(u) : MC_EMEMORY;
     }
     for (int i = 0; i < MC_CUDA_TEXTS; i++) {
         mc_str_free(&text[i]);
@@ -141,7 +141,9 @@ static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, 
         TRY(mc_heavy_run(f, p, step, scratch));
         return st->kernel ? mc_grid_run(f, p, step, scratch) : MC_OK;
     case STEP_HOST:
-        return p->step[step].work ? mc_work_run(f, p, step, scratch) : mc_reference_step(f, p, step, false);
+        return p->step[step].custom ? mc_custom_far_run(f, p, step)
+               : p->step[step].work ? mc_work_run(f, p, step, scratch)
+                                    : mc_reference_step(f, p, step, false);
     }
     return MC_OK;
 }
@@ -164,10 +166,10 @@ static bool capturable(const struct mc_function *f, const struct mc_shape_plan *
     *launches = 0;
     for (size_t i = 0; i < f->code->program.step.n; i++) {
         const struct mc_step *st = &f->code->program.step.at[i];
-        if (st->kind == STEP_HOST && !p->step[i].work) {
+        if (st->kind == STEP_HOST && !p->step[i].work && !p->step[i].custom) {
             return false;
         }
-        *launches += st->kind == STEP_KERNEL || st->kind == STEP_HEAVY || p->step[i].work;
+        *launches += st->kind == STEP_KERNEL || st->kind == STEP_HEAVY || p->step[i].work || p->step[i].custom;
     }
     return true;
 }

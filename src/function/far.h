@@ -47,6 +47,10 @@ bool mc_work_there(const struct mc_step *st, bool *checks);                     
 mc_status mc_work_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_work_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 void mc_work_free(struct mc_far_work *w);
+/* far_custom.c: users' ops given as CUDA C */
+mc_status mc_custom_far_compile(struct mc_code_unit *u);
+mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_far_custom **made); /* NULL: the step is none */
+mc_status mc_custom_far_run(struct mc_function *f, const struct mc_shape_plan *p, int step);
 /* far.c: the device is entered by who calls these */
 mc_status mc_far_kernels(struct mc_code_unit *u);
 /* far_move.c */

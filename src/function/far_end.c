@@ -5,7 +5,8 @@
 #include "function/far.h"
 #include <stdatomic.h>
 
-enum { PAIRS = 120, SPREAD = 16 << 10 };
+enum { CHECK = 4, SPILL = 1, /* words of a check; behind them, where a view's element out of range lies */
+       PAIRS = 120, SPREAD = 16 << 10 };
 struct args {                   /* as settle.cu has it */
     const int64_t *failed;
     int64_t *told;
@@ -69,8 +70,8 @@ mc_status mc_far_ready(struct mc_function *f)
         return MC_OK;
     }
     const int64_t page = 4096;
-    f->failed = mc_cuda_alloc(f->code->cuda, 4 * sizeof(int64_t), "checks");
-    TRY(f->failed ? mc_cuda_clear(f->code->cuda, f->failed, 4 * sizeof(int64_t)) : mc_last_status());
+    f->failed = mc_cuda_alloc(f->code->cuda, (CHECK + SPILL) * sizeof(int64_t), "checks");
+    TRY(f->failed ? mc_cuda_clear(f->code->cuda, f->failed, CHECK * sizeof(int64_t)) : mc_last_status());
     f->told = mc_cuda_home(f->code->cuda, MC_INT64, 1, &page); /* NULL: every call waits and looks */
     if (f->told) {
         atomic_store(word(f), 0);

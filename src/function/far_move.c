@@ -80,6 +80,7 @@ void mc_far_free(struct mc_function *f, struct mc_shape_plan *p)
     for (size_t i = 0; p->step && i < f->code->program.step.n; i++) {
         mc_grid_free(p->step[i].grid);
         mc_work_free(p->step[i].work);
+        mc_free(p->step[i].custom);
     }
 }
 

@@ -128,10 +128,19 @@ static mc_status results(const struct table *t, int step, const mc_node *n, mc_a
     return MC_OK;
 }
 
+static bool has_none(const struct mc_step *st)
+{
+    const struct mc_custom *c = st->node[0]->op->custom;
+    return c && !c->run && !c->kernel;
+}
+
 mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p, int step, bool compare)
 {
     const struct mc_program *pr = &f->code->program;
     const struct mc_step *st = &pr->step.at[step];
+    if (compare && st->nnode == 1 && has_none(st)) {
+        return MC_OK;
+    }
     struct table t = { { 0 }, f, p };
     mc_status s = MC_OK;
     bool direct = st->kind == STEP_HOST && !compare && !f->code->cuda;

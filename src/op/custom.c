@@ -46,7 +46,7 @@ static mc_status eval(const mc_node *n, mc_array *const *in, mc_array *const *ou
 {
     const mc_custom *c = n->op->custom;
     mc_array *dense[8] = { 0 };
-    mc_status s = MC_OK;
+    mc_status s = c->run ? MC_OK : mc_fail(MC_EUNSUPPORTED, "%s: has CUDA C alone, and runs on a GPU alone", c->name);
     for (int i = 0; i < n->nin && s == MC_OK; i++) { /* callbacks may count on C order */
         dense[i] = mc_array_is_contiguous(in[i]) ? mc_array_ref(in[i]) : mc_array_copy(in[i]);
         s = dense[i] ? MC_OK : mc_last_status();
@@ -109,7 +109,8 @@ static bool fill(struct custom *c, const mc_custom *row)
     c->row = *row;
     c->row.name = keep(c, row->name);
     c->row.kernel = keep(c, row->kernel);
-    bool ok = c->row.name && (!row->kernel || c->row.kernel) && mc_signature_parse(params[row->nin], &c->memory, &c->sig) == MC_OK;
+    c->row.cuda = keep(c, row->cuda);
+    bool ok = c->row.name && (!row->kernel || c->row.kernel) && (!row->cuda || c->row.cuda) && mc_signature_parse(params[row->nin], &c->memory, &c->sig) == MC_OK;
     struct mc_op op = { .name = c->row.name, .params = params[row->nin], .nout = row->nout, .infer = infer, .eval = eval,
                         .doc = "a custom op", .sig = &c->sig, .custom = &c->row, .index = -1 };
     if (row->kernel) {
@@ -145,7 +146,9 @@ mc_status mc_register(mc_graph *g, const mc_custom *row)
                         : row->nout < 1 || row->nout > 8                  ? "gives 1 to 8 results"
                         : row->kernel && (row->nin > 3 || row->nin < 1)   ? "has kernel text: 1 to 3 inputs"
                         : row->kernel && row->nout != 1                   ? "has kernel text: one result"
-                        : !row->kernel && !row->run                       ? "has neither run nor kernel"
+                        : row->kernel && row->cuda                        ? "has kernel text, which GPUs run too, and CUDA C"
+                        : row->threads < 0 || row->threads > 1024         ? "asks for blocks that are not of 1 to 1024 threads"
+                        : !row->kernel && !row->run && !row->cuda         ? "has neither run nor kernel nor cuda"
                         : !is_word(row->name)                             ? "is no name: letters, digits and _"
                         : mc_op_find(row->name)                           ? "has the name of an op there is" : NULL;
     for (size_t i = 0; i < g->custom.n; i++) {

@@ -1,0 +1,27 @@
+/* view.cu: in front of a user's CUDA C: an array as a kernel of his sees it. */
+template <class T> struct view {
+    T *data;
+    i64 n, size[8], stride[8]; /* elements; of each axis, the outermost first: its size, its stride in elements */
+    i64 *err, number;
+    int rank, dense;           /* dense: element i is data[i] */
+
+    /* Element i in C order, however the array lies. */
+    __device__ T &operator[](i64 i) const
+    {
+        if ((u64)i >= (u64)n) {
+            err[1] = i;
+            err[2] = n;
+            err[3] = number;
+            err[0] = 1;
+            return *(T *)(err + 4);
+        }
+        i64 at = dense ? i : 0;
+        for (int a = dense ? -1 : rank - 1; a >= 0; a--) {
+            at += i % size[a] * stride[a];
+            i /= size[a];
+        }
+        return data[at];
+    }
+};
+template <class A, class B> struct same_ { static const bool value = false; };
+template <class A> struct same_<A, A> { static const bool value = true; };

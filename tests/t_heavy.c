@@ -25,6 +25,16 @@ static const struct {
     { MC_FLOAT32, 4, { 5, 8, 8, 4 }, { "max_pool(x, ds=3, stride=2)", "grad(sum(sqr(max_pool(x, ds=3, stride=2))), x)" } },
     { MC_FLOAT32, 4, { 2, 11, 4, 5 }, { "lrn(x)", "grad(sum(sqr(lrn(x, n=5, alpha=0.1))), x)", "lrn(x.T)" } },
     { MC_FLOAT32, 4, { 0, 5, 4, 4 }, { "pool(x, [2, 2])", "lrn(x)" } },
+    /* finished by a map, by every solver: rows, lanes in parts, whole planes, packed; marks beside; what is spread */
+    { MC_FLOAT32, 4, { 7, 9, 21, 22 }, { "relu(pool(x, [3, 3], stride=[2, 2], pad=[1, 1]) - 0.5) + arange(11)",
+      "grad(sum(tanh(max_pool_2d(x, [2, 2], ignore_border=False) * 2)), x)", "tanh(pool_grad(x, pool(x, [2, 2], mode='sum'), [2, 2], mode='sum')) * x",
+      "exp(max_pool_2d(x, [2, 2])) + x[:, :, :11, :11][:, :, :10, :11][:, :, :10]", "tanh(pool_pick(x, x * x, 3, 1, 1, layout='bc01')) * x" } },
+    { MC_FLOAT32, 4, { 2, 5, 6, 200 }, { "sqr(pool(x, [2, 3], axis=[1, 2])) + arange(200)", "grad(sum(tanh(pool(x, [2, 2], axis=[1, 2]))), x) * x",
+      "tanh(pool(x, [2, 2], axis=[1, 2], mode='average_exc_pad'))" } },
+    { MC_FLOAT32, 4, { 6, 5, 7, 7 }, { "relu(pool(x, [7, 7], mode='average_exc_pad') + 0.1)", "tanh(pool_grad(x, pool(x, [7, 7], mode='sum'), [7, 7], mode='sum')) - x" } },
+    { MC_FLOAT16, 4, { 3, 2, 6, 6 }, { "relu(pool(x, [2, 2])) * 3" } },
+    { MC_FLOAT32, 4, { 0, 5, 4, 4 }, { "tanh(pool(x, [2, 2]))" } },
+    { MC_FLOAT64, 5, { 2, 3, 6, 4, 5 }, { "exp(-pool(x, [2, 2], axis=[0, 3]))", "tanh(pool(x.T, [2, 2], mode='sum'))" } },
 };
 
 TEST(pooling_and_norms_agree_with_their_reference)
@@ -148,6 +158,39 @@ TEST(a_map_finishes_a_convolution)
     CHECK(convs == 1 && kernels == 0, "%d convolutions, %d kernels", convs, kernels);
     mc_function_free(f);
     mc_graph_free(g);
+}
+
+/* Pooling, and what goes back through it, is finished by the map that follows: the steps of each formula. */
+TEST(a_map_finishes_a_pooling)
+{
+    static const struct { const char *out, *steps; } rows[] = {
+        { "relu(pool(x, [2, 2]) + b[newaxis, :, newaxis, newaxis])",                                           "view pool" },
+        { "tanh(pool(conv(x, w) * 2, [2, 2], mode='sum')) - 1",                                                "conv pool" },
+        { "tanh(pool(x, [3, 3], mode='average_inc_pad') + 1), pool(x, [2, 2])",                                "pool pool" },
+        { "sqr(pool(dimshuffle(x, [0, 2, 3, 1]), [2, 2], axis=[1, 2]) + b)",                                   "view view pool" },
+        { "y = pool(x, [2, 2]); cost = sum(sqr(tanh(y + 1))); grad(cost, x) * x",                              "pool pool" },
+        { "pool(x, [2, 2]) + sum(pool(x, [2, 2]))",                                                            "pool kernel view kernel" },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        struct mc_str steps = { 0 };
+        mc_graph *g = mc_graph_new();
+        mc_formula(g, "input x float32[2, 3, 9, 9]; input w float32[4, 3, 3, 3]; input b float32[3]");
+        const char *last = strrchr(rows[i].out, ';');
+        if (last) {
+            char before[128];
+            snprintf(before, sizeof before, "%.*s", (int)(last - rows[i].out), rows[i].out);
+            mc_formula(g, before);
+        }
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w, b", .outputs = last ? last + 1 : rows[i].out, .on_unused = "ignore" });
+        REQUIRE(f, "%s", mc_error(g));
+        for (int k = 0; k < mc_function_nsteps(f); k++) {
+            mc_str_addf(&steps, "%s%s", k ? " " : "", mc_function_step(f, k).kind);
+        }
+        CHECK(strcmp(steps.s, rows[i].steps) == 0, "%s takes %s", rows[i].out, steps.s);
+        mc_str_free(&steps);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
 }
 
 TEST(convolutions_without_memory)

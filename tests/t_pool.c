@@ -159,7 +159,7 @@ static mc_status run_planned(const mc_node *n, mc_array *const *in, mc_array **o
     struct mc_type type[8];
     struct mc_pool_problem p;
     const int64_t *strides[POOL_NARRAY] = { NULL };
-    void *operand[POOL_NARRAY] = { NULL };
+    void *operand[POOL_NOPERAND] = { NULL };
     int role[POOL_NARRAY];
     struct mc_infer q = { .op = n->op, .nin = n->nin, .in = type, .value = (const mc_array *const *)in, .attr = n->attr, .nout = n->op->nout };
     for (int i = 0; i < n->nin; i++) {

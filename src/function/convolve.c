@@ -7,7 +7,7 @@ static void roles(const struct mc_function *f, const struct mc_step *st, int v[3
 {
     const signed char *from = mc_conv_operand[mc_conv_pass_of(st->heavy->op)];
     for (int r = 0; r < 3; r++) {
-        v[r] = from[r] < 0 ? mc_heavy_result(st) : mc_heavy_source(f, st->heavy, from[r]);
+        v[r] = from[r] < 0 ? mc_heavy_result(st, 0) : mc_heavy_source(f, st->heavy, from[r]);
     }
 }
 
@@ -35,7 +35,7 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
         value[i] = at->fixed;
     }
     roles(f, st, v);
-    const struct mc_spot *y = &p->place[mc_heavy_result(st)];
+    const struct mc_spot *y = &p->place[mc_heavy_result(st, 0)];
     struct mc_conv_problem q = { .dtype = y->type.dtype, .alpha = 1, .has_epilogue = st->kernel && !f->code->cuda };
     q.algo = mc_attr_named(n, "algo")->text;
     q.precision = mc_attr_named(n, "precision")->text;

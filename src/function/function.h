@@ -177,7 +177,7 @@ const char *mc_heavy_family(const struct mc_step *st);  /* "gemm", "conv" */
 mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_heavy_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 int mc_heavy_source(const struct mc_function *f, const struct mc_node *n, int i);   /* the value of its input */
-int mc_heavy_result(const struct mc_step *st);                                      /* the value it makes, before its kernel */
+int mc_heavy_result(const struct mc_step *st, int i);                               /* the i-th value it makes, before its kernel */
 mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 void mc_launch_box(struct mc_running *r, const int64_t *at, const int64_t *size); /* a finishing kernel, along the kernel's axes */
 /* convolve.c */

@@ -54,9 +54,9 @@ int mc_heavy_source(const struct mc_function *f, const struct mc_node *n, int i)
     return f->code->program.value_of[n->in[i]->id];
 }
 
-int mc_heavy_result(const struct mc_step *st)
+int mc_heavy_result(const struct mc_step *st, int i)
 {
-    return st->kernel ? st->operand[st->product] : st->dst[0];
+    return st->dst[st->ndst - st->heavy->nout + i];
 }
 
 /* ---- finishing kernels ---- */

@@ -53,6 +53,16 @@ static int root_of(const struct mc_program *p, int v)
     return v;
 }
 
+/* Does the heavy work that a kernel finishes read v?  It does while blocks are finished. */
+static bool heavy_reads(const struct mc_function *f, const struct mc_step *st, int v)
+{
+    bool reads = false;
+    for (int i = 0; st->heavy && i < st->heavy->nin; i++) {
+        reads |= root_of(&f->code->program, mc_heavy_source(f, st->heavy, i)) == v;
+    }
+    return reads;
+}
+
 /* A source of step s whose memory result v may take over: dies here, same size and layout, read element by element. */
 static int dying_source(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v)
 {
@@ -65,7 +75,7 @@ static int dying_source(const struct mc_function *f, const struct mc_shape_plan 
         const struct mc_koperand *o = &st->kernel->operand.at[i];
         int src = o->dst || o->index ? -1 : st->operand[i];
         if (src < 0 || pr->value.at[src].kind != VALUE_TEMP || pr->value.at[src].last != step || p->place[src].base != BASE_ARENA ||
-            mc_dtypes[o->dtype].size != mc_dtypes[p->place[v].type.dtype].size || o->varies != st->kernel->varies ||
+            heavy_reads(f, st, src) || mc_dtypes[o->dtype].size != mc_dtypes[p->place[v].type.dtype].size || o->varies != st->kernel->varies ||
             !mc_dims_equal(p->place[src].type.rank, p->place[src].type.dims, p->place[v].type.rank, p->place[v].type.dims)) {
             continue;
         }

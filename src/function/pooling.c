@@ -14,7 +14,7 @@ static void roles(const struct mc_function *f, const struct mc_step *st, int ste
     mc_pool_roles(st->heavy, v);
     for (int r = 0; r < POOL_NARRAY; r++) {
         if (v[r] >= POOL_RESULT) {
-            v[r] = st->dst[v[r] - POOL_RESULT];
+            v[r] = mc_heavy_result(st, v[r] - POOL_RESULT);
             bool unread = p->value.at[v[r]].last <= step && !p->value.at[v[r]].is_output && f->code->mode != MODE_DEBUG;
             v[r] = r == POOL_KEY && unread ? -1 : v[r];
         } else if (v[r] >= 0) {
@@ -43,20 +43,40 @@ mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     }
     TRY(mc_pool_problem_of(st->heavy, in, value, strides, &q));
     sp->plan = f->code->cuda ? mc_pool_cuda_plan(&q) : mc_pool_plan(&q);
-    sp->workspace = sp->plan ? sp->plan->workspace + 64 : 0;
-    return sp->plan ? MC_OK : mc_last_status();
+    if (!sp->plan) {
+        return mc_last_status();
+    }
+    mc_status s = st->kernel && !f->code->cuda ? mc_epilogue_plan(f, p, step) : MC_OK;
+    sp->workspace = sp->launch.copies + sp->plan->workspace + 64;
+    return s;
+}
+
+static void finish(void *arg, const int64_t at[MC_MAX_RANK], const int64_t size[MC_MAX_RANK])
+{
+    mc_launch_box(arg, at, size);
 }
 
 mc_status mc_pooling_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
-    void *operand[POOL_NARRAY];
+    const struct mc_step_plan *sp = &p->step[step];
+    char *base[MOST_OPERANDS + 1];
+    struct mc_running r = { .st = st, .l = &sp->launch, .base = base };
+    void *operand[POOL_NOPERAND] = { NULL };
     int v[POOL_NARRAY];
     roles(f, st, step, v);
-    for (int r = 0; r < POOL_NARRAY; r++) {
-        operand[r] = v[r] < 0 ? NULL : f->ptr[v[r]];
+    for (int i = 0; i < POOL_NARRAY; i++) {
+        operand[i] = v[i] < 0 ? NULL : f->ptr[v[i]];
     }
-    return p->step[step].plan->run(p->step[step].plan, operand, scratch, f->threads);
+    if (st->kernel && !f->code->cuda) {
+        TRY(mc_bases(f, p, step, scratch, base));
+        scratch += sp->launch.copies;
+        mc_pool_epilogue *box = finish;
+        memcpy(&operand[POOL_EPILOGUE], &box, sizeof box); /* a function's address as an operand */
+        operand[POOL_EPILOGUE_ARG] = &r;
+    }
+    TRY(sp->plan->run(sp->plan, operand, scratch, f->threads));
+    return mc_running_end(f, p, step, &r);
 }
 
 /* ---- normalisation across channels ---- */

@@ -156,7 +156,7 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
         s = s < 0 ? s : mc_eval_node(n, in, made);
         mc_free(in);
         for (int k = 0; k < n->nout && s == MC_OK; k++) {
-            int v = n->nout == 1 ? pr->value_of[n->id] : st->dst[k];
+            int v = n->nout == 1 ? pr->value_of[n->id] : st->dst[st->ndst - n->nout + k];
             if (direct && v >= 0 && made[k]->data == f->ptr[v]) {
                 continue; /* there already */
             }
@@ -167,8 +167,8 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
                 s = mc_value_store(f, p, v, made[k]);
             }
         }
-        struct known k = { n, made[0] };
-        if (n->nout == 1 && s == MC_OK) {
+        struct known k = { n->nout == 1 || i >= 0 ? n : mc_item(n, 0), made[0] };
+        if ((n->nout == 1 || i < 0) && s == MC_OK) {
             s = VEC_PUSH(t.at, k) ? MC_OK : MC_EMEMORY;
             made[0] = s == MC_OK ? NULL : made[0];
         }

@@ -189,7 +189,9 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
     } else if (s == MC_OK && st->kernel) {
         if (st->heavy) {
             s = mc_step_infer(&q, st->heavy, &out);
-            mc_spot_place(&p->place[st->operand[st->product]], &out.out[0]);
+            for (int i = 0; i < st->heavy->nout && s == MC_OK; i++) {
+                mc_spot_place(&p->place[mc_heavy_result(st, i)], &out.out[i]);
+            }
         }
         struct mc_type one;
         for (int i = 0; i < st->nnode && s == MC_OK; i++) {

@@ -163,7 +163,7 @@ mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode)
         operand[i] = mc_value_of(m, x);
         if ((int)x->id == m->epilogue[group]) {
             s.product = i;
-            s.heavy = x;
+            s.heavy = x->op == &mc_op_item ? x->in[0] : x;
             operand[i] = mc_add_value(m, VALUE_TEMP, x, (int)p->step.n);
         }
         st = operand[i] >= 0 ? MC_OK : mc_fail(MC_EMEMORY, "lower: %s has no value", x->op->name);
@@ -201,13 +201,18 @@ mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode)
             st = v >= 0 ? MC_OK : MC_EMEMORY;
         }
         if (s.heavy) {
-            int *all = mc_arena_alloc(&p->arena, (size_t)(s.ndst + 1) * sizeof *all);
+            int *all = mc_arena_alloc(&p->arena, (size_t)(s.ndst + s.heavy->nout) * sizeof *all);
+            st = all ? st : MC_EMEMORY;
             if (all) {
                 memcpy(all, dst, (size_t)s.ndst * sizeof *all);
                 all[s.ndst++] = operand[s.product];
                 s.dst = all;
             }
-            st = all ? st : MC_EMEMORY;
+            for (int i = 1; i < s.heavy->nout && st == MC_OK; i++) {
+                mc_node *item = mc_item(s.heavy, i);
+                all[s.ndst++] = mc_is_error(item) ? -1 : mc_add_value(m, VALUE_TEMP, item, (int)p->step.n);
+                st = all[s.ndst - 1] >= 0 ? MC_OK : MC_EMEMORY;
+            }
         }
         st = st == MC_OK && VEC_PUSH(p->step, s) ? MC_OK : MC_EMEMORY;
     } else {

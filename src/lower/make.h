@@ -13,7 +13,7 @@ struct make {
     int *last_of;            /* by group: the number of its nodes still to come */
     int *val;                /* by node id: the kernel value while a kernel is made */
     int *made;               /* by node id: the kernel step it is inside of, plus one */
-    int *epilogue;           /* by group: the node id of the heavy work it finishes, or -1 */
+    int *epilogue;           /* by group: the node id of the result of heavy work that it finishes, or -1 */
 };
 
 static inline bool mc_is_op(const mc_node *n, const char *name) { return strcmp(n->op->name, name) == 0; }
@@ -27,6 +27,7 @@ void mc_find_required(struct make *m, mc_node *const *list, size_t count);
 /* order.c: groups in an order in which each stands behind what it reads; what needs memory */
 mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc_node **sorted);
 void mc_want_inputs(struct make *m, mc_node *n);                    /* the nodes outside the kernel that n reads from memory */
+mc_node *mc_main_result(mc_node *n); /* of heavy work: what a kernel may finish; a tuple's first item */
 void mc_find_epilogues(struct make *m, mc_node *const *list, size_t count);
 /* fused.c: the kernel form of a group */
 bool mc_counts(const mc_node *n);                                   /* 0, 1, 2, ... */

@@ -26,7 +26,12 @@ void mc_want_inputs(struct make *m, mc_node *n)
 /* Which heavy work can be followed by a kernel, block by block. */
 static bool finishes(const mc_node *n)
 {
-    return (mc_is_op(n, "dot") && mc_varies(&n->type) == 3) || strncmp(n->op->name, "conv", 4) == 0;
+    return (mc_is_op(n, "dot") && mc_varies(&n->type) == 3) || strncmp(n->op->name, "conv", 4) == 0 || strncmp(n->op->name, "pool", 4) == 0;
+}
+
+mc_node *mc_main_result(mc_node *n)
+{
+    return n->nout == 1 ? n : mc_item(n, 0);
 }
 
 /* A map over all that heavy work makes, and its only reader, finishes it block by block. */
@@ -37,22 +42,23 @@ void mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
         if (!m->needed[n->id] || !mc_is_heavy(n) || !finishes(n)) {
             continue;
         }
+        const mc_node *y = mc_main_result(n);
         int group = -1;
         bool only = true;
         for (size_t k = i + 1; k < count && only; k++) {
             for (int j = 0; j < list[k]->nin; j++) {
-                if (list[k]->in[j] == n && m->needed[list[k]->id]) {
+                if (list[k]->in[j] == y && m->needed[list[k]->id]) {
                     int h = mc_is_fusible(list[k]) && !m->early[list[k]->id] ? m->groups.of[list[k]->id] : -1;
-                    only &= h >= 0 && (group < 0 || group == h) && list[k]->type.rank == n->type.rank && mc_varies(&list[k]->type) == mc_varies(&n->type);
+                    only &= h >= 0 && (group < 0 || group == h) && list[k]->type.rank == y->type.rank && mc_varies(&list[k]->type) == mc_varies(&y->type);
                     group = h;
                 }
             }
         }
         for (int k = 0; k < m->p->noutput + m->p->nupdate; k++) {
-            only &= (k < m->p->noutput ? m->p->output[k] : m->p->update[k - m->p->noutput]) != (int)n->id;
+            only &= (k < m->p->noutput ? m->p->output[k] : m->p->update[k - m->p->noutput]) != (int)y->id;
         }
         if (only && group >= 0 && m->groups.reduced[group] == 0 && m->epilogue[group] < 0) {
-            m->epilogue[group] = (int)n->id;
+            m->epilogue[group] = (int)y->id;
         }
     }
 }

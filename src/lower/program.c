@@ -119,7 +119,7 @@ static mc_status emit_group(struct make *m, mc_node **node, int n)
         } else if (mc_is_heavy(x)) {
             bool finished = false;
             for (int g = 0; g < m->groups.n; g++) {
-                finished |= m->epilogue[g] == (int)x->id;
+                finished |= m->epilogue[g] == (int)mc_main_result(x)->id;
             }
             st = finished ? MC_OK : mc_add_step(m, STEP_HEAVY, x, "");
         } else {

@@ -48,7 +48,7 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
     const struct packed *k = (const struct packed *)(const void *)plan;
     const struct mc_pool_problem *p = pooling(plan->problem);
     char *room = at->scratch;
-    void *operand[POOL_NARRAY];
+    void *operand[POOL_NOPERAND] = { NULL };
     for (int r = 0; r < POOL_NARRAY; r++) {
         operand[r] = room + k->at[r];
     }

@@ -17,7 +17,12 @@ struct mc_pool_problem {
     struct mc_pool_shape s;
     int64_t at[POOL_NARRAY][MC_MAX_RANK]; /* element strides by role, in the order of x's axes; KEY's in elements of its own */
 };
-/* operand[] of a plan's run: POOL_X, POOL_Y, POOL_KEY; none overlaps what is written */
+/* Runs on a finished block of the result while it is in cache, at[], size[] in the order of its axes.  Blocks are disjoint
+ * and cover the result; calls come from several threads. */
+typedef void mc_pool_epilogue(void *arg, const int64_t at[MC_MAX_RANK], const int64_t size[MC_MAX_RANK]);
+/* operand[] of a plan's run: POOL_X, POOL_Y, POOL_KEY, none of which overlaps what is written; a function (NULL: none; on a
+ * GPU there is none) and what it is given */
+enum { POOL_EPILOGUE = POOL_NARRAY, POOL_EPILOGUE_ARG, POOL_NOPERAND };
 
 extern const struct mc_family mc_pool_family;
 struct mc_plan *mc_pool_plan(const struct mc_pool_problem *p);   /* fills base.family, asks the planner */

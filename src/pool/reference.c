@@ -19,7 +19,11 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
         a.at[r] = there ? operand[r] : NULL;
         a.strides[r] = strides[r];
     }
-    return mc_pool_loops(&p->s, &a);
+    TRY(mc_pool_loops(&p->s, &a));
+    struct mc_pool_grid g;
+    mc_pool_grid(p, &g);
+    mc_pool_finish(operand, &g, 0, g.planes, 0, g.lanes);
+    return MC_OK;
 }
 
 static double estimate(const struct mc_problem *p_)

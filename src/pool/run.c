@@ -31,7 +31,8 @@ static void drop(struct mc_pool_grid *g, int i)
     }
 }
 
-static void take_lanes(struct mc_pool_grid *g, bool keyed)
+/* axis[i]: which axis of x the i-th is. */
+static void take_lanes(struct mc_pool_grid *g, const int *axis, bool keyed)
 {
     int best = -1;
     for (int i = 0; i < g->nfree; i++) {
@@ -39,21 +40,29 @@ static void take_lanes(struct mc_pool_grid *g, bool keyed)
         best = one && (best < 0 || g->size[i] > g->size[best]) ? i : best;
     }
     g->lanes = 1;
+    g->lane_axis = -1;
     if (best >= 0) {
         g->lanes = g->size[best];
+        g->lane_axis = axis[best];
         drop(g, best);
     }
+}
+
+static bool pooled(const struct mc_pool_shape *s, int axis)
+{
+    return axis == s->axis[0] || axis == s->axis[1] || axis == s->axis[2];
 }
 
 void mc_pool_grid(const struct mc_pool_problem *p, struct mc_pool_grid *g)
 {
     const bool keyed = mc_pool_keyed(p);
+    int axis[MC_MAX_RANK];
     *g = (struct mc_pool_grid){ .s = &p->s, .planes = 1 };
     for (int i = 0; i < p->s.rank; i++) {
-        bool pooled = i == p->s.axis[0] || i == p->s.axis[1] || i == p->s.axis[2];
-        if (pooled || p->s.dims[i] == 1) {
+        if (pooled(&p->s, i) || p->s.dims[i] == 1) {
             continue;
         }
+        axis[g->nfree] = i;
         g->size[g->nfree] = p->s.dims[i];
         for (int r = 0; r < POOL_NARRAY; r++) {
             g->at[r][g->nfree] = r == POOL_KEY && !keyed ? 0 : p->at[r][i];
@@ -65,7 +74,7 @@ void mc_pool_grid(const struct mc_pool_problem *p, struct mc_pool_grid *g)
             g->slot[r][i] = p->s.axis[i] < 0 || (r == POOL_KEY && !keyed) ? 0 : p->at[r][p->s.axis[i]];
         }
     }
-    take_lanes(g, keyed);
+    take_lanes(g, axis, keyed);
     for (int i = g->nfree - 2; i >= 0; i--) {
         if (joins(g, i)) {
             g->size[i + 1] *= g->size[i];
@@ -77,9 +86,45 @@ void mc_pool_grid(const struct mc_pool_problem *p, struct mc_pool_grid *g)
     }
 }
 
+/* ---- what is finished ---- */
+
+/* Planes are counted along the axes that are neither pooled nor lanes, the last fastest: however they were joined. */
+void mc_pool_finish(void *const *operand, const struct mc_pool_grid *g, int64_t from, int64_t to, int64_t lane, int64_t lanes)
+{
+    const struct mc_pool_shape *s = g->s;
+    const int64_t *result = s->pass == POOL_SPREAD ? s->in : s->out;
+    mc_pool_epilogue *finish;
+    memcpy(&finish, &operand[POOL_EPILOGUE], sizeof finish); /* a function behind a void pointer */
+    for (int64_t count = 0; finish && from < to; from += count) {
+        int64_t at[MC_MAX_RANK] = { 0 }, size[MC_MAX_RANK], rest = from;
+        bool whole = true; /* what is inside of this axis */
+        count = 1;
+        for (int i = s->rank - 1; i >= 0; i--) {
+            size[i] = s->dims[i];
+            if (i == g->lane_axis) {
+                at[i] = lane;
+                size[i] = lanes;
+            } else if (!pooled(s, i)) {
+                at[i] = rest % s->dims[i];
+                rest /= s->dims[i];
+                size[i] = whole ? MC_MIN(s->dims[i] - at[i], (to - from) / count) : 1;
+                whole = whole && size[i] == s->dims[i];
+                count *= size[i];
+            }
+        }
+        for (int i = 0; i < 3; i++) {
+            if (s->axis[i] >= 0) {
+                size[s->axis[i]] = result[i];
+            }
+        }
+        finish(operand[POOL_EPILOGUE_ARG], at, size);
+    }
+}
+
 /* ---- planes ---- */
 
-struct job { const struct mc_pool_each *e; int64_t chunk, n; };
+enum { NEAR = 32 << 10 }; /* bytes of a result that are worth finishing at once: the nearest cache has them still */
+struct job { const struct mc_pool_each *e; int64_t chunk, n, near; };
 
 /* Part `cut` of the lanes: whole lines of the caches. */
 static int64_t lanes_from(const struct mc_pool_each *e, int64_t cut)
@@ -118,18 +163,36 @@ static void one(const struct mc_pool_each *e, int64_t number, int slot)
     }
 }
 
+/* Planes whose result the nearest cache holds. */
+static int64_t near_planes(const struct mc_pool_each *e)
+{
+    const struct mc_pool_problem *q = pooling(e->plan->problem);
+    const int64_t *result = q->s.pass == POOL_SPREAD ? q->s.in : q->s.out;
+    const int64_t bytes = result[0] * result[1] * result[2] * e->g->lanes * mc_dtypes[q->dtype].size;
+    return MC_MAX(NEAR / MC_MAX(bytes, 1), 1);
+}
+
 static void chunk(void *arg, int64_t task, int slot)
 {
     const struct job *j = arg;
-    for (int64_t i = task * j->chunk, end = MC_MIN(i + j->chunk, j->n); i < end; i++) {
-        one(j->e, i, slot);
+    const struct mc_pool_each *e = j->e;
+    int64_t begin = task * j->chunk;
+    for (int64_t i = begin, end = MC_MIN(i + j->chunk, j->n); i < end; i++) {
+        one(e, i, slot);
+        if (e->cuts > 1) {
+            const int64_t from = lanes_from(e, i % e->cuts), to = lanes_from(e, i % e->cuts + 1);
+            mc_pool_finish(e->operand, e->g, i / e->cuts, i / e->cuts + (to > from), from, to - from);
+        } else if (i + 1 == end || i + 1 - begin == j->near) {
+            mc_pool_finish(e->operand, e->g, begin, i + 1, 0, e->g->lanes);
+            begin = i + 1;
+        }
     }
 }
 
 void mc_pool_each(const struct mc_pool_each *e)
 {
     const int threads = e->threads > 0 ? MC_MIN(e->threads, e->slots) : e->slots;
-    struct job j = { .e = e, .n = e->g->planes * e->cuts };
+    struct job j = { .e = e, .n = e->g->planes * e->cuts, .near = near_planes(e) };
     j.chunk = MC_MAX(j.n / (8 * (int64_t)threads), 1);
     mc_team_tasks(chunk, &j, (j.n + j.chunk - 1) / j.chunk, e->slots, threads, mc_pool_seconds(pooling(e->plan->problem)));
 }

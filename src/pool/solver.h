@@ -28,6 +28,7 @@ struct mc_pool_grid {
     int nfree;
     int64_t size[MC_MAX_RANK], at[POOL_NARRAY][MC_MAX_RANK];
     int64_t planes, lanes;          /* lanes 1: there is no such axis */
+    int lane_axis;                  /* of x; -1: none */
 };
 void mc_pool_grid(const struct mc_pool_problem *p, struct mc_pool_grid *g);
 
@@ -53,6 +54,8 @@ struct mc_pool_each {
 };
 void mc_pool_each(const struct mc_pool_each *e);
 bool mc_pool_keyed(const struct mc_pool_problem *p);  /* is there a third array? */
+/* Planes [from, to) of the result are finished, of each of them `lanes` lanes from `lane` on. */
+void mc_pool_finish(void *const *operand, const struct mc_pool_grid *g, int64_t from, int64_t to, int64_t lane, int64_t lanes);
 double mc_pool_seconds(const struct mc_pool_problem *p);    /* of one thread, at the speed of memory */
 const char *mc_pool_hollow(const struct mc_pool_problem *p); /* refuses what only the reference takes */
 

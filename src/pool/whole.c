@@ -39,6 +39,7 @@ SUM(double)
 
 struct call {
     const struct whole *k;
+    void *const *operand;
     char *x, *y;
     int64_t chunk;  /* planes of a task */
 };
@@ -68,12 +69,13 @@ static void task(void *arg, int64_t number, int slot)
     const int64_t from = number * c->chunk, to = MC_MIN(from + c->chunk, c->k->grid.planes);
     (void)slot;
     (p->dtype == MC_FLOAT64 ? planes_double : planes_float)(c, p->s.pass == POOL_FORWARD, from, to);
+    mc_pool_finish(c->operand, &c->k->grid, from, to, 0, 1);
 }
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct whole *k = (const struct whole *)(const void *)plan;
-    struct call c = { k, operand[POOL_X], operand[POOL_Y], (k->grid.planes + TASKS - 1) / TASKS };
+    struct call c = { k, operand, operand[POOL_X], operand[POOL_Y], (k->grid.planes + TASKS - 1) / TASKS };
     (void)workspace;
     threads = threads > 0 ? threads : mc_team_size();
     mc_team_tasks(task, &c, (k->grid.planes + c.chunk - 1) / c.chunk, threads, threads, mc_pool_seconds(pooling(plan->problem)));

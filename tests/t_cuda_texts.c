@@ -1,0 +1,143 @@
+/* t_cuda_texts.c: the texts of a GPU's solvers compile for every GPU that counts, without one; constants of cuDNN are those of
+ * its header.  What the kernels compute is tested in t_cuda_solvers.c. */
+#include "cuda_test.h"
+#include "conv/cuda.h"
+#include "function/far.h"
+#include "gemm/split.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+extern const struct mc_cuda_text mc_norm_text, mc_pool_text;
+
+#define FLOATS "#define T float\n#define A float\n#define FLOAT 1\n", "#define T half\n#define A float\n#define FLOAT 1\n", \
+    "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
+#define GEMM "#define RM 4\n#define RN 4\n#define A_BY_K 1\n#define B_BY_K 0\n#define HAS_C0 1\n"
+#define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 0\n#define LINES 0\n"
+#define POOL3 "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define PLACES 4\n" \
+    "#define W0 1\n#define W1 3\n#define W2 3\n#define S0 1\n#define S1 2\n#define S2 2\n#define P0 0\n#define P1 1\n#define P2 1\n"
+
+static const struct {
+    const struct mc_cuda_text *text;
+    const char *types[6];       /* each with each of more */
+    const char *more[8];
+} texts[] = {
+    { &mc_cuda_fill_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" }, { "" } },
+    { &mc_cuda_copy_text, { "#define TO float\n#define FROM half\n", "#define TO bf16\n#define FROM double\n", "#define TO half\n#define FROM half\n" },
+      { "#define RANK 1\n#define INDEX unsigned\n", "#define RANK 2\n#define INDEX u64\n", "#define RANK 8\n#define INDEX unsigned\n" } },
+    { &mc_far_end_text, { "" }, { "#define PAIRS 120\n" } },
+    { &mc_gemm_plain_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" },
+      { GEMM "#define ACT 0\n", GEMM "#define ACT 1\n" } },
+    { &mc_gemm_plain_text, { "#define T float\n#define A float\n#define FLOAT 1\n" },
+      { "#define RM 8\n#define RN 8\n#define A_BY_K 0\n#define B_BY_K 1\n#define HAS_C0 0\n#define ACT 2\n" } },
+    { &mc_conv_direct_text, { FLOATS },
+      { "#define INDEX unsigned\n#define PASS 0\n#define UNSHARED 0\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n",
+        "#define INDEX u64\n#define PASS 1\n#define UNSHARED 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n",
+        "#define INDEX unsigned\n#define PASS 2\n#define UNSHARED 1\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n" } },
+    { &mc_conv_few_text, { "#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n", "#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n" },
+      { "#define PASS 0\n#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q 8\n#define TA 1\n",
+        "#define PASS 2\n#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define Q 4\n#define TA 3\n" } },
+    { &mc_conv_im2col_text, { FLOATS }, { "#define INDEX unsigned\n", "#define INDEX u64\n" } },
+    { &mc_conv_fft_text, { "#define T float\n", "#define T bf16\n" },
+      { "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define PAIRS 0\n", "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define PAIRS 0\n",
+        "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 512\n#define PAIRS 0\n", "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n#define PAIRS 1\n" } },
+    { &mc_conv_fft_products_text, { "" }, { "" } },
+    { &mc_conv_whole_text, { "#define ACT 0\n#define FB 32\n#define UNITS 2\n" },
+      { "#define PASS 0\n#define CC 32\n#define THREADS 128\n", "#define PASS 1\n#define CC 64\n#define THREADS 160\n",
+        "#define PASS 2\n#define CC 16\n#define THREADS 320\n" } },
+    { &mc_pool_text, { FLOATS },
+      { POOL "#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL "#define PASS 1\n#define MODE 0\n#define KEY 2\n",
+        POOL "#define PASS 1\n#define MODE 3\n#define KEY 0\n", POOL "#define PASS 2\n#define MODE 0\n#define KEY 1\n" } },
+    { &mc_pool_text, { "#define T float\n#define A float\n#define FLOAT 1\n", "#define T bf16\n#define A float\n#define FLOAT 1\n" },
+      { POOL3 "#define LINES 0\n#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL3 "#define LINES 0\n#define PASS 1\n#define MODE 0\n#define KEY 1\n",
+        POOL3 "#define LINES 1\n#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL3 "#define LINES 1\n#define PASS 1\n#define MODE 0\n#define KEY 1\n",
+        POOL3 "#define LINES 1\n#define PASS 0\n#define MODE 3\n#define KEY 0\n", POOL3 "#define LINES 1\n#define PASS 1\n#define MODE 2\n#define KEY 0\n" } },
+    { &mc_pool_text, { "#define T unsigned char\n#define A u64\n#define FLOAT 0\n" }, { POOL "#define PASS 0\n#define MODE 2\n#define KEY 0\n" } },
+    { &mc_norm_text, { FLOATS }, { "#define BACKWARD 0\n#define INDEX u64\n", "#define BACKWARD 1\n#define INDEX unsigned\n" } },
+};
+
+static void compile(const struct mc_cuda_text *t, const char *types, const char *more, int sm)
+{
+    struct mc_str defines = { 0 }, source = { 0 };
+    size_t bytes = 0;
+    mc_str_addf(&defines, "%s%s", types, more);
+    mc_cuda_source(t, defines.s, &source);
+    CHECK(mc_cuda_try(source.s, "", sm, &bytes) == MC_OK && bytes > 0, "%s for sm_%d with\n%s%s", t->name, sm, defines.s, mc_last_error());
+    mc_str_free(&defines);
+    mc_str_free(&source);
+}
+
+/* Everyday one GPU for each text in turn, else all for each. */
+TEST(cuda_solver_texts_compile)
+{
+    static const int sms[] = { 80, 90, 100 };
+    size_t turn = 0;
+    NEEDS_NVRTC;
+    for (size_t i = 0; i < NELEM(texts); i++) {
+        for (size_t k = 0; texts[i].types[k]; k++) {
+            for (size_t m = 0; texts[i].more[m]; m++, turn++) {
+                for (size_t s = 0; s < NELEM(sms); s++) {
+                    if (test_is_full() || s == turn % NELEM(sms)) {
+                        compile(texts[i].text, texts[i].types[k], texts[i].more[m], sms[s]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* The product of split operands: its instruction is printed for each width. */
+TEST(cuda_split_text_compiles)
+{
+    static const struct { enum mc_split_mode mode; int tn, unit; bool inside; } rows[] = {
+        { SPLIT_MATRICES, 64, 8, false }, { SPLIT_MATRICES, 128, 8, false }, { SPLIT_WINDOWS, 96, 4, true }, { SPLIT_WINDOWS, 128, 8, false },
+        { SPLIT_FILTERS, 128, 8, false },
+    };
+    NEEDS_NVRTC;
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        struct mc_str defines = { 0 };
+        mc_split_defines(&defines, rows[i].mode, rows[i].tn, rows[i].unit, rows[i].inside);
+        compile(&mc_gemm_split_text, "", defines.s, 90);
+        if (i == 0 || test_is_full()) {
+            compile(&mc_gemm_split_text, "", defines.s, 80);
+            compile(&mc_gemm_split_pack_text, "", "", 100);
+        }
+        mc_str_free(&defines);
+    }
+}
+
+/* What cuDNN's header wants of CUDA's runtime is the names of some types. */
+static bool stand_in(const char *folder)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/cuda_runtime_api.h", folder);
+    FILE *f = fopen(path, "w");
+    return f && fputs("#include <stddef.h>\n#include <stdint.h>\ntypedef void *cudaStream_t, *cudaGraph_t, *cudaEvent_t;\n"
+                      "#define CUDART_VERSION 13000\n", f) >= 0 && fclose(f) == 0;
+}
+
+/* TEST_CUDA_PATH leads to folders of the vendor's headers. */
+TEST(cudnn_constants_are_its_own)
+{
+    static const struct { const char *name; int value; } rows[] = {
+#define DNN(name, value) { #name, value },
+#include "conv/cudnn.def"
+#undef DNN
+    };
+    const char *path = getenv("TEST_CUDA_PATH");
+    char command[2048], mine[] = "/tmp/mc_headers_XXXXXX";
+    snprintf(command, sizeof command, "ls '%s'/cudnn/include/cudnn_graph.h '%s'/*/include/library_types.h > /dev/null 2>&1", path ? path : "", path ? path : "");
+    if (!path || system(command) != 0) {
+        SKIP("TEST_CUDA_PATH leads to no headers of cuDNN");
+    }
+    REQUIRE(mkdtemp(mine) && stand_in(mine), "no temporary folder");
+    snprintf(command, sizeof command, "cc -fsyntax-only -x c - -I%s $(ls -d '%s'/*/include | sed 's/^/-I/')", mine, path);
+    FILE *cc = popen(command, "w");
+    REQUIRE(cc, "no shell");
+    fputs("#include <cudnn_graph.h>\n", cc);
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        fprintf(cc, "_Static_assert(%s == %d, \"%s\");\n", rows[i].name, rows[i].value, rows[i].name);
+    }
+    CHECK(pclose(cc) == 0, "the header has other values");
+    snprintf(command, sizeof command, "rm -r %s", mine);
+    CHECK(system(command) == 0, "%s stays", mine);
+}

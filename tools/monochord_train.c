@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double look_again = 0.1; /* seconds between looks at a GPU's sums */
+static const double look_again = 0.1;    /* seconds between looks at a GPU's sums */
+static const double saving_share = 20;   /* an epoch is saved when so many times the last saving's time has passed */
 
 static volatile sig_atomic_t stopped;
 
@@ -124,6 +125,14 @@ static bool begin(struct run *r)
     return good || (complain_library("training"), false);
 }
 
+static void next_epoch(struct run *r)
+{
+    struct progress *p = &r->p;
+    p->epoch++;
+    p->batch = 0;
+    p->cost = p->wrong = p->seen = p->seconds = 0;
+}
+
 /* A parameter or the cost is not finite: from the last snapshot the same steps are taken again, each of their results
  * looked at, until it is known where. */
 static void explain(struct run *r, const char *ill)
@@ -138,13 +147,18 @@ static void explain(struct run *r, const char *ill)
     if (!r->m.step || !snapshot_return(r, r->last) || !begin(r)) {
         return;
     }
-    while (good && r->p.step <= found && mc_batches_next(r->batches, &x, &t) == 1) {
-        good = step(r, x, t);
+    while (good && r->p.step <= found) {
+        if (mc_batches_next(r->batches, &x, &t) == 1) {
+            good = step(r, x, t);
+        } else {
+            next_epoch(r);
+            good = begin(r);
+        }
     }
     if (good) {
         complain("taking the same steps again with every result looked at found none that is not finite");
     } else {
-        complain("it arose in batch %lld (step %lld): %s", (long long)r->p.batch, (long long)r->p.step, mc_last_error());
+        complain("it arose in epoch %lld, batch %lld (step %lld): %s", (long long)r->p.epoch + 1, (long long)r->p.batch, (long long)r->p.step, mc_last_error());
     }
 }
 
@@ -154,6 +168,7 @@ static void explain(struct run *r, const char *ill)
 static bool save(struct run *r)
 {
     struct text ill = { 0 };
+    double start = seconds_now();
     struct snapshot *s = snapshot_take(r, &ill);
     if (!s) {
         explain(r, ill.s);
@@ -162,9 +177,11 @@ static bool save(struct run *r)
     }
     snapshot_free(r->last);
     r->last = s;
-    r->saved = seconds_now();
     text_free(&ill);
     r->unsaved = !snapshot_save(r, s);
+    r->saved = seconds_now();
+    r->saving = r->saved - start;
+    r->newer = false;
     return true;
 }
 
@@ -236,10 +253,10 @@ static enum outcome epoch(struct run *r)
     e.test_error = f.error;
     show_epoch(r, &e);
     remember(r, &e);
-    p->epoch++;
-    p->batch = 0;
-    p->cost = p->wrong = p->seen = p->seconds = 0;
-    return save(r) ? stopped ? STOPPED : DONE : FAILED;
+    next_epoch(r);
+    r->newer = true;
+    bool worth = stopped || seconds_now() - r->saved >= saving_share * r->saving;
+    return !worth || save(r) ? stopped ? STOPPED : DONE : FAILED;
 }
 
 static enum outcome train(struct run *r)
@@ -255,7 +272,7 @@ static enum outcome train(struct run *r)
         }
         o = epoch(r);
     }
-    return o;
+    return o == DONE && r->newer && !save(r) ? FAILED : o;
 }
 
 /* ---- the end ---- */

@@ -58,6 +58,8 @@ struct run {
     struct snapshot *last;       /* as it was when it was saved last, or began */
     struct snapshot *best;       /* of the best epoch; only where the model has patience */
     double began, saved, looked; /* this epoch, the last checkpoint, the last look at the sums: on the clock */
+    double saving;               /* seconds that took */
+    bool newer;                  /* an epoch has ended since */
     bool unsaved;                /* that one could not be written */
 };
 

@@ -437,3 +437,42 @@ TEST(far_draws_stay)
     mc_function_free(f);
     mc_graph_free(g);
 }
+
+/* Where memory is short a solver that needs less takes over; where nothing helps, one error says who wanted how much. */
+TEST(far_memory_that_is_short)
+{
+    ON_GPU();
+    struct agree a = { .g = mc_graph_new(), .scale = 4096 };
+    mc_input(a.g, "x", MC_FLOAT32, 4);
+    mc_input(a.g, "w", MC_FLOAT32, 4);
+    mc_array *x = sample(MC_FLOAT32, 4, (int64_t[]){ 16, 16, 40, 40 }, -1, 1), *w = sample(MC_FLOAT32, 4, (int64_t[]){ 16, 16, 5, 5 }, -1, 1), *y[2] = { 0 };
+    size_t memory[2] = { 0 };
+    for (int small = 0; small < 2; small++) {
+        mc_flag_set("conv.algo_fwd", "im2col");
+        mc_function *f = mc_compile(a.g, &(mc_spec){ .name = "short", .inputs = "x, w", .outputs = "conv(x, w)" });
+        REQUIRE(f, "%s", mc_error(a.g));
+        char most[32];
+        snprintf(most, sizeof most, "%zu", mc_cuda_held(mc_cuda_running(0)) + memory[0] * 3 / 4);
+        mc_flag_set("cuda.memory", small ? most : "0");
+        mc_status s = mc_call(f, MC_IN(x, w), MC_OUT(&y[small]));
+        CHECK(s == MC_OK, "%s", mc_last_error());
+        memory[small] = mc_function_memory(f);
+        if (small) {
+            mc_array *large = sample(MC_FLOAT32, 4, (int64_t[]){ 400, 16, 40, 40 }, -1, 1), *none = NULL;
+            s = mc_call(f, MC_IN(large, w), MC_OUT(&none));
+            CHECK(s == MC_EMEMORY && strstr(mc_last_error(), "short: ") && strstr(mc_last_error(), "for step ") && strstr(mc_last_error(), "bytes of values") &&
+                  strstr(mc_last_error(), "out of memory on cuda0"), "%s", mc_last_error());
+            mc_array_unref(&large);
+            CHECK(mc_call(f, MC_IN(x, w), MC_OUT(&y[1])) == MC_OK, "usable afterwards: %s", mc_last_error());
+        }
+        mc_function_free(f);
+        mc_flag_set("cuda.memory", "0");
+    }
+    CHECK(memory[1] < memory[0], "%zu bytes, then %zu", memory[0], memory[1]);
+    CHECK(y[0] && y[1] && mc_array_differs(y[0], y[1], 1e-5, 3e-4) < 0, "the same result");
+    mc_array *all[] = { x, w, y[0], y[1] };
+    for (size_t i = 0; i < NELEM(all); i++) {
+        mc_array_unref(&all[i]);
+    }
+    agree_free(&a);
+}

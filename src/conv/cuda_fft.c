@@ -259,7 +259,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 static int64_t at_a_time(const struct mc_conv_problem *p, const struct fft *d)
 {
     int64_t images = p->s.n;
-    while (images > 1 && room(p, d, images) > (size_t)mc_flag_int(FLAG_cuda_workspace)) {
+    while (images > 1 && room(p, d, images) > mc_plan_cap(&mc_site_cuda)) {
         images = (images + 1) / 2;
     }
     return images;

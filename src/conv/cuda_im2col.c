@@ -235,7 +235,7 @@ static size_t room(const struct im2col *d, const struct mc_conv_problem *p, int6
 static int64_t at_a_time(const struct im2col *d, const struct mc_conv_problem *p)
 {
     size_t ignored;
-    const size_t one = room(d, p, 1, &ignored), cap = (size_t)MC_MIN(mc_flag_int(FLAG_cuda_workspace) / 2, (int64_t)256 << 20);
+    const size_t one = room(d, p, 1, &ignored), cap = (size_t)MC_MIN((int64_t)mc_plan_cap(&mc_site_cuda) / 2, (int64_t)256 << 20);
     return d->straight || one == 0 ? p->s.n : MC_MAX(MC_MIN((int64_t)(cap / one), p->s.n), (int64_t)1);
 }
 

@@ -108,7 +108,7 @@ static bool prepare(const struct mc_conv_problem *p, void *config, struct ready 
     mc_dnn_set(&r->made, r->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config);
     mc_dnn_finish(&r->made, r->plan);
     const int64_t bytes = r->made.failed ? -1 : mc_dnn_number(r->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 0);
-    if (bytes < 0 || bytes > mc_flag_int(FLAG_cuda_workspace)) {
+    if (bytes < 0 || bytes > (int64_t)mc_plan_cap(&mc_site_cuda)) {
         forget(r);
         return false;
     }

@@ -137,7 +137,7 @@ static size_t lay_out(struct direct *d, const struct mc_conv_shape *s, int64_t i
 /* As many images at a time as stay near and keep the cap; false: not even one does. */
 static bool fit(struct direct *d, const struct mc_conv_shape *s)
 {
-    const size_t cap = (size_t)mc_flag_int(FLAG_workspace);
+    const size_t cap = mc_plan_cap(NULL);
     const size_t near = s->pass == CONV_WEIGHTS ? FAR : NEAR;
     int64_t images = s->n;
     while (images > 1 && (lay_out(d, s, images, 1) > cap || d->w_at > near)) {
@@ -189,7 +189,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         mc_free(d);
         return NULL;
     }
-    const size_t cap = (size_t)mc_flag_int(FLAG_workspace), one = lay_out(d, &p->s, d->images, 1);
+    const size_t cap = mc_plan_cap(NULL), one = lay_out(d, &p->s, d->images, 1);
     int slots = 1;
     while (slots < mc_team_size() && one + (size_t)slots * d->slot_bytes <= cap) {
         slots++;

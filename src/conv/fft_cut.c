@@ -258,7 +258,7 @@ static bool keep(struct fft *d, const struct mc_conv_shape *s, size_t cap)
 
 static bool fit(struct fft *d, const struct mc_conv_shape *s)
 {
-    const size_t cap = (size_t)mc_flag_int(FLAG_workspace);
+    const size_t cap = mc_plan_cap(NULL);
     const enum mc_conv_pass pass = s->pass;
     memcpy(d->block, d->all, sizeof d->block);
     const bool vectors = d->s[CONV_X].lane == M || d->s[CONV_Y].lane == M;

@@ -125,7 +125,7 @@ static int64_t usual_block(const struct mc_conv_problem *p)
 /* Smaller tiles, then smaller blocks, until one thread keeps the cap; then as many threads as keep it. */
 static bool fit(struct im2col *d, const struct mc_conv_problem *p)
 {
-    const size_t cap = (size_t)mc_flag_int(FLAG_workspace);
+    const size_t cap = mc_plan_cap(NULL);
     int64_t tile = usual_tile(p), block = usual_block(p);
     d->together = few_tiles(p);
     for (;;) {

@@ -278,7 +278,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         mc_plan_free(&d->base);
         return NULL;
     }
-    const size_t cap = (size_t)mc_flag_int(FLAG_workspace);
+    const size_t cap = mc_plan_cap(NULL);
     d->slot_bytes = (MC_MAX(d->base.child[0]->workspace, more ? d->base.child[1]->workspace : 0) + LINE - 1) / LINE * LINE;
     d->slots = d->apart ? mc_team_size() : 1;
     while (d->slots > 1 && d->turned_bytes + (size_t)d->slots * d->slot_bytes > cap) {

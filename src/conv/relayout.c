@@ -139,7 +139,7 @@ static size_t place(struct relayout *d)
 
 static void divide(struct relayout *d, const struct mc_conv_problem *p)
 {
-    const size_t cap = (size_t)mc_flag_int(FLAG_workspace) / 2;
+    const size_t cap = mc_plan_cap(NULL) / 2;
     for (d->chunks = 1; d->chunks <= p->s.n; d->chunks++) {
         if (p->s.n % d->chunks == 0) {
             d->inner = inside(p, p->s.n / d->chunks, d->copied);

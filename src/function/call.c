@@ -115,6 +115,7 @@ static mc_status call_locked(struct mc_function *f, int nin, const mc_arg *in, i
         TRY(take_input(f, i, i < nin ? &in[i] : NULL));
     }
     struct mc_shape_plan *p = mc_shape_plan_find(f);
+    p = p && f->code->cuda ? mc_far_room(f, p) : p;
     if (!p) {
         return mc_last_status();
     }

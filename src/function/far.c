@@ -243,22 +243,58 @@ static mc_status replay(struct mc_function *f, struct mc_shape_plan *p, char *sc
     return mc_cuda_replay(f->code->cuda, q->replay);
 }
 
-mc_status mc_far_begin(struct mc_function *f, struct mc_shape_plan *p)
+/* The arena, and what the step that needs most asks for beside it. */
+static mc_status grow(struct mc_function *f, const struct mc_shape_plan *p)
 {
-    const struct mc_program *pr = &f->code->program;
-    struct mc_cuda *d = f->code->cuda;
-    TRY(mc_far_ready(f));
-    p->far->updates = false;
     size_t need = p->arena + p->scratch;
     if (need > f->arena_size) {
         mc_memory_free(f);
-        f->arena = mc_cuda_alloc(d, need, f->name);
+        f->arena = mc_cuda_alloc(f->code->cuda, need, f->name);
         if (!f->arena) {
             return mc_last_status();
         }
         f->arena_size = need;
     }
-    for (size_t v = 0; v < pr->value.n; v++) {
+    return MC_OK;
+}
+
+static mc_status no_room(const struct mc_function *f, const struct mc_shape_plan *p)
+{
+    int most = 0;
+    for (int i = 0; i < f->code->nstep; i++) {
+        most = p->step[i].workspace > p->step[most].workspace ? i : most;
+    }
+    return mc_fail_again("%s: %zu bytes of values, %zu for step %d, %.200s: ", f->name, p->arena, p->scratch, most, mc_step_name(f, most));
+}
+
+/* Where memory is short, solvers that work with a quarter are asked, until there are none. */
+struct mc_shape_plan *mc_far_room(struct mc_function *f, struct mc_shape_plan *p)
+{
+    while (grow(f, p) < 0) {
+        if (mc_last_status() != MC_EMEMORY) {
+            return NULL;
+        }
+        no_room(f, p);
+        char said[1000];
+        snprintf(said, sizeof said, "%s", mc_last_error());
+        size_t had = p->scratch;
+        mc_shape_plan_drop(f, p);
+        int64_t before = mc_plan_room((int64_t)had / 4);
+        p = mc_shape_plan_find(f);
+        mc_plan_room(before);
+        if (!p || p->scratch >= had) {
+            mc_fail(MC_EMEMORY, "%s", said);
+            return NULL;
+        }
+    }
+    return p;
+}
+
+mc_status mc_far_begin(struct mc_function *f, struct mc_shape_plan *p)
+{
+    TRY(mc_far_ready(f));
+    p->far->updates = false;
+    for (size_t v = 0; v < f->code->program.value.n; v++) {
         f->ptr[v] = mc_far_address(f, p, v);
     }
     return mc_far_send(f, p);

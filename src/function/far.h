@@ -60,6 +60,7 @@ char *mc_far_address(const struct mc_function *f, const struct mc_shape_plan *p,
 mc_status mc_far_send(struct mc_function *f, const struct mc_shape_plan *p);    /* the inputs */
 bool mc_far_is(const struct mc_function *f, const mc_array *a);                 /* in the device's memory? */
 mc_status mc_far_settle(struct mc_function *f);                                 /* shared variables come to where f runs */
+struct mc_shape_plan *mc_far_room(struct mc_function *f, struct mc_shape_plan *p); /* memory for all of it; another plan if that is too much; NULL: error */
 mc_status mc_far_begin(struct mc_function *f, struct mc_shape_plan *p);         /* addresses; inputs sent */
 mc_status mc_far_run(struct mc_function *f, struct mc_shape_plan *p);           /* all steps */
 bool mc_far_updates(const struct mc_shape_plan *p);                             /* has mc_far_run made the updates? */

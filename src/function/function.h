@@ -137,6 +137,7 @@ struct mc_function {
 /* shape_plan.c */
 struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f);    /* for f->arg; made if it is not there; NULL: error */
 void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p);
+void mc_shape_plan_drop(struct mc_function *f, struct mc_shape_plan *p);   /* f forgets it */
 void mc_shape_plan_let_go(const struct mc_function *f, struct mc_shape_plan *p); /* of the arrays of a call that is over */
 mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step); /* one step, when sizes come while running */
 mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step); /* launches and solvers, once places are known */

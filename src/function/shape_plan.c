@@ -302,18 +302,24 @@ static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey)
     return p;
 }
 
-static void drop_oldest(struct mc_function *f)
+void mc_shape_plan_drop(struct mc_function *f, struct mc_shape_plan *p)
 {
-    struct mc_shape_plan **oldest = &f->plans;
-    for (struct mc_shape_plan **p = &f->plans; *p; p = &(*p)->next) {
-        if ((*p)->used < (*oldest)->used) {
-            oldest = p;
-        }
+    struct mc_shape_plan **at = &f->plans;
+    while (*at != p) {
+        at = &(*at)->next;
     }
-    struct mc_shape_plan *p = *oldest;
-    *oldest = p->next;
+    *at = p->next;
     mc_shape_plan_free(f, p);
     f->nplans--;
+}
+
+static void drop_oldest(struct mc_function *f)
+{
+    struct mc_shape_plan *oldest = f->plans;
+    for (struct mc_shape_plan *p = f->plans; p; p = p->next) {
+        oldest = p->used < oldest->used ? p : oldest;
+    }
+    mc_shape_plan_drop(f, oldest);
 }
 
 struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f)

@@ -149,7 +149,7 @@ static int propose(const struct lt *x, unsigned alignment, int most, struct heur
 {
     void *pref = NULL;
     int n = 0;
-    const size_t cap = (size_t)MC_MIN(mc_flag_int(FLAG_cuda_workspace), (int64_t)1 << 28);
+    const size_t cap = (size_t)MC_MIN((int64_t)mc_plan_cap(&mc_site_cuda), (int64_t)1 << 28);
     const uint32_t reduce = REDUCE_COMPUTE_TYPE, align = alignment;
     if (mc_nv.cublasLtMatmulPreferenceCreate(&pref) != 0) {
         return 0;

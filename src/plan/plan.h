@@ -76,6 +76,10 @@ void mc_plan_text(const struct mc_plan *p, struct mc_str *out); /* "(packed m600
 /* For solvers that have a choice of their own inside: how it is to be made in the plan that is being made now. */
 enum mc_plan_mode { PLAN_ESTIMATE, PLAN_MEASURE, PLAN_EXHAUSTIVE };     /* in the order of the flag's words */
 enum mc_plan_mode mc_plan_mode(void);
+/* The most workspace that a plan may ask for there: the flag's, or less while this thread plans with less room (INT64_MAX: no
+ * less); returned is the room before. */
+size_t mc_plan_cap(const struct mc_site *site);
+int64_t mc_plan_room(int64_t bytes);
 /* ---- trial.c: plans for one problem run against each other ---- */
 struct mc_trials {
     const struct mc_problem *problem;

@@ -63,9 +63,18 @@ enum mc_plan_mode mc_plan_mode(void)
     return depth > 0 ? (enum mc_plan_mode)inside : (enum mc_plan_mode)mc_flag_int(FLAG_plan);
 }
 
-static int64_t cap_of(const struct choice *c)
+static _Thread_local int64_t room = INT64_MAX;
+
+int64_t mc_plan_room(int64_t bytes)
 {
-    return mc_flag_int(c->problem->family->site ? FLAG_cuda_workspace : FLAG_workspace);
+    const int64_t before = room;
+    room = bytes;
+    return before;
+}
+
+size_t mc_plan_cap(const struct mc_site *site)
+{
+    return (size_t)MC_MIN(mc_flag_int(site ? FLAG_cuda_workspace : FLAG_workspace), room);
 }
 
 /* Plans with s and holds the plan to the workspace cap; the reason for a NULL goes to c->why. */
@@ -77,12 +86,12 @@ static struct mc_plan *plan_within(struct choice *c, const struct mc_solver *s)
     struct mc_plan *plan = mc_plan_with(c->problem, s);
     inside = around;
     depth--;
-    const int64_t cap = cap_of(c);
+    const size_t cap = mc_plan_cap(c->problem->family->site);
     if (!plan) {
         mc_str_addf(&c->why, "; %s failed: %s", s->name, mc_last_error());
-    } else if ((uint64_t)cap < plan->workspace) {
-        mc_str_addf(&c->why, "; %s needs %zu bytes of workspace, the flag allows %" PRId64, s->name, plan->workspace,
-                    cap);
+    } else if (cap < plan->workspace) {
+        mc_str_addf(&c->why, "; %s needs %zu bytes of workspace, %s %zu", s->name, plan->workspace,
+                    room < INT64_MAX ? "there is room for" : "the flag allows", cap);
         mc_plan_free(plan);
         plan = NULL;
     }
@@ -228,7 +237,7 @@ static struct mc_plan *by_timing(struct choice *c)
 /* What the timing depends on beside the problem: the threads, the solvers there were and the room they had. */
 static bool wisdom_key(const struct choice *c, bool exhaustive, struct mc_str *key)
 {
-    uint64_t h = mc_hash_mix(0, (uint64_t)cap_of(c));
+    uint64_t h = mc_hash_mix(0, mc_plan_cap(c->problem->family->site));
     if (c->problem->family->site) {
         c->problem->family->site->word(key);
         mc_str_add(key, " ");

@@ -87,4 +87,19 @@ static inline struct mc_conv_shape conv_parse(const char *s)
     return p;
 }
 
+/* Libraries are tried when they are named, but not under a sanitizer, which misjudges their threads. */
+static inline void name_solver(const char *name)
+{
+    mc_flag_set("conv.algo_fwd", name);
+    mc_flag_set("conv.algo_bwd_data", name);
+    mc_flag_set("conv.algo_bwd_filter", name);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    mc_flags_parse("onednn=none,blas=none");
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+    mc_flags_parse("onednn=none,blas=none");
+#endif
+#endif
+}
+
 #endif

@@ -152,6 +152,63 @@ TEST(cuda_gemm_large_tiles)
     tell(t, 8);
 }
 
+/* Small matrices on tensor cores: sums shared by blocks, tiles that are not full, every order, lines that cannot be read by fours;
+ * what is no number comes out as float32 has it. */
+TEST(cuda_gemm_cut_tiles)
+{
+    static const int64_t small[][3] = { { 64, 64, 64 }, { 1, 1, 1 }, { 100, 130, 200 }, { 65, 10, 333 }, { 7, 70, 1000 } };
+    struct tally t = { 0 };
+    GPU_OR_SKIP();
+    for (size_t s = 0; s < NELEM(small); s++) {
+        for (size_t o = 0; o < NELEM(orders); o++) {
+            const struct mc_gemm_problem p = product(MC_FLOAT32, small[s][0], small[s][1], small[s][2], orders[o], &products[(s + o) % NELEM(products)]);
+            one(&p.base, &mc_gemm_cuda_cut, &t);
+        }
+    }
+    tell(&t, 1);
+    CHECK(t.served == (int)(NELEM(small) * NELEM(orders)) && t.failed == 0, "served %d, failed %d", t.served, t.failed);
+}
+
+TEST(cuda_gemm_cut_infinities)
+{
+    enum { M = 70, N = 66, K = 130 };
+    GPU_OR_SKIP();
+    const struct mc_gemm_problem p = product(MC_FLOAT32, M, N, K, "nn", &products[0]);
+    struct mc_plan *plan = mc_plan_with(&p.base, &mc_gemm_cuda_cut);
+    REQUIRE(plan, "%s", mc_last_error());
+    static float a[M * K], b[K * N], c[M * N];
+    void *operand[8];
+    for (int i = 0; i < M * K; i++) {
+        a[i] = 1.0f / (float)(1 + i % 17);
+    }
+    for (int i = 0; i < K * N; i++) {
+        b[i] = (float)(i % 13) - 6.5f;
+    }
+    a[3 * K + 5] = INFINITY;
+    b[70 * N + 7] = NAN;
+    b[2 * N + 9] = -INFINITY;
+    struct mc_extent e[4];
+    mc_gemm_extents(&p, e);
+    struct mc_cuda *d = mc_cuda_current();
+    REQUIRE(mc_cuda_operands(e, 4, operand) >= 0, "%s", mc_last_error());
+    void *work = plan->workspace ? mc_site_cuda.take(plan->workspace) : NULL;
+    CHECK(mc_cuda_put(d, operand[GEMM_A], a, sizeof a) >= 0 && mc_cuda_put(d, operand[GEMM_B], b, sizeof b) >= 0 && plan->run(plan, operand, work, 0) >= 0 &&
+          mc_cuda_get(d, c, operand[GEMM_C], sizeof c) >= 0, "%s", mc_last_error());
+    for (int i = 0; i < M; i++) {
+        for (int j = 0; j < N; j++) {
+            double want = 0;
+            for (int k = 0; k < K; k++) {
+                want += (double)a[i * K + k] * b[k * N + j];
+            }
+            const double got = c[i * N + j], off = got - want;
+            CHECK(isnan(want) ? isnan(got) : isinf(want) ? isinf(got) && (got > 0) == (want > 0) : off < 1e-4 && off > -1e-4, "(%d, %d): %g, not %g", i, j, got, want);
+        }
+    }
+    mc_site_cuda.give(work);
+    mc_cuda_discard(e, 4, operand);
+    mc_plan_free(plan);
+}
+
 /* Strides that no library takes, backwards and with gaps in both directions; integers that stay within int16. */
 TEST(cuda_gemm_any_strides_and_integers)
 {

@@ -29,6 +29,7 @@ static const struct {
       { GEMM "#define ACT 0\n", GEMM "#define ACT 1\n" } },
     { &mc_gemm_plain_text, { "#define T float\n#define A float\n#define FLOAT 1\n" },
       { "#define RM 8\n#define RN 8\n#define A_BY_K 0\n#define B_BY_K 1\n#define HAS_C0 0\n#define ACT 2\n" } },
+    { &mc_gemm_cut_text, { "#define ACT 0\n" }, { "" } },
     { &mc_conv_direct_text, { FLOATS },
       { "#define INDEX unsigned\n#define PASS 0\n#define UNSHARED 0\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n",
         "#define INDEX u64\n#define PASS 1\n#define UNSHARED 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n",

@@ -230,7 +230,7 @@ static const char *refuse(const struct mc_problem *p_)
            : !small(p)                                     ? "takes small filters, strides up to 2, no dilation"
            : p->at.y[4] != 1 && p->s.out[2] > 1            ? "wants lines of y without gaps"
            : !fits(p)                                      ? "has no room for such lines in shared memory"
-                                                           : NULL;
+                                                           : mc_cuda_too_old();
 }
 
 static double estimate(const struct mc_problem *p)

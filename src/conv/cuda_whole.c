@@ -240,7 +240,7 @@ static const char *refuse(const struct mc_problem *p_)
            : p->s.pass == CONV_INPUTS && (p->s.stride[1] != 1 || p->s.stride[2] != 1) ? "goes back with stride 1 alone"
            : !lies_well(p)                            ? "wants images as bc01, without gaps"
            : !small(p)                                ? "takes small images, a block's in shared memory"
-                                                      : NULL;
+                                                      : mc_cuda_too_old();
 }
 
 /* Three multiplications of halves for each, by instructions that reach half of the tensor cores' speed; what meets zeros, too. */

@@ -31,23 +31,6 @@ struct args {
     float alpha, beta;
 };
 
-__device__ __forceinline__ void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-/* Four matrices of 8 x 8; lane l has the address of row l % 8 of matrix l / 8. */
-__device__ __forceinline__ void read_rows(u32 (&r)[4], const u16 *row)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"((u32)__cvta_generic_to_shared(row)) : "memory");
-}
-__device__ __forceinline__ void read_columns(u32 (&r)[4], const u16 *row)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"((u32)__cvta_generic_to_shared(row)) : "memory");
-}
-
 /* ---- images into shared memory ---- */
 
 __device__ __forceinline__ void bring(float *to, const float *from, int count, int fours)
@@ -81,16 +64,6 @@ __device__ __forceinline__ u32 largest(const float *x, int count, int fours, u32
         for (int e = threadIdx.x; e < count; e += blockDim.x) {
             most = larger(most, x[e]);
         }
-    }
-    return most;
-}
-
-__device__ __forceinline__ u32 over_warp(u32 most)
-{
-#pragma unroll
-    for (int d = 16; d > 0; d /= 2) {
-        const u32 other = __shfl_xor_sync(0xffffffffu, most, d);
-        most = other > most ? other : most;
     }
     return most;
 }

@@ -52,6 +52,8 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *l);
 mc_status mc_cuda_copy_run(const struct mc_cuda_copy *c, void *to, const void *from);
 void mc_cuda_copy_free(struct mc_cuda_copy *c);
 
+const char *mc_cuda_too_old(void);  /* for memory that is fetched into shared memory, and matrices of halves by the warp; NULL: it is not */
+
 /* ---- estimates: seconds, good enough to order solvers ---- */
 double mc_cuda_seconds(mc_dtype t, bool reduced, double flops, double bytes, double part); /* part: of the peak that is reached */
 

@@ -94,6 +94,12 @@ void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const ch
     return kernel;
 }
 
+const char *mc_cuda_too_old(void)
+{
+    const struct mc_cuda *d = mc_cuda_current();
+    return d && d->sm < 80 ? "wants a GPU of compute capability 8.0 or later" : NULL;
+}
+
 /* ---- estimates ---- */
 
 /* Of one multiprocessor: multiply-adds a cycle by size of the element; reduced: on tensor cores. */

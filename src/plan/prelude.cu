@@ -130,3 +130,34 @@ __device__ __forceinline__ void halve(float x, const float f[2], unsigned *high,
     *high = h.bits;
     *low = (h.bits & 0x7c00) == 0x7c00 ? 0 : put<half>((scaled - get<float>(h)) * 2048.0f).bits;
 }
+
+/* The largest of a warp's. */
+__device__ __forceinline__ unsigned over_warp(unsigned most)
+{
+#pragma unroll
+    for (int d = 16; d > 0; d /= 2) {
+        const unsigned other = __shfl_xor_sync(0xffffffffu, most, d);
+        most = other > most ? other : most;
+    }
+    return most;
+}
+
+/* ---- matrices of halves on tensor cores, a warp at a time ---- */
+
+/* (16 x 8) += (16 x 16) (16 x 8), whose elements lie among the lanes as the tensor cores have them. */
+__device__ __forceinline__ void multiply(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+/* Four matrices of 8 x 8; lane l has the address of row l % 8 of matrix l / 8. */
+__device__ __forceinline__ void read_rows(unsigned (&r)[4], const unsigned short *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"((unsigned)__cvta_generic_to_shared(row)) : "memory");
+}
+__device__ __forceinline__ void read_columns(unsigned (&r)[4], const unsigned short *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"((unsigned)__cvta_generic_to_shared(row)) : "memory");
+}

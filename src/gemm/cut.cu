@@ -1,0 +1,211 @@
+/* cut.cu: float32 products of small matrices on tensor cores, with tiles that blocks cut into pairs of halves themselves.
+ *
+ * split.cu has the algebra, and for large matrices it packs them first.  Here a block has 64 x 64 of C and a part of the
+ * summed axis; 64 terms at a time it takes tiles of A and B into registers, finds the largest of each, which sets their
+ * scale, leaves their halves in shared memory and multiplies.  What 64 terms come to is scaled back and added up in float32.
+ * A tile with an infinity or a NaN is multiplied plainly, so that they come out as they should.
+ *
+ * Parts of a sum are added by `add`, in order. */
+typedef unsigned u32;
+typedef unsigned short u16;
+enum { TILE = 64, PITCH = TILE + 8, WARPS = 8, MINE = 16 };     /* MINE: elements of a tile that a thread takes, along the summed axis */
+
+struct args {
+    const float *a, *b, *c0;
+    float *c, *parts;
+    i64 as[3], bs[3], cs[3], c0s[3];
+    int m, n, k, batch, splits;
+    int fours[2];               /* a, b: four neighbours along the summed axis can be read at once */
+    float alpha, beta;
+};
+struct side {                   /* rows of A, or columns of B: where this thread reads, and what becomes of it */
+    const float *x;
+    i64 row, k;
+    int rows, mine, first;      /* of the tile: how many there are; this thread's, its first term */
+    int fours;
+};
+
+__device__ __forceinline__ side side_of(const float *x, i64 row, i64 k, int rows, int fours)
+{
+    const int t = threadIdx.x;
+    side s = { x, row, k, rows, k == 1 ? t / 4 : t % TILE, k == 1 ? t % 4 * MINE : t / TILE * MINE, fours };
+    return s;
+}
+
+/* Zeros beyond the matrix. */
+__device__ __forceinline__ void take(float (&v)[MINE], const side &s, int from, int end)
+{
+    const float *const x = s.x + s.mine * s.row + (from + s.first) * s.k;
+    const int have = s.mine < s.rows ? end - from - s.first : 0;
+    if (s.fours && have >= MINE) {
+#pragma unroll
+        for (int e = 0; e < MINE; e += 4) {
+            const float4 q = *(const float4 *)(x + e);
+            v[e] = q.x;
+            v[e + 1] = q.y;
+            v[e + 2] = q.z;
+            v[e + 3] = q.w;
+        }
+        return;
+    }
+#pragma unroll
+    for (int e = 0; e < MINE; e++) {
+        v[e] = e < have ? x[e * s.k] : 0.f;
+    }
+}
+
+/* The bits of the largest |x|; what is no number is larger than all. */
+__device__ __forceinline__ u32 largest(const float (&v)[MINE])
+{
+    u32 most = 0;
+#pragma unroll
+    for (int e = 0; e < MINE; e++) {
+        const u32 bits = __float_as_uint(v[e]) & 0x7fffffff;
+        most = bits > most ? bits : most;
+    }
+    return over_warp(most);
+}
+
+__device__ __forceinline__ void cut(u16 *to, int low, const side &s, const float (&v)[MINE], u32 most)
+{
+    float f[2];
+    u32 h[MINE / 2], l[MINE / 2];
+    factors(most, f);
+#pragma unroll
+    for (int e = 0; e < MINE / 2; e++) {
+        u32 hi[2], lo[2];
+        halve(v[2 * e], f, &hi[0], &lo[0]);
+        halve(v[2 * e + 1], f, &hi[1], &lo[1]);
+        h[e] = hi[0] | hi[1] << 16;
+        l[e] = lo[0] | lo[1] << 16;
+    }
+    uint4 *const at = (uint4 *)(to + s.mine * PITCH + s.first), *const below = (uint4 *)(to + low + s.mine * PITCH + s.first);
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+        at[e] = { h[4 * e], h[4 * e + 1], h[4 * e + 2], h[4 * e + 3] };
+        below[e] = { l[4 * e], l[4 * e + 1], l[4 * e + 2], l[4 * e + 3] };
+    }
+}
+
+/* Where element e of a thread's sums stands in the tile: two by two matrices of 16 x 8 a warp. */
+__device__ __forceinline__ int row_of(int e) { return threadIdx.x / 32 % 2 * 32 + e / 8 * 16 + threadIdx.x % 32 / 4 + e % 4 / 2 * 8; }
+__device__ __forceinline__ int col_of(int e) { return threadIdx.x / 64 * 16 + e / 4 % 2 * 8 + threadIdx.x % 4 * 2 + e % 2; }
+
+__device__ __forceinline__ void multiply_tiles(float (&sum)[16], const u16 *a, const u16 *b, float scale_a, float scale_b)
+{
+    const int lane = threadIdx.x % 32, low = TILE * PITCH;
+    const u16 *const row = a + (threadIdx.x / 32 % 2 * 32 + lane % 16) * PITCH + lane / 16 * 8;
+    const u16 *const col = b + (threadIdx.x / 64 * 16 + lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8;
+    float high[4][4] = {}, rest[4][4] = {};
+#pragma unroll
+    for (int k = 0; k < TILE; k += 16) {
+        u32 h[2][4], l[2][4], bh[4], bl[4];
+#pragma unroll
+        for (int m = 0; m < 2; m++) {
+            read_rows(h[m], row + m * 16 * PITCH + k);
+            read_rows(l[m], row + m * 16 * PITCH + k + low);
+        }
+        read_rows(bh, col + k);
+        read_rows(bl, col + k + low);
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            multiply(high[e], h[e / 2], bh[e % 2 * 2], bh[e % 2 * 2 + 1]);
+        }
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            multiply(rest[e], h[e / 2], bl[e % 2 * 2], bl[e % 2 * 2 + 1]);
+        }
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            multiply(rest[e], l[e / 2], bh[e % 2 * 2], bh[e % 2 * 2 + 1]);
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < 16; e++) {
+        sum[e] += (high[e / 4][e % 4] + rest[e / 4][e % 4] * (1.0f / 2048)) * scale_a * scale_b;
+    }
+}
+
+__device__ __forceinline__ void multiply_plainly(float (&sum)[16], const side &a, const side &b, int from, int end)
+{
+#pragma unroll
+    for (int e = 0; e < 16; e++) {
+        const int row = row_of(e), col = col_of(e);
+#pragma unroll 1
+        for (int k = from; k < end && row < a.rows && col < b.rows; k++) {
+            sum[e] = fmaf(a.x[row * a.row + k * a.k], b.x[col * b.row + k * b.k], sum[e]);
+        }
+    }
+}
+
+__device__ __forceinline__ void finished(const args &p, int batch, int row, int col, float sum)
+{
+    float v = p.alpha * sum;
+    if (p.c0) {
+        v += p.beta * p.c0[batch * p.c0s[0] + row * p.c0s[1] + col * p.c0s[2]];
+    }
+    p.c[batch * p.cs[0] + row * p.cs[1] + col * p.cs[2]] = finish(v, ACT);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_constant__ args p)
+{
+    __shared__ uint4 room[2][2 * TILE * PITCH / 8];
+    __shared__ u32 seen[2][WARPS];
+    const int down = (p.m + TILE - 1) / TILE, i = blockIdx.x % down * TILE, j = blockIdx.x / down * TILE, batch = blockIdx.z;
+    const int chunks = (p.k + TILE - 1) / TILE, from = (int)((i64)chunks * blockIdx.y / p.splits) * TILE;
+    const int to = min((int)((i64)chunks * (blockIdx.y + 1) / p.splits) * TILE, p.k);
+    u16 *const a = (u16 *)room[0], *const b = (u16 *)room[1];
+    const side sa = side_of(p.a + batch * p.as[0] + i * p.as[1], p.as[1], p.as[2], min(p.m - i, TILE), p.fours[0]);
+    const side sb = side_of(p.b + batch * p.bs[0] + j * p.bs[2], p.bs[2], p.bs[1], min(p.n - j, TILE), p.fours[1]);
+    float sum[16] = {}, va[MINE], vb[MINE];
+    take(va, sa, from, to);
+    take(vb, sb, from, to);
+    for (int k = from; k < to; k += TILE) {
+        u32 most_a = largest(va), most_b = largest(vb);
+        if (threadIdx.x % 32 == 0) {
+            seen[0][threadIdx.x / 32] = most_a;
+            seen[1][threadIdx.x / 32] = most_b;
+        }
+        __syncthreads();        /* and nobody multiplies the tiles before */
+#pragma unroll
+        for (int w = 0; w < WARPS; w++) {
+            most_a = seen[0][w] > most_a ? seen[0][w] : most_a;
+            most_b = seen[1][w] > most_b ? seen[1][w] : most_b;
+        }
+        cut(a, TILE * PITCH, sa, va, most_a);
+        cut(b, TILE * PITCH, sb, vb, most_b);
+        __syncthreads();
+        take(va, sa, k + TILE, to);
+        take(vb, sb, k + TILE, to);
+        if (most_a < 0x7f800000 && most_b < 0x7f800000) {
+            multiply_tiles(sum, a, b, unscaled(most_a), unscaled(most_b));
+        } else {
+            multiply_plainly(sum, sa, sb, k, min(k + TILE, to));
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < 16; e++) {
+        const int row = i + row_of(e), col = j + col_of(e);
+        if (row < p.m && col < p.n) {
+            if (p.splits > 1) {
+                p.parts[((i64)(blockIdx.y * p.batch + batch) * p.m + row) * p.n + col] = sum[e];
+            } else {
+                finished(p, batch, row, col, sum[e]);
+            }
+        }
+    }
+}
+
+/* What the parts of sums come to. */
+extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
+{
+    const int each = p.m * p.n, count = each * p.batch, e = blockIdx.x * 256 + threadIdx.x;
+    float sum = 0;
+    if (e < count) {
+#pragma unroll 4
+        for (int s = 0; s < p.splits; s++) {
+            sum += p.parts[(i64)s * count + e];
+        }
+        finished(p, e / each, e % each / p.n, e % p.n, sum);
+    }
+}

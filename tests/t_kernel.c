@@ -313,6 +313,41 @@ TEST(kernels_with_broadcasts_and_views)
     agree(&a, "views");
 }
 
+TEST(lines_are_shared_by_threads)
+{
+    static const char *const formulas[] = { "sort(x, axis=1)", "argsort(x, axis=0)", "cumsum(x, axis=1)", "cumprod(x, axis=0)",
+        "permute_row_elements(x, argsort(-x))", "sort(x.T, axis=-1)", "cumsum(reshape(x, [70, 10, 60]), axis=1)", "sort(x[0])" };
+    mc_array *x = sample(MC_FLOAT32, MC_SHAPE(70, 600), .9, 1.1), *bad = mc_array_new(MC_INT64, MC_SHAPE(70, 600));
+    for (size_t i = 0; i < NELEM(formulas); i++) {
+        struct agree a = { 0 };
+        mc_array *one[1] = { 0 }, *three[1] = { 0 };
+        agree_input(&a, "x", mc_array_ref(x), 0);
+        agree_output(&a, formulas[i]);
+        mc_function *f = agree_compile(&a, NULL, 1), *g = agree_compile(&a, NULL, 3);
+        if (CHECK(f && g && agree_call(&a, f, one) == MC_OK && agree_call(&a, g, three) == MC_OK, "%s: %s", formulas[i], mc_last_error())) {
+            CHECK(mc_array_differs(one[0], three[0], 0, 0) < 0, "%s depends on threads", formulas[i]);
+        }
+        mc_array_unref(&one[0]);
+        mc_array_unref(&three[0]);
+        mc_function_free(f);
+        mc_function_free(g);
+        agree(&a, formulas[i]);
+    }
+    /* a mistake in one of the parts: the first is told of */
+    mc_graph *g = mc_graph_new();
+    mc_array *y = NULL;
+    mc_formula(g, "input x float32[?, ?]; input p int64[?, ?]");
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, p", .outputs = "permute_row_elements(x, p)", .threads = 3 });
+    mc_array_set(bad, (int64_t[]){ 40, 7 }, 601);
+    mc_array_set(bad, (int64_t[]){ 60, 7 }, 602);
+    CHECK(f && mc_call(f, MC_IN(x, bad), MC_OUT(&y)) == MC_EINDEX && strstr(mc_last_error(), "no place 601"), "%s", mc_last_error());
+    mc_array_unref(&y);
+    mc_function_free(f);
+    mc_graph_free(g);
+    mc_array_unref(&x);
+    mc_array_unref(&bad);
+}
+
 TEST(kernels_with_views_one_at_a_time)
 {
     static const char *const formulas[] = { "x[::-1]", "x[2:, ::-2].T", "reshape(x.T, [-1])[5:9]", "x.T[1]", "x", "x[0, 0]", "x[:0]", "x[:, 3:3] + 1" };

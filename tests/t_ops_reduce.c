@@ -267,6 +267,10 @@ TEST(running_sums_and_products)
     for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
         double lo = mc_dtypes[d].kind == KIND_UINT || d == MC_BOOL ? 0 : -2;
         mc_array *x = sample(d, 3, dims, lo, d == MC_BOOL ? 1 : 2), *e = sample(d, 2, none, 0, 1);
+        mc_array *wide = sample(d, 2, (int64_t[]){ 3, 300 }, lo, d == MC_BOOL ? 1 : 2); /* more lines than go side by side at once */
+        check_running("cumsum", wide, 0);
+        check_running("cumprod", wide, 0);
+        mc_array_unref(&wide);
         for (int axis = 0; axis < 3; axis++) {
             check_running("cumsum", x, axis);
             check_running("cumprod", x, axis);

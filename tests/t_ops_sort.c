@@ -67,8 +67,13 @@ TEST(sorting_special_values)
     uint64_t u[3] = { UINT64_MAX, 0, UINT64_MAX - 1 };
     int64_t s[3] = { INT64_MAX, INT64_MIN, INT64_MAX - 1 };
     for (mc_dtype d = MC_FLOAT16; d <= MC_FLOAT64; d++) {
-        mc_array *a = mc_array_from(MC_FLOAT64, MC_SHAPE(9), v), *x = mc_array_cast(a, d);
+        mc_array *a = mc_array_from(MC_FLOAT64, MC_SHAPE(9), v), *x = mc_array_cast(a, d), *many = mc_array_new(d, MC_SHAPE(135));
+        for (int64_t i = 0; i < 135; i++) {
+            mc_array_set(many, &i, v[test_random() % 9]);
+        }
         check_sorted(x, "", 0);
+        check_sorted(many, "", 0);
+        mc_array_unref(&many);
         mc_array_unref(&a);
         mc_array_unref(&x);
     }

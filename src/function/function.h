@@ -208,6 +208,9 @@ mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p
 mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, int value);    /* on a GPU: a copy here */
 mc_status mc_value_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
 mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p, int step, bool compare);
+/* lines.c: can threads share what n does?  Then out, which is there already, is made by so many */
+bool mc_lines_apart(const mc_node *n, const mc_array *out);
+mc_status mc_lines_eval(const mc_node *n, mc_array *const *in, mc_array *out, int threads);
 bool mc_spot_contiguous(const struct mc_spot *p);
 size_t mc_spot_bytes(const struct mc_spot *p);
 bool mc_step_compiled(const struct mc_function *f, int step);   /* has it a kernel, and that a compiled form? */

@@ -64,7 +64,8 @@ enum {
     OP_RANDOM     = 1 << 9,
     OP_LEAF       = 1 << 10, /* input, constant, shared: made by their own functions */
     OP_HEAVY      = 1 << 12, /* floats: a family of solvers does it, by the planner's choice */
-    OP_REDUCES    = 1 << 11  /* attribute 0 is axis, attribute 1 is keepdims */
+    OP_REDUCES    = 1 << 11, /* attribute 0 is axis, attribute 1 is keepdims */
+    OP_LINES      = 1 << 13  /* inputs and result have one shape; attribute 0 is axis, each line along it is made of such lines alone */
 };
 enum mc_typing {           /* how a scalar op's result dtype follows from its inputs' */
     TYPE_SAME,             /* promote */

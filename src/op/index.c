@@ -208,14 +208,40 @@ mc_node *mc_region_grad(mc_node *g, mc_node *y)
     return g;
 }
 
+#define ADDS(name, T)                                                                              \
+    static void name(char *x, int64_t xstep, const char *y, int64_t ystep, int64_t n)              \
+    {                                                                                              \
+        if (xstep == (int64_t)sizeof(T) && ystep == (int64_t)sizeof(T)) {                          \
+            T *to = (T *)(void *)x;                                                                \
+            const T *from = (const T *)(const void *)y;                                            \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                to[i] += from[i];                                                                  \
+            }                                                                                      \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++, x += xstep, y += ystep) {                                  \
+            *(T *)(void *)x += *(const T *)(const void *)y;                                        \
+        }                                                                                          \
+    }
+ADDS(add_f32, float)
+ADDS(add_f64, double)
+
 void mc_region_row(mc_dtype d, bool set, char *x, int64_t xstep, const char *y, int64_t ystep, int64_t n)
 {
     if (set) {
         mc_convert(d, x, xstep, d, y, ystep, n);
         return;
     }
+    if (d == MC_FLOAT32) {
+        add_f32(x, xstep, y, ystep, n);
+        return;
+    }
+    if (d == MC_FLOAT64) {
+        add_f64(x, xstep, y, ystep, n);
+        return;
+    }
     for (int64_t i = 0; i < n; i++, x += xstep, y += ystep) {
-        if (mc_is_float(d)) { /* the sum of two floats of half its digits is rounded in double but once */
+        if (mc_is_float(d)) { /* the sum of two halves is rounded in double but once */
             mc_store_f64(d, x, mc_load_f64(d, x) + mc_load_f64(d, y));
         } else {
             mc_store_i64(d, x, (int64_t)((uint64_t)mc_load_i64(d, x) + (uint64_t)mc_load_i64(d, y)));

@@ -8,6 +8,8 @@ enum { CHUNK = 256 }; /* elements converted and added at a time */
 union acc { double f64; float f32; int64_t i64; uint64_t u64; };
 typedef void run(union acc *a, void *px, int n); /* in place */
 
+typedef void step(void *a, void *px, int n);          /* n lines at once, each by one */
+
 #define RUNS(cls, T)                                                                               \
     static void sum_##cls(union acc *a, void *px, int n)                                           \
     {                                                                                              \
@@ -22,6 +24,20 @@ typedef void run(union acc *a, void *px, int n); /* in place */
         for (int i = 0; i < n; i++) {                                                              \
             x[i] = a->cls *= x[i];                                                                 \
         }                                                                                          \
+    }                                                                                              \
+    static void sums_##cls(void *pa, void *px, int n)                                              \
+    {                                                                                              \
+        T *a = pa, *x = px;                                                                        \
+        for (int i = 0; i < n; i++) {                                                              \
+            x[i] = a[i] += x[i];                                                                   \
+        }                                                                                          \
+    }                                                                                              \
+    static void prods_##cls(void *pa, void *px, int n)                                             \
+    {                                                                                              \
+        T *a = pa, *x = px;                                                                        \
+        for (int i = 0; i < n; i++) {                                                              \
+            x[i] = a[i] *= x[i];                                                                   \
+        }                                                                                          \
     }
 RUNS(f64, double)
 RUNS(f32, float)
@@ -31,11 +47,12 @@ RUNS(u64, uint64_t)
 static const struct class_row {
     mc_dtype read; /* the dtype whose layout equals the class: what chunks are converted to */
     run *run[2];   /* sum, product */
+    step *step[2];
 } classes[MC_NCLASS] = {
-    [CLASS_I64] = { MC_INT64, { sum_i64, prod_i64 } },
-    [CLASS_U64] = { MC_UINT64, { sum_u64, prod_u64 } },
-    [CLASS_F32] = { MC_FLOAT32, { sum_f32, prod_f32 } },
-    [CLASS_F64] = { MC_FLOAT64, { sum_f64, prod_f64 } },
+    [CLASS_I64] = { MC_INT64, { sum_i64, prod_i64 }, { sums_i64, prods_i64 } },
+    [CLASS_U64] = { MC_UINT64, { sum_u64, prod_u64 }, { sums_u64, prods_u64 } },
+    [CLASS_F32] = { MC_FLOAT32, { sum_f32, prod_f32 }, { sums_f32, prods_f32 } },
+    [CLASS_F64] = { MC_FLOAT64, { sum_f64, prod_f64 }, { sums_f64, prods_f64 } },
 };
 
 static mc_node *build(mc_graph *g, const char *name, mc_node *x, const struct mc_attr *axis)
@@ -77,19 +94,60 @@ static mc_node *same_size(mc_node *n, int item, int axis)
     return mc_size_of(n->in[0], axis);
 }
 
+struct running {
+    const struct class_row *row;
+    const mc_array *x;
+    mc_array *y;
+    int axis;
+    bool product;
+};
+
+/* One line after the other. */
+static void along(const struct running *r, const char *x, char *y)
+{
+    const int64_t size = mc_dtypes[r->row->read].size, sx = r->x->strides[r->axis], sy = r->y->strides[r->axis];
+    _Alignas(16) char chunk[CHUNK * 8];
+    union acc a;
+    mc_store_i64(r->row->read, &a, r->product);
+    for (int64_t at = 0; at < r->x->dims[r->axis]; at += CHUNK) {
+        int m = (int)MC_MIN(r->x->dims[r->axis] - at, CHUNK);
+        mc_convert(r->row->read, chunk, size, r->x->dtype, x + at * sx, sx, m);
+        r->row->run[r->product](&a, chunk, m);
+        mc_convert(r->y->dtype, y + at * sy, sy, r->row->read, chunk, size, m);
+    }
+}
+
+/* `n` lines side by side along the last axis, as they lie in memory. */
+static void across(const struct running *r, const char *x, char *y, int64_t n)
+{
+    const int64_t size = mc_dtypes[r->row->read].size, last = r->x->rank - 1, sx = r->x->strides[last], sy = r->y->strides[last];
+    _Alignas(16) char chunk[CHUNK * 8], a[CHUNK * 8];
+    for (int64_t from = 0; from < n; from += CHUNK) {
+        int m = (int)MC_MIN(n - from, CHUNK);
+        for (int i = 0; i < m; i++) {
+            mc_store_i64(r->row->read, a + i * size, r->product);
+        }
+        for (int64_t at = 0; at < r->x->dims[r->axis]; at++) {
+            const char *px = x + from * sx + at * r->x->strides[r->axis];
+            mc_convert(r->row->read, chunk, size, r->x->dtype, px, sx, m);
+            r->row->step[r->product](a, chunk, m);
+            mc_convert(r->y->dtype, y + from * sy + at * r->y->strides[r->axis], sy, r->row->read, chunk, size, m);
+        }
+    }
+}
+
 static mc_status running_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
-    const mc_array *x = in[0];
-    mc_array *y = out[0];
-    bool product = strcmp(n->op->name, "cumprod") == 0;
-    const struct class_row *row = &classes[mc_dtypes[mc_sum_acc(y->dtype)].cls];
-    int axis = (int)mc_attr_int(&n->attr[0]), rank = 0;
-    int64_t dims[MC_MAX_RANK], sx[MC_MAX_RANK], sy[MC_MAX_RANK], size = mc_dtypes[row->read].size;
+    struct running r = { .x = in[0], .y = out[0], .axis = (int)mc_attr_int(&n->attr[0]), .product = strcmp(n->op->name, "cumprod") == 0 };
+    const mc_array *x = in[0], *y = out[0];
+    bool side = r.axis + 1 < x->rank;
+    int rank = 0;
+    int64_t dims[MC_MAX_RANK], sx[MC_MAX_RANK], sy[MC_MAX_RANK], n_side = side ? x->dims[x->rank - 1] : 0;
     struct mc_walk w;
-    _Alignas(16) char chunk[CHUNK * 8];
 
-    for (int i = 0; i < x->rank; i++) {
-        if (i != axis) {
+    r.row = &classes[mc_dtypes[mc_sum_acc(y->dtype)].cls];
+    for (int i = 0; i < x->rank - side; i++) {
+        if (i != r.axis) {
             dims[rank] = x->dims[i];
             sx[rank] = x->strides[i];
             sy[rank++] = y->strides[i];
@@ -99,13 +157,10 @@ static mc_status running_eval(const mc_node *n, mc_array *const *in, mc_array *c
         return MC_OK;
     }
     do {
-        union acc a;
-        mc_store_i64(row->read, &a, product);
-        for (int64_t at = 0; at < x->dims[axis]; at += CHUNK) {
-            int m = (int)MC_MIN(x->dims[axis] - at, CHUNK);
-            mc_convert(row->read, chunk, size, x->dtype, w.p[0] + at * x->strides[axis], x->strides[axis], m);
-            row->run[product](&a, chunk, m);
-            mc_convert(y->dtype, w.p[1] + at * y->strides[axis], y->strides[axis], row->read, chunk, size, m);
+        if (side) {
+            across(&r, w.p[0], w.p[1], n_side);
+        } else {
+            along(&r, w.p[0], w.p[1]);
         }
     } while (mc_walk_next(&w));
     return MC_OK;
@@ -164,7 +219,7 @@ static mc_node *cumprod_grad(mc_node *n, int wrt, mc_node *const *g)
 }
 
 #define RUNNING                                                                                    \
-    .params = "x, axis=None:int", .nout = 1, .infer = running_infer, .size = same_size, .eval = running_eval
+    .params = "x, axis=None:int", .flags = OP_LINES, .nout = 1, .infer = running_infer, .size = same_size, .eval = running_eval
 const struct mc_op mc_ops_running[] = {
     { .name = "cumsum", RUNNING, .build = build_cumsum, .grad = cumsum_grad,
       .doc = "sums of the first elements along an axis; None flattens" },

@@ -66,6 +66,87 @@ static int64_t *order_of(int64_t n, const uint64_t *key, int64_t *a, int64_t *b)
     return a;
 }
 
+/* ---- numbers of up to 32 bits: key and place in one word, so that no two are equal ---- */
+
+enum { RADIX = 256, FEW = 48 };
+
+static uint32_t key_of_float(float x)
+{
+    union {
+        float f;
+        uint32_t u;
+    } v = { .f = x + 0.0f };
+    return x != x ? UINT32_MAX : v.u >> 31 ? ~v.u : v.u | UINT32_C(1) << 31;
+}
+
+static void words_of(uint64_t *word, const mc_array *x, const char *data, int64_t stride, int64_t n)
+{
+    enum { CHUNK = 256 };
+    const uint32_t sign = mc_dtypes[x->dtype].cls == CLASS_I64 ? UINT32_C(1) << 31 : 0;
+    for (int64_t at = 0; at < n; at += CHUNK) {
+        int64_t m = MC_MIN(n - at, (int64_t)CHUNK);
+        if (mc_is_float(x->dtype)) {
+            float some[CHUNK];
+            mc_convert(MC_FLOAT32, some, sizeof *some, x->dtype, data + at * stride, stride, m);
+            for (int64_t i = 0; i < m; i++) {
+                word[at + i] = (uint64_t)key_of_float(some[i]) << 32 | (uint64_t)(at + i);
+            }
+        } else {
+            int64_t some[CHUNK];
+            mc_convert(MC_INT64, some, sizeof *some, x->dtype, data + at * stride, stride, m);
+            for (int64_t i = 0; i < m; i++) {
+                word[at + i] = (uint64_t)((uint32_t)some[i] ^ sign) << 32 | (uint64_t)(at + i);
+            }
+        }
+    }
+}
+
+static void insert_words(int64_t n, uint64_t *a)
+{
+    for (int64_t i = 1; i < n; i++) {
+        uint64_t w = a[i];
+        int64_t k = i;
+        for (; k > 0 && a[k - 1] > w; k--) {
+            a[k] = a[k - 1];
+        }
+        a[k] = w;
+    }
+}
+
+/* The words in order, in one of the two: by each byte of the keys from the lowest; a byte that all share is passed over. */
+static uint64_t *order_words(int64_t n, uint64_t *a, uint64_t *b)
+{
+    uint32_t count[4][RADIX] = { 0 };
+    if (n <= FEW) {
+        insert_words(n, a);
+        return a;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        for (int d = 0; d < 4; d++) {
+            count[d][a[i] >> (32 + 8 * d) & (RADIX - 1)]++;
+        }
+    }
+    for (int d = 0; d < 4; d++) {
+        const int shift = 32 + 8 * d;
+        uint32_t at = 0;
+        if (count[d][a[0] >> shift & (RADIX - 1)] == (uint64_t)n) {
+            continue;
+        }
+        for (int i = 0; i < RADIX; i++) {
+            uint32_t c = count[d][i];
+            count[d][i] = at;
+            at += c;
+        }
+        for (int64_t i = 0; i < n; i++) {
+            b[count[d][a[i] >> shift & (RADIX - 1)]++] = a[i];
+        }
+        uint64_t *t = a;
+        a = b;
+        b = t;
+    }
+    return a;
+}
+
 /* ---- lines ---- */
 
 /* All axes but one, for several arrays of one shape. */
@@ -122,14 +203,22 @@ static mc_status sort_lines(const mc_node *n, const mc_array *x, mc_array *y, bo
         return mc_last_status();
     }
     do {
-        keys_of(key, x, l.walk.p[0], l.step[0], l.count);
-        const int64_t *order = order_of(l.count, key, a, b);
+        const uint64_t *word = NULL;
+        const int64_t *order = NULL;
+        if (size <= sizeof(uint32_t) && l.count <= (int64_t)UINT32_MAX) {
+            words_of(key, x, l.walk.p[0], l.step[0], l.count);
+            word = order_words(l.count, key, (uint64_t *)a);
+        } else {
+            keys_of(key, x, l.walk.p[0], l.step[0], l.count);
+            order = order_of(l.count, key, a, b);
+        }
         for (int64_t i = 0; i < l.count; i++) {
             char *to = l.walk.p[1] + i * l.step[1];
+            int64_t from = word ? (int64_t)(uint32_t)word[i] : order[i];
             if (places) {
-                mc_store_i64(y->dtype, to, order[i]);
+                memcpy(to, &from, sizeof from); /* argsort gives int64 */
             } else {
-                put(to, l.walk.p[0] + order[i] * l.step[0], size);
+                put(to, l.walk.p[0] + from * l.step[0], size);
             }
         }
     } while (mc_walk_next(&l.walk));
@@ -234,13 +323,13 @@ static mc_node *permute_grad(mc_node *n, int wrt, mc_node *const *g)
 }
 
 const struct mc_op mc_ops_sort[] = {
-    { .name = "sort", .params = "x, axis=-1:int", .nout = 1, .infer = sort_infer, .size = same_size,
+    { .name = "sort", .params = "x, axis=-1:int", .flags = OP_LINES, .nout = 1, .infer = sort_infer, .size = same_size,
       .eval = sort_eval, .grad = sort_grad,
       .doc = "x in rising order along an axis, NaN last" },
-    { .name = "argsort", .params = "x, axis=-1:int", .nout = 1, .infer = argsort_infer, .size = same_size,
+    { .name = "argsort", .params = "x, axis=-1:int", .flags = OP_LINES, .nout = 1, .infer = argsort_infer, .size = same_size,
       .eval = argsort_eval,
       .disconnected = 1, .doc = "where the elements of sort(x) stand in x; equal ones in the order of x" },
-    { .name = "permute_row_elements", .params = "x, p, axis=-1:int", .nout = 1, .infer = permute_infer,
+    { .name = "permute_row_elements", .params = "x, p, axis=-1:int", .flags = OP_LINES, .nout = 1, .infer = permute_infer,
       .size = same_size,
       .eval = permute_eval, .grad = permute_grad,
       .doc = "the elements of each line of x in the order p, a permutation" },

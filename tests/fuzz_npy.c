@@ -1,12 +1,10 @@
 /* fuzz_npy.c: whatever the bytes, reading them as .npy, .npz or compressed data ends in an array or an
  * error.  With libFuzzer (-DMC_LIBFUZZER) it brings the bytes; without, `fuzz_npy SECONDS` changes good
  * files at random, the same way on every run. */
+#include "fuzz.h"
 #include "value/value.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 /* Uses an array as a program would: its text touches its elements. */
 static void use(mc_array *a)
@@ -33,16 +31,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 }
 
 #if !defined(MC_LIBFUZZER)
-
-static uint64_t state = 1;
-
-static size_t below(size_t n) /* xorshift */
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (size_t)(state % n);
-}
 
 static struct mc_str npy_file(void)
 {
@@ -81,29 +69,6 @@ static const unsigned char plain[] = { 1, 5, 0, 0xfa, 0xff, 'h', 'e', 'l', 'l', 
                                          0xd7, 0xcd, 0x17, 0x3d, 0x8b, 0x9c, 0x97, 0x32, 0x87, 0x14, 0x70, 0xc6,
                                          0x02 };
 
-/* Copies one of the seeds to exactly as much memory as it needs, changed in a few places. */
-static void one(const struct mc_piece *seed, size_t nseed)
-{
-    static const unsigned char liked[] = { 0, 1, 2, 0x7f, 0x80, 0xff, '(', ')', '\'', ',', '9', 'P' };
-    const struct mc_piece *p = &seed[below(nseed)];
-    size_t n = below(8) ? p->n : below(p->n + 1);
-    unsigned char *data = malloc(n ? n : 1);
-    if (!data) {
-        exit(2);
-    }
-    memcpy(data, p->data, n);
-    for (size_t k = 1 + below(6); n > 0 && k > 0; k--) {
-        size_t at = below(n);
-        switch (below(3)) {
-        case 0: data[at] ^= (unsigned char)(1u << below(8)); break;
-        case 1: data[at] = liked[below(sizeof liked)]; break;
-        default: data[at] = (unsigned char)below(256);
-        }
-    }
-    LLVMFuzzerTestOneInput(data, n);
-    free(data);
-}
-
 int main(int argc, char **argv)
 {
     double seconds = argc > 1 ? atof(argv[1]) : 5, end = mc_now() + seconds;
@@ -116,7 +81,11 @@ int main(int argc, char **argv)
     long runs = 0;
     while (mc_now() < end) {
         for (int i = 0; i < 1000; i++, runs++) {
-            one(seed, NELEM(seed));
+            const struct mc_piece *p = &seed[fuzz_below(NELEM(seed))];
+            size_t n = p->n;
+            unsigned char *data = fuzz_changed(p->data, &n);
+            LLVMFuzzerTestOneInput(data, n);
+            free(data);
         }
     }
     printf("%ld inputs\n", runs);

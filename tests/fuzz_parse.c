@@ -1,12 +1,10 @@
 /* fuzz_parse.c: whatever is written, reading it ends in a node or in a message with a caret; what is read
  * is printed so that it reads back as the same node.  With libFuzzer (-DMC_LIBFUZZER) it brings the text;
  * without, `fuzz_parse SECONDS` mixes pieces of good formulas, the same way on every run. */
+#include "fuzz.h"
 #include "op/op.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static const char *const declared = "input x float32[?, 3]; input y float32[?, 3]; input u float32[?]; input s float64; input k int64[?]; "
                                     "input b bool[?]; shared W float32[3, 5]; input t float64[2, 3, 4]";
@@ -86,16 +84,6 @@ static const char *const words[] = {
     "grad(", "item(", "array(", "tuple(", "set_subtensor(", "input q float32", "shared ", "\"", "'", "\\", "#", "\xc3", "?", "$", "  ",
 };
 
-static uint64_t state = 1;
-
-static size_t below(size_t n) /* xorshift */
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (size_t)(state % n);
-}
-
 /* The text with n bytes at `at` replaced. */
 static void splice(struct mc_str *text, size_t at, size_t n, const char *with, size_t nwith)
 {
@@ -109,16 +97,16 @@ static void splice(struct mc_str *text, size_t at, size_t n, const char *with, s
 
 static void change(struct mc_str *text)
 {
-    size_t at = below(text->n + 1), n = below(MC_MIN(text->n - at, 8) + 1);
-    const char *seed = seeds[below(NELEM(seeds))], *word = words[below(NELEM(words))];
-    size_t from = below(strlen(seed)), some = 1 + below(strlen(seed) - from);
-    switch (below(5)) {
+    size_t at = fuzz_below(text->n + 1), n = fuzz_below(MC_MIN(text->n - at, 8) + 1);
+    const char *seed = seeds[fuzz_below(NELEM(seeds))], *word = words[fuzz_below(NELEM(words))];
+    size_t from = fuzz_below(strlen(seed)), some = 1 + fuzz_below(strlen(seed) - from);
+    switch (fuzz_below(5)) {
     case 0: splice(text, at, n, "", 0); break;
-    case 1: splice(text, at, below(2) ? n : 0, word, strlen(word)); break;
+    case 1: splice(text, at, fuzz_below(2) ? n : 0, word, strlen(word)); break;
     case 2: splice(text, at, n, seed + from, some); break;
     case 3: { /* a call of any op there is */
         char call[80];
-        const struct mc_op *op = mc_op_at((int)below((size_t)mc_op_count()));
+        const struct mc_op *op = mc_op_at((int)fuzz_below((size_t)mc_op_count()));
         int m = snprintf(call, sizeof call, "%s(", op->name);
         splice(text, at, n, call, (size_t)m);
         break;
@@ -139,8 +127,8 @@ int main(int argc, char **argv)
     while (mc_now() < end) {
         for (int i = 0; i < 100; i++, runs++) {
             struct mc_str text = { 0 };
-            mc_str_add(&text, seeds[below(NELEM(seeds))]);
-            for (size_t k = below(6); k > 0 && text.n < 2000; k--) {
+            mc_str_add(&text, seeds[fuzz_below(NELEM(seeds))]);
+            for (size_t k = fuzz_below(6); k > 0 && text.n < 2000; k--) {
                 change(&text);
             }
             LLVMFuzzerTestOneInput((const uint8_t *)text.s, text.n);

@@ -13,7 +13,7 @@ static const struct {
 } mistakes[] = {
     { X "cov 32 5x5", "m.txt:2: there is no layer 'cov'; did you mean 'conv'?\n    cov 32 5x5\n    ^" },
     { X "conv 32 5y5", "m.txt:2: conv: size takes sizes, as in 5x5, not '5y5'\n    conv 32 5y5\n            ^" },
-    { X "conv many 5x5", "m.txt:2: conv: filters takes a whole number, not 'many'\n    conv many 5x5\n         ^" },
+    { X "conv many 5x5", "m.txt:2: conv: filters takes a whole number from 1 on, not 'many'\n    conv many 5x5\n         ^" },
     { X "  conv 32    # and nothing else", "m.txt:2: conv needs size: sizes, as in 5x5\n    conv 32\n           ^" },
     { X "conv 32 5x5 tahn", "m.txt:2: there is no nonlinearity 'tahn'; did you mean 'tanh'?\n    conv 32 5x5 tahn\n                ^" },
     { X "conv 32 5x5 strid=2", "m.txt:2: conv has no setting 'strid'; did you mean 'stride'?\n    conv 32 5x5 strid=2\n                ^" },
@@ -21,6 +21,9 @@ static const struct {
     { X "conv 32 5x5x5", "m.txt:2: conv: size has 3 sizes, for 2 axes\n    conv 32 5x5x5\n            ^" },
     { X "conv 32 5x5 stride=2 stride=2", "m.txt:2: conv: 'stride' is given twice\n    conv 32 5x5 stride=2 stride=2\n                                ^" },
     { X "conv 32 5x5 pad=outside", "m.txt:2: conv: pad takes sizes, as in 5x5 or valid|full|same|half, not 'outside'\n    conv 32 5x5 pad=outside\n                    ^" },
+    { X "conv 0 5x5", "m.txt:2: conv: filters takes a whole number from 1 on, not '0'\n    conv 0 5x5\n         ^" },
+    { X "nervana_conv -1 3", "m.txt:2: nervana_conv: filters takes a whole number from 1 on, not '-1'\n    nervana_conv -1 3\n                 ^" },
+    { X "dense 99999999999999999999", "m.txt:2: dense: units takes a whole number from 1 on, not '99999999999999999999'\n    dense 99999999999999999999\n          ^" },
     { X "conv 32 5x5 groups=2", "m.txt:2: conv: 32 filters and 3 channels do not make 2 groups\n    conv 32 5x5 groups=2\n                       ^" },
     { X "conv 32 5x5 W=glorrot_normal", "m.txt:2: there is no initial value and no variable 'glorrot_normal'; did you mean 'glorot_normal'?\n"
                                         "    conv 32 5x5 W=glorrot_normal\n                  ^" },
@@ -30,6 +33,8 @@ static const struct {
     { X "pool 2x2 middle", "m.txt:2: pool: mode takes one of max|sum|mean|average_inc_pad|average_exc_pad, not 'middle'\n    pool 2x2 middle\n             ^" },
     { X "dense 10 from=y", "m.txt:2: there is no layer 'y'\n    dense 10 from=y\n                  ^" },
     { X "x = dense 10", "m.txt:2: there is a layer 'x' already\n    x = dense 10\n    ^" },
+    { X "a(b) = dense 4", "m.txt:2: 'a(b)' is no name: letters, digits and _, no digit first\n    a(b) = dense 4\n    ^" },
+    { X "2a = dense 4", "m.txt:2: '2a' is no name: letters, digits and _, no digit first\n    2a = dense 4\n    ^" },
     { X "y =", "m.txt:2: a kind of layer is missing\n    y =\n       ^" },
     { X "sum x", "m.txt:2: sum needs the names of two or more layers\n    sum x\n    ^" },
     { X "a = dense 4\nb = dense 5\nsum a b", "m.txt:4: sum: on axis 1 'a' has size 4, 'b' has 5\n    sum a b\n    ^" },

@@ -152,7 +152,7 @@ static void nervana(struct mc_nn_build *b)
     }
 }
 
-#define FILTERS { "filters", NN_INT, NULL }, { "size", NN_SIZES, NULL }, ACT("rectify")
+#define FILTERS { "filters", NN_COUNT, NULL }, { "size", NN_SIZES, NULL }, ACT("rectify")
 #define SHUFFLE { "dimshuffle", NN_BOOL, "true" }
 const struct mc_nn_kind mc_nn_convnets[] = {
     { "conv_cc",      "cuda-convnet's FilterActs: correlation, square filters; dimshuffle=false: c01b", 1,
@@ -165,7 +165,7 @@ const struct mc_nn_kind mc_nn_convnets[] = {
     { "bc01_to_c01b", "images for cuda-convnet: channels, rows, columns, batch",                       1, { END }, NULL, "bc01_to_c01b($x)", NULL },
     { "c01b_to_bc01", "and back",                                                                      1, { END }, NULL, "c01b_to_bc01($x)", NULL },
     { "nin_c01b",     "a dense layer at each place of c01b images",                                    1,
-      { { "units", NN_INT, NULL }, ACT("rectify"), WEIGHT, BIAS },
+      { { "units", NN_COUNT, NULL }, ACT("rectify"), WEIGHT, BIAS },
       nin_c01b,       "$conv{ + $bias}", NULL },
     { "nervana_conv", "Nervana's correlation; border_mode: valid, full or same, or pad",               1,
       { FILTERS, { "stride", NN_SIZES, "1" }, { "border_mode", NN_WORD, "none", "none|valid|full|same" }, { "pad", NN_SIZES, "none", "none" }, SHUFFLE, WEIGHT, BIAS },

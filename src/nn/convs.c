@@ -4,11 +4,11 @@
  * those of conv. */
 #include "nn/kind.h"
 
-#define FILTERS { "filters", NN_INT, NULL }, { "size", NN_SIZES, NULL }, ACT("rectify")
+#define FILTERS { "filters", NN_COUNT, NULL }, { "size", NN_SIZES, NULL }, ACT("rectify")
 #define PAD(preset) { "pad", NN_SIZES, preset, "valid|full|same|half" }
 #define STRIDE { "stride", NN_SIZES, "1" }
 #define FLIP(preset) { "flip", NN_BOOL, preset }
-#define GROUPS { "groups", NN_INT, "1" }
+#define GROUPS { "groups", NN_COUNT, "1" }
 
 struct sizes {
     int n; /* spatial axes */

@@ -355,11 +355,20 @@ static bool passes(struct mc_nn_build *b)
 
 /* ---- names ---- */
 
+static bool is_name(struct mc_nn_slice word)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    return strspn(word.s, letters) >= word.n && !strchr(letters + 53, *word.s);
+}
+
 static bool name_it(struct mc_nn_build *b, struct mc_nn_slice given)
 {
     mc_layer *l = b->layer;
     struct mc_nn_text t = { 0 };
     int same = 1;
+    if (given.n && !is_name(given)) {
+        return mc_nn_wrong(b->set.line, given.s, MC_ESYNTAX, "'%.*s' is no name: letters, digits and _, no digit first", (int)given.n, given.s);
+    }
     for (int i = 0; i < b->net->nlayer; i++) {
         same += b->net->layer[i]->kind == l->kind;
     }
@@ -461,6 +470,8 @@ mc_layer *mc_nn_layer(mc_net *net, const struct mc_nn_line *line)
     b->net = net;
     b->layer = l;
     bool made = make(b, line, at, name) && mc_nn_push(net, &net->layer, &net->nlayer, &net->layer_cap, sizeof l, &l);
-    mc_nn_told(net, made);
+    if (!mc_nn_told(net, made) && !strchr(mc_error(net->g), '^')) {
+        mc_nn_tell(net->g, line, kind->name); /* a variable's name or sizes, which the graph refused */
+    }
     return made ? l : &net->broken;
 }

@@ -22,7 +22,7 @@ static const struct mc_nn_row losses[] = {
     { NULL, { { NULL } }, NULL },
 }, accuracies[] = {
     { "categorical",              { { NULL } },                                     "eq(argmax($p, axis=-1), $t)" },
-    { "top",                      { { "k", NN_INT, "5" } },                         "any(eq(argsort($p)[..., -$k:], expand_dims($t, -1)), axis=-1)" },
+    { "top",                      { { "k", NN_COUNT, "5" } },                         "any(eq(argsort($p)[..., -$k:], expand_dims($t, -1)), axis=-1)" },
     { "binary",                   { { "threshold", NN_REAL, "0.5" } },              "eq(cast($p >= $threshold, $t.dtype), $t)" },
     { NULL, { { NULL } }, NULL },
 }, penalties[] = {

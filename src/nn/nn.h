@@ -52,7 +52,8 @@ struct mc_nn_line { /* where a text comes from, for messages */
     const char *text, *end;
 };
 enum mc_nn_type {
-    NN_INT,   /* 500 */
+    NN_INT,   /* -1 */
+    NN_COUNT, /* 500; from 1 on */
     NN_REAL,  /* 0.5 */
     NN_BOOL,  /* true, false */
     NN_SIZES, /* 5x5; 5 for each axis the same */

@@ -132,7 +132,7 @@ static void shared(struct mc_nn_build *b)
 #define OWN "{ * dimshuffle($scale, $order)}{ + dimshuffle($bias, $order)}"
 const struct mc_nn_kind mc_nn_norms[] = {
     { "lrn",           "local response normalisation across n channels",                       1,
-      { { "n", NN_INT, "5" }, { "alpha", NN_REAL, "0.0001" }, { "beta", NN_REAL, "0.75" }, { "k", NN_REAL, "2" } },
+      { { "n", NN_COUNT, "5" }, { "alpha", NN_REAL, "0.0001" }, { "beta", NN_REAL, "0.75" }, { "k", NN_REAL, "2" } },
       lrn,             "lrn($x, n=$n, alpha=$alpha, beta=$beta, k=$k)", NULL },
     { "batch_norm",    "mean 0 and variance 1 over the batch; deterministic: by running averages", 1,
       { ACT("linear"), { "axes", NN_AXES, "auto" }, { "epsilon", NN_REAL, "0.0001" }, { "alpha", NN_REAL, "0.1" }, { "beta", NN_CALL, "0" },

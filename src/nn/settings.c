@@ -110,6 +110,8 @@ bool mc_nn_next_word(const struct mc_nn_line *line, const char **at, char separa
 
 /* ---- what the types take ---- */
 
+static const double most_whole = 0x1p53; /* that a double holds */
+
 static bool number(struct mc_nn_slice v, bool whole, double *out)
 {
     char copy[64], *end;
@@ -119,7 +121,7 @@ static bool number(struct mc_nn_slice v, bool whole, double *out)
     memcpy(copy, v.s, v.n);
     copy[v.n] = '\0';
     *out = whole ? (double)strtoll(copy, &end, 10) : strtod(copy, &end);
-    return !*end && end != copy;
+    return !*end && end != copy && !(whole && (*out > most_whole || *out < -most_whole));
 }
 
 int mc_nn_list(struct mc_nn_slice v, int64_t *out, int most)
@@ -173,7 +175,7 @@ struct mc_nn_slice mc_nn_call(struct mc_nn_slice call, struct mc_nn_slice *args)
 }
 
 static const char *const expected[] = {
-    [NN_INT] = "a whole number", [NN_REAL] = "a number", [NN_BOOL] = "true or false", [NN_SIZES] = "sizes, as in 5x5",
+    [NN_INT] = "a whole number", [NN_COUNT] = "a whole number from 1 on", [NN_REAL] = "a number", [NN_BOOL] = "true or false", [NN_SIZES] = "sizes, as in 5x5",
     [NN_AXES] = "axes, as in 0,2,3", [NN_WORD] = "one of ", [NN_CALL] = "a name", [NN_TEXT] = "a text", [NN_LAYERS] = "names of layers",
 };
 
@@ -183,6 +185,7 @@ static bool fits(const struct mc_nn_field *f, struct mc_nn_slice v)
     double d;
     switch (f->type) {
     case NN_INT: return number(v, true, &d);
+    case NN_COUNT: return number(v, true, &d) && d >= 1;
     case NN_REAL: return number(v, false, &d);
     case NN_BOOL: return one_of(v, "true|false|True|False|1|0");
     case NN_SIZES: return (f->words && one_of(v, f->words)) || mc_nn_list(v, list, NN_MOST_AXES) > 0;

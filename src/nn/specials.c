@@ -200,7 +200,7 @@ const struct mc_nn_kind mc_nn_specials[] = {
       { LAYERS, SHARED_FIELDS },
       affine,        GRID "$_theta = reshape($x2, [-1, 2, 3]); $_sx = " ROW("0") "$_sy = " ROW("1") LOOK, NULL },
     { "tps_transformer", "the same, bent as the second layer moves control points",                  2,
-      { LAYERS, SHARED_FIELDS, { "points", NN_INT, "16" } },
+      { LAYERS, SHARED_FIELDS, { "points", NN_COUNT, "16" } },
       thin_plate,
       GRID "$_gx = ravel($_across[None, :] + zeros_like($_down)[:, None]); $_gy = ravel($_down[:, None] + zeros_like($_across)[None, :]); "
       "$_r = sqr($_gx[None, :] - $points[0][:, None]) + sqr($_gy[None, :] - $points[1][:, None]); "

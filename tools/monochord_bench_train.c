@@ -69,8 +69,10 @@ double bench_net_flops(const struct bench_net *s, int64_t batch)
         for (int k = 0; k < mc_node_rank(w); k++) {
             one *= (double)mc_node_dims(w)[k];
         }
-        for (int k = 2; k < mc_layer_rank(p.layer); k++) {
-            one *= (double)mc_layer_dims(p.layer)[k];
+        const int64_t *dims = mc_layer_dims(p.layer);
+        int rank = mc_layer_rank(p.layer);
+        for (int k = dims[0] < 0 ? 2 : 1; k < rank && dims[k] > 0; k++) { /* behind batch and channels, or between channels and batch */
+            one *= (double)dims[k];
         }
         all += mc_node_rank(w) > 1 ? one * (i ? 3 : 2) : 0;
     }

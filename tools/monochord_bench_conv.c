@@ -1,5 +1,5 @@
 /* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128; narrow, which
- * allows fewer bits; corrmm, by products of columns alone; room, which allows less workspace; nets, the layers that networks
+ * allows fewer bits; corrmm, by products of columns alone, on a GPU of windows that are gathered while they are multiplied, too; room, which allows less workspace; nets, the layers that networks
  * are made of.  bench/peers/layers.py has the same table.
  *
  * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included; with "b01c", what
@@ -100,12 +100,12 @@ static const struct suite {
     int modes;
     bool last;                  /* on a GPU with channels innermost, too */
     double seconds;
-    const char *solvers[2];
+    const char *solvers[2], *there; /* there: on a GPU, beside the first */
 } suites[] = {
     { "conv",    "conv",    1, true,  0.5, { "auto", "onednn" } },
     { "conv128", "conv128", 1, true,  0.3, { "auto" } },
     { "narrow",  "conv128", 3, true,  0.1, { "auto" } },
-    { "corrmm",  "conv128", 1, false, 0.1, { "im2col" } },
+    { "corrmm",  "conv128", 1, false, 0.1, { "im2col" }, "split" },
     { "room",    "room",    1, false, 0.3, { "auto" } },
     { "nets",    "nets",    1, true,  0.1, { "auto" } },
 };
@@ -328,10 +328,10 @@ static bool measure(const struct suite *suite, const struct layer *l, const stru
 static bool measure_all(const struct suite *s, const struct layer *l, const struct pass *p)
 {
     bool good = true;
-    int solvers = bench_far() ? 1 : COUNT(s->solvers); /* the others are the processor's */
+    int solvers = bench_far() ? 1 + (s->there != NULL) : COUNT(s->solvers);
     int layouts = bench_far() && s->last ? 2 : 1;
     for (int i = 0; i < s->modes * layouts * solvers; i++) {
-        const char *solver = s->solvers[i % solvers];
+        const char *solver = bench_far() && i % solvers ? s->there : s->solvers[i % solvers];
         const struct mode *m = l->wide ? &float64 : &modes[i / solvers / layouts];
         if (solver && !measure(s, l, p, m, i / solvers % layouts, solver) && i % solvers == 0) {
             good = bench_fail(l->name);

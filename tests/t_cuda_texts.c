@@ -42,7 +42,7 @@ static const struct {
       { "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define PAIRS 0\n", "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define PAIRS 0\n",
         "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 512\n#define PAIRS 0\n", "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n#define PAIRS 1\n" } },
     { &mc_conv_fft_products_text, { "" }, { "" } },
-    { &mc_conv_whole_text, { "#define ACT 0\n#define FB 32\n#define UNITS 2\n" },
+    { &mc_conv_whole_text, { "#define ACT 0\n#define FB 32\n#define UNITS 2\n#define BLOCKS 1\n" },
       { "#define PASS 0\n#define CC 32\n#define THREADS 128\n", "#define PASS 1\n#define CC 64\n#define THREADS 160\n",
         "#define PASS 2\n#define CC 16\n#define THREADS 320\n" } },
     { &mc_pool_text, { FLOATS },

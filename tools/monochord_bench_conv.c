@@ -1,6 +1,6 @@
-/* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128; narrow, which
- * allows fewer bits; corrmm, by products of columns alone, on a GPU of windows that are gathered while they are multiplied, too; room, which allows less workspace; nets, the layers that networks
- * are made of.  bench/peers/layers.py has the same table.
+/* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128; narrow, which allows
+ * fewer bits; corrmm, by products of columns alone, and on a GPU of windows that are gathered while they are multiplied; room,
+ * which allows less workspace; nets, the layers that networks are made of.  bench/peers/layers.py has the same table.
  *
  * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included; with "b01c", what
  * one gets who keeps channels innermost. */

@@ -1,11 +1,11 @@
 /* cuda_whole.c: float32 convolutions of small images on tensor cores, as pairs of halves, by blocks that keep whole images in
- * shared memory (whole.cu): the inner layers of nets for small pictures, where cuda_split.c waits for what it packs first.
+ * shared memory (whole.cu): the inner layers of nets for small pictures, whose windows overlap many times.
  *
  *   forward   y = windows of x times filters
  *   inputs    x = windows of y times filters turned round, with stride 1
  *   weights   w = y' times x as each tap sees it
  *
- * Invariant: images lie as bc01, each channel without gaps; those of a block fit in shared memory with their zeros around. */
+ * Invariant: images lie as bc01, each channel without gaps; those of a block fit in shared memory. */
 #include "conv/cuda.h"
 
 static const char text[] = {
@@ -13,26 +13,26 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_conv_whole_text = { "conv/whole.cu", text };
 
-enum { TILE = 32, MOST_WARPS = 12, UNITS = 2, MOST_CHANNELS = 64, STEPS = 4, FEW_PLACES = 64, MOST_SHARED = 220 << 10 };
+enum { TILE = 32, WARPS = 8, MOST_WARPS = 16, UNITS = 2, MOST_CHANNELS = 64, STEPS = 4, SLOTS = 3, MOST_SHARED = 220 << 10 };
 
 struct args {
     const void *x, *y, *w;
     void *to;
     const void *c0, *bias;
-    void *filters, *scale, *parts;
+    void *filters, *scale, *parts, *cut;
     int64_t xs, ys, ts[2], ws[4];
-    int n, channels, results, chunks, in[2], padded[2], out[2], pad[2], stride[2], dilation[2], k[2];
+    int n, channels, results, chunks, in[2], out[2], pad[2], stride[2], dilation[2], k[2];
     int images, down, right, tiles, steps, blocks, per_set, fours;
     float alpha, beta;
 };
 struct whole {
     struct mc_plan base;
-    void *main, *other;         /* gather and pack; weights and add */
-    struct mc_grid grid, other_grid;
+    void *main, *first, *last;  /* gather after pack; weights after cut, then add */
+    struct mc_grid grid, first_grid, last_grid;
     struct args args;
     int cc, fb;                 /* channels, and filters of y, that are taken at once */
     int64_t w_first;            /* elements from w to the tap that is read first */
-    size_t scale_at;            /* in the workspace */
+    size_t scale_at, cut_at;    /* in the workspace */
     bool fours;
 };
 
@@ -65,12 +65,10 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.filters = a.parts = workspace;
     a.scale = (char *)workspace + d->scale_at;
     a.fours = d->fours && aligned(a.x) && (!weights || aligned(a.y));
-    if (weights) {
-        TRY(mc_cuda_launch(gpu, d->main, "weights", &d->grid, &a, sizeof a));
-        return mc_cuda_launch(gpu, d->other, "add", &d->other_grid, &a, sizeof a);
-    }
-    TRY(mc_cuda_launch(gpu, d->other, "pack", &d->other_grid, &a, sizeof a));
-    return mc_cuda_launch(gpu, d->main, "gather", &d->grid, &a, sizeof a);
+    a.cut = (char *)workspace + d->cut_at;
+    TRY(mc_cuda_launch(gpu, d->first, weights ? "cut" : "pack", &d->first_grid, &a, sizeof a));
+    TRY(mc_cuda_launch(gpu, d->main, weights ? "weights" : "gather", &d->grid, &a, sizeof a));
+    return weights ? mc_cuda_launch(gpu, d->last, "add", &d->last_grid, &a, sizeof a) : MC_OK;
 }
 
 /* ---- a plan ---- */
@@ -103,7 +101,6 @@ static void shape(struct whole *d, const struct mc_conv_problem *p)
         a->stride[i] = (int)s->stride[1 + i];
         a->dilation[i] = (int)s->dilation[1 + i];
         a->pad[i] = (int)(back ? (s->k[1 + i] - 1) * s->dilation[1 + i] - s->pad[1 + i] : s->pad[1 + i]);
-        a->padded[i] = MC_MAX((a->out[i] - 1) * a->stride[i] + (a->k[i] - 1) * a->dilation[i] + 1, a->pad[i] + a->in[i]);
     }
     filter_strides(d, p);
     a->chunks = (a->channels + MOST_CHANNELS - 1) / MOST_CHANNELS;
@@ -115,54 +112,48 @@ static void shape(struct whole *d, const struct mc_conv_problem *p)
                (!weights || (a->ys % 4 == 0 && (outs % 4 == 0 || a->results % 4 == 0)));
 }
 
-/* What of a block's shared memory an image takes, and what is there beside. */
+/* Halves of an image's chunk of channels; images, before they are cut, lie where filters come after. */
 static size_t gather_bytes(const struct whole *d)
 {
     const struct args *a = &d->args;
-    const size_t places = (size_t)(a->in[0] * a->in[1]), area = (size_t)(a->padded[0] * a->padded[1]), cc = (size_t)d->cc;
-    return (size_t)a->images * (area * (cc + 8) * 2 * sizeof(uint16_t) + places * cc * sizeof(float)) + (size_t)a->steps * 8 + places * 4 + 256;
-}
-
-static size_t weights_bytes(const struct whole *d)
-{
-    const struct args *a = &d->args;
-    const size_t places = (size_t)(a->in[0] * a->in[1]), outs = (size_t)(a->out[0] * a->out[1]), area = (size_t)(a->padded[0] * a->padded[1]);
-    const size_t cc = (size_t)d->cc, fb = (size_t)d->fb, lines = (size_t)up((int64_t)outs, 16);
-    return ((area + 1) * (cc + 8) + fb * (lines + 8)) * 2 * sizeof(uint16_t) + (places * cc + outs * fb) * sizeof(float) + (places + lines) * 4 + 512;
+    const size_t places = (size_t)a->images * (size_t)(a->in[0] * a->in[1]), cc = (size_t)d->cc, ring = (size_t)(SLOTS * STEPS * a->right) * 128 * 16;
+    return (places + 1) * (cc + 8) * 2 * sizeof(uint16_t) + (size_t)a->steps * 16 + 256 + MC_MAX(ring, places * cc * sizeof(float));
 }
 
 static void plan_gather(struct whole *d)
 {
     struct args *a = &d->args;
-    const int outs = a->out[0] * a->out[1];
+    const int outs = a->out[0] * a->out[1], columns = up(a->results, TILE) / TILE, processors = mc_cuda_current() ? MC_MAX(mc_cuda_current()->processors, 1) : 100;
     a->steps = up(a->k[0] * a->k[1] * (d->cc / 16), STEPS);
-    a->tiles = up(a->results, TILE) / 8;
-    while (a->images * outs < FEW_PLACES && a->images < a->n) {
-        a->images++;
-    }
+    a->right = MC_MIN(columns, MC_MAX(MOST_WARPS / MC_MAX(up(outs, TILE) / TILE, 1), 1));
+    a->images = MC_MAX(MC_MIN(MC_MIN(WARPS * TILE / (outs * a->right), (a->n + processors - 1) / processors), a->n), 1);
     a->down = up(a->images * outs, TILE) / TILE;
-    a->right = MC_MAX(MC_MIN(a->tiles * 8 / TILE, MOST_WARPS / MC_MAX(a->down, 1)), 1);
-    const int across = (a->tiles * 8 / TILE + a->right - 1) / a->right;
+    const int across = (columns + a->right - 1) / a->right;
     a->tiles = across * a->right * TILE / 8;   /* every warp has filters to read */
     d->grid = (struct mc_grid){ { (unsigned)((a->n + a->images - 1) / a->images), (unsigned)across, 1 }, { (unsigned)(32 * a->down * a->right), 1, 1 },
                                 gather_bytes(d) };
-    d->other_grid = (struct mc_grid){ { (unsigned)a->tiles * 8, 1, 1 }, { 256, 1, 1 }, 0 };
-    d->scale_at = (size_t)(a->chunks * a->steps + 1) * (size_t)a->tiles * 32 * 16;
+    d->first_grid = (struct mc_grid){ { (unsigned)a->tiles * 8, 1, 1 }, { 256, 1, 1 }, 0 };
+    d->scale_at = (size_t)(a->chunks * a->steps) * (size_t)a->tiles * 32 * 16;
     d->base.workspace = d->scale_at + (size_t)a->tiles * 8 * sizeof(float);
 }
 
 static void plan_weights(struct whole *d)
 {
     struct args *a = &d->args;
-    const int taps = a->k[0] * a->k[1], c16 = d->cc / 16, down = d->fb / TILE, most = MOST_WARPS / down * UNITS / c16;
-    const int sets = (taps + MC_MAX(most, 1) - 1) / MC_MAX(most, 1), processors = mc_cuda_current() ? MC_MAX(mc_cuda_current()->processors, 1) : 100;
+    const int taps = a->k[0] * a->k[1], c16 = d->cc / 16, down = d->fb / TILE, most = MC_MAX(10 / down * UNITS / c16, 1), f_blocks = (a->results + d->fb - 1) / d->fb;
+    const int sets = (taps + most - 1) / most, processors = mc_cuda_current() ? MC_MAX(mc_cuda_current()->processors, 1) : 100;
     a->per_set = (taps + sets - 1) / sets;
-    const int jobs = (taps + a->per_set - 1) / a->per_set * a->chunks * ((a->results + d->fb - 1) / d->fb);
+    const int jobs = (taps + a->per_set - 1) / a->per_set * a->chunks * f_blocks, lines = up((int64_t)a->out[0] * a->out[1], 16);
     const int64_t weights = (int64_t)taps * a->results * a->channels;
+    const size_t x = (size_t)(2 * a->in[0] * a->in[1] * (d->cc + 8)) * sizeof(uint16_t), y = (size_t)(2 * d->fb * (lines + 8)) * sizeof(uint16_t);
     a->blocks = MC_MIN(a->n, MC_MAX(processors / jobs, 1));
-    d->grid = (struct mc_grid){ { (unsigned)a->blocks, (unsigned)jobs, 1 }, { (unsigned)(32 * down * ((a->per_set * c16 + UNITS - 1) / UNITS)), 1, 1 }, weights_bytes(d) };
-    d->other_grid = (struct mc_grid){ { (unsigned)((weights + 31) / 32), 1, 1 }, { 256, 1, 1 }, 0 };
-    d->base.workspace = (size_t)(a->blocks * weights) * sizeof(float);
+    d->grid = (struct mc_grid){ { (unsigned)a->blocks, (unsigned)jobs, 1 }, { (unsigned)(32 * down * ((a->per_set * c16 + UNITS - 1) / UNITS)), 1, 1 },
+                                2 * (x + y) + (size_t)(d->cc + 8) * sizeof(uint16_t) + (size_t)lines * 16 };
+    d->first_grid = (struct mc_grid){ { (unsigned)a->n, (unsigned)(a->chunks + f_blocks), 1 }, { 256, 1, 1 }, MC_MAX(x, y) };
+    d->last_grid = (struct mc_grid){ { (unsigned)((weights + 31) / 32), 1, 1 }, { 256, 1, 1 }, 0 };
+    d->cut_at = ((size_t)(a->blocks * weights) * sizeof(float) + 255) / 256 * 256;
+    d->scale_at = d->cut_at + (size_t)a->n * ((size_t)a->chunks * x + (size_t)f_blocks * y);
+    d->base.workspace = d->scale_at + (size_t)(a->n * (a->chunks + f_blocks)) * sizeof(float);
 }
 
 static void lay_out(struct whole *d, const struct mc_conv_problem *p)
@@ -186,12 +177,14 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     d->base.run = run;
     lay_out(d, p);
-    mc_str_addf(&defines, "#define PASS %d\n#define CC %d\n#define FB %d\n#define UNITS %d\n#define ACT %d\n#define THREADS %u\n", (int)p->s.pass, d->cc, d->fb,
-                (int)UNITS, (int)p->act, d->grid.threads[0]);
+    const unsigned fours = (d->grid.threads[0] + 127) / 128;    /* registers are given out to four warps at a time: 128 to each thread of 16 */
+    mc_str_addf(&defines, "#define PASS %d\n#define CC %d\n#define FB %d\n#define UNITS %d\n#define ACT %d\n#define THREADS %u\n#define BLOCKS %u\n",
+                (int)p->s.pass, d->cc, d->fb, (int)UNITS, (int)p->act, d->grid.threads[0], MC_MAX(MOST_WARPS / 4 / fours, 1));
     d->main = defines.bad ? NULL : mc_cuda_kernel(&mc_conv_whole_text, defines.s, weights ? "weights" : "gather");
-    d->other = d->main ? mc_cuda_kernel(&mc_conv_whole_text, defines.s, weights ? "add" : "pack") : NULL;
+    d->first = d->main ? mc_cuda_kernel(&mc_conv_whole_text, defines.s, weights ? "cut" : "pack") : NULL;
+    d->last = d->first && weights ? mc_cuda_kernel(&mc_conv_whole_text, defines.s, "add") : NULL;
     mc_str_free(&defines);
-    if (!d->other) {
+    if (!d->first || (weights && !d->last)) {
         mc_free(d);
         return NULL;
     }
@@ -226,7 +219,7 @@ static bool small(const struct mc_conv_problem *p)
     }
     lay_out(&d, p);
     const int64_t processors = mc_cuda_current() ? mc_cuda_current()->processors : 100;
-    return d.grid.shared <= MOST_SHARED && d.grid.threads[0] <= 32 * MOST_WARPS && d.grid.blocks[1] <= 4 * processors;
+    return d.grid.shared <= MOST_SHARED && d.grid.threads[0] <= 32 * MOST_WARPS && d.grid.blocks[1] <= 4 * processors && d.first_grid.shared <= MOST_SHARED;
 }
 
 static const char *refuse(const struct mc_problem *p_)

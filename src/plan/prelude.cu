@@ -94,10 +94,18 @@ __device__ __forceinline__ void fetch16(float *to, const float *from)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
 }
-/* What this thread has asked for is there. */
+/* What this thread has asked for is there; or all but what it asked for since its last `Marks` marks. */
 __device__ __forceinline__ void fetched()
 {
     asm volatile("cp.async.wait_all;" ::: "memory");
+}
+__device__ __forceinline__ void fetch_mark()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int Marks> __device__ __forceinline__ void fetched_before()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(Marks) : "memory");
 }
 
 /* ---- a float as two halves (gemm/split.cu has the algebra) ---- */

@@ -71,6 +71,8 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
         t.replace(at, end - at, t.substr(at, end - at).find(".trans") != std::string::npos ? "shim_ldmatrix(r, row, true);" : "shim_ldmatrix(r, row, false);");
     }
     replace(t, "asm volatile(\"cp.async.wait_all;\" ::: \"memory\");", "");
+    replace(t, "asm volatile(\"cp.async.commit_group;\" ::: \"memory\");", "");
+    replace(t, "asm volatile(\"cp.async.wait_group %0;\" ::\"n\"(Marks) : \"memory\");", "");
     for (size_t at; (at = t.find("asm volatile(\"griddepcontrol")) != std::string::npos;)
         t.erase(at, t.find(");", at) + 2 - at);
     for (size_t at; (at = t.find("extern __shared__ ")) != std::string::npos;) {

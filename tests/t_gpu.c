@@ -81,6 +81,40 @@ TEST(far_inputs_may_lie_there)
     mc_graph_free(g);
 }
 
+/* A function on each GPU; what one has made and left there goes to the next. */
+TEST(far_several_gpus_pass_it_on)
+{
+    ON_GPU();
+    if (mc_cuda_count() < 2) {
+        SKIP("one GPU");
+    }
+    mc_graph *g = mc_graph_new();
+    mc_array *x = counting(5000), *y = NULL;
+    mc_input(g, "x", MC_FLOAT32, 1);
+    for (int i = 0; i < 2 * mc_cuda_count(); i++) {
+        char device[16], lies[16];
+        snprintf(device, sizeof device, "cuda%d", i % mc_cuda_count());
+        REQUIRE(mc_flag_set("device", device) == MC_OK, "%s", mc_last_error());
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "gpu_from_host(2 * x + sum(x) * 0)" });
+        REQUIRE(f, "%s", mc_error(g));
+        for (int turn = 0; turn < 3; turn++) {
+            mc_array_unref(&y);
+            CHECK(mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", device, mc_last_error());
+        }
+        snprintf(lies, sizeof lies, "%s", y ? mc_array_device(y) : "");
+        CHECK(strcmp(lies, device) == 0, "made on %s, lies on %s", device, lies);
+        mc_array_unref(&x);
+        x = y;
+        y = NULL;
+        mc_function_free(f);
+    }
+    mc_array *home = mc_array_to(x, "cpu");
+    CHECK(home && at(home, 4999) == 4999. * (double)(1 << 2 * mc_cuda_count()), "%g", home ? at(home, 4999) : 0);
+    mc_array_unref(&home);
+    mc_array_unref(&x);
+    mc_graph_free(g);
+}
+
 TEST(far_updates_use_old_values)
 {
     ON_GPU();

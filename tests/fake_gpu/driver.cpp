@@ -63,7 +63,8 @@ int cuGetErrorString(int c, const char **t)
 }
 int cuDeviceGetCount(int *n)
 {
-    *n = 1;
+    const char *said = getenv("FAKE_GPUS");
+    *n = said ? atoi(said) : 1;
     return 0;
 }
 int cuDeviceGet(int *d, int o)

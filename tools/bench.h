@@ -50,7 +50,8 @@ bool bench_lenet(const char *suite);   /* monochord_bench_lenet.c */
 bool bench_train(const char *suite);   /* monochord_bench_train.c: nets-train */
 bool bench_logreg(const char *suite);  /* monochord_bench_compile.c */
 bool bench_compile(const char *suite);
-int bench_compile_child(void);         /* compiles once in this process and prints milliseconds: with a first call, without */
+int bench_compile_child(void);         /* compiles once in this process and prints milliseconds: with a first call, without; the device before */
+double bench_start_device(void);       /* milliseconds; 0 where that is the processor */
 int bench_lenet_child(void);
 bool bench_children(const char *suite, const char *child); /* `monochord bench CHILD` with a fresh folder, and again */
 

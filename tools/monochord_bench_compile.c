@@ -84,18 +84,31 @@ bool bench_logreg(const char *suite)
 
 /* ---- in a process of its own ---- */
 
-/* Prints milliseconds: the graph, its gradients, mc_compile and the first call; mc_compile alone. */
+double bench_start_device(void)
+{
+    const char *device = mc_flag_get("device");
+    double start = seconds_now();
+    if (strcmp(device, "cpu") == 0) {
+        return 0;
+    }
+    mc_array *here = must(mc_array_new(MC_FLOAT32, 0, NULL)), *there = mc_array_to(here, device);
+    mc_array_unref(&here);
+    mc_array_unref(&there);
+    return (seconds_now() - start) * 1e3;
+}
+
+/* Prints milliseconds: the graph, its gradients, mc_compile and the first call; mc_compile alone; before them, the device. */
 int bench_compile_child(void)
 {
     struct bench_function b = { 0 };
     make_data(&b, BATCH);
-    double start = seconds_now();
+    double device = bench_start_device(), start = seconds_now();
     b.g = must(mc_graph_new());
     b.f = logistic(b.g);
     double compiled = seconds_now();
     bool good = b.f && bench_call(&b);
     double called = seconds_now();
-    good ? printf("%.6f %.6f\n", (called - start) * 1e3, (compiled - start) * 1e3) : complain_library("compile");
+    good ? printf("%.6f %.6f %.6f\n", (called - start) * 1e3, (compiled - start) * 1e3, device) : complain_library("compile");
     bench_free(&b);
     return !good;
 }
@@ -119,7 +132,7 @@ static void remove_folder(const char *path)
     rmdir(path);
 }
 
-static bool run_child(const char *cache, const char *child, double ms[2])
+static bool run_child(const char *cache, const char *child, double ms[3])
 {
     char self[4096];
     struct text command = { 0 };
@@ -130,7 +143,7 @@ static bool run_child(const char *cache, const char *child, double ms[2])
     self[n] = '\0';
     text_addf(&command, "XDG_CACHE_HOME='%s' '%s' bench %s", cache, self, child);
     FILE *from = popen(command.s, "r");
-    bool good = from && fscanf(from, "%lf %lf", &ms[0], &ms[1]) == 2;
+    bool good = from && fscanf(from, "%lf %lf %lf", &ms[0], &ms[1], &ms[2]) == 3;
     good = from && pclose(from) == 0 && good;
     text_free(&command);
     return good || complain("compile: the child failed") == 0;
@@ -151,7 +164,7 @@ static void report_times(const char *suite, const char *name, const char *algo, 
 
 bool bench_children(const char *suite, const char *child)
 {
-    double ms[2], cold[2][ROUNDS], warm[2][ROUNDS];
+    double ms[3], cold[2][ROUNDS], warm[2][ROUNDS], device[ROUNDS];
     const char *tmp = getenv("TMPDIR");
     for (int i = 0; i < ROUNDS; i++) {
         struct text cache = { 0 };
@@ -159,7 +172,7 @@ bool bench_children(const char *suite, const char *child)
         bool good = mkdtemp(cache.s) && run_child(cache.s, child, ms);
         cold[0][i] = ms[0], cold[1][i] = ms[1];
         good = good && run_child(cache.s, child, ms);
-        warm[0][i] = ms[0], warm[1][i] = ms[1];
+        warm[0][i] = ms[0], warm[1][i] = ms[1], device[i] = ms[2];
         remove_folder(cache.s);
         text_free(&cache);
         if (!good) {
@@ -170,6 +183,9 @@ bool bench_children(const char *suite, const char *child)
     report_times(suite, "cold, mc_compile alone", "", cold[1], ROUNDS);
     report_times(suite, "warm, first result", "", warm[0], ROUNDS);
     report_times(suite, "warm, mc_compile alone", "", warm[1], ROUNDS);
+    if (device[0] > 0) {
+        report_times(suite, "the device, before all that", "", device, ROUNDS);
+    }
     return true;
 }
 

@@ -32,11 +32,13 @@ static const char prelude[] =
     "template <int Z, class T, class F> INLINE void warp_(T &c, i64 &z, F merge) {\n"
     "  _Pragma(\"unroll\") for (u32 d = 16; d; d /= 2) { const T l = __shfl_down_sync(~0u, c, d); const i64 q = Z == 2 ? __shfl_down_sync(~0u, z, d) : 0; merge(c, z, l, q); }\n"
     "  if (Z == 1) z = __any_sync(~0u, z != 0); }\n"
+    /* what is done once a row is not unrolled: it would take longer to compile than to run */
+    "#define ONCE _Pragma(\"unroll 1\")\n"
     /* lanes side by side: within warps by shuffling, then warps in order; lanes above each other: in order */
     "template <class T, class F> INLINE void across(u32 column, u32 lanes, T &c, i64 &z, F merge) {\n"
     "  extern __shared__ i64 shared_[]; T *const cs = (T *)shared_; i64 *const zs = shared_ + blockDim.x * blockDim.y;\n"
     "  if (!column) { const u32 w = lanes < 32 ? lanes : 32;\n"
-    "    for (u32 d = w / 2; d; d /= 2) { const T l = __shfl_down_sync(~0u, c, d, w); const i64 q = __shfl_down_sync(~0u, z, d, w); merge(c, z, l, q); }\n"
+    "    ONCE for (u32 d = w / 2; d; d /= 2) { const T l = __shfl_down_sync(~0u, c, d, w); const i64 q = __shfl_down_sync(~0u, z, d, w); merge(c, z, l, q); }\n"
     "    if (lanes <= 32) { c = __shfl_sync(~0u, c, 0, w); z = __shfl_sync(~0u, z, 0, w); return; } }\n"
     "  const u32 n = column ? lanes : lanes / 32, me = column ? threadIdx.y : threadIdx.x / 32;\n"
     "  const u32 apart = column ? blockDim.x : 1, first = column ? threadIdx.x : threadIdx.y * n;\n"
@@ -44,7 +46,7 @@ static const char prelude[] =
     "  if (column || threadIdx.x % 32 == 0) { cs[first + me * apart] = c; zs[first + me * apart] = z; }\n"
     "  __syncthreads();\n"
     "  c = cs[first]; z = zs[first];\n"
-    "  for (u32 i = 1; i < n; i++) merge(c, z, cs[first + i * apart], zs[first + i * apart]); }\n";
+    "  ONCE for (u32 i = 1; i < n; i++) merge(c, z, cs[first + i * apart], zs[first + i * apart]); }\n";
 
 const struct mc_dialect mc_dialect_cuda = {
     .name = "cuda",

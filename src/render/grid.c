@@ -265,7 +265,7 @@ static void fetch(struct print *p, int v)
 static void walk(struct print *p)
 {
     bool positions, reduces = mc_print_stage_reduces(p, &positions), lanes = reduces && !positions;
-    mc_str_add(p->out, "for (u32 b = from; b < to; b += 2048 / V * lanes) {\nconst u32 e = to - b < 2048 / V * lanes ? to : b + 2048 / V * lanes;\n");
+    mc_str_add(p->out, "ONCE for (u32 b = from; b < to; b += 2048 / V * lanes) {\nconst u32 e = to - b < 2048 / V * lanes ? to : b + 2048 / V * lanes;\n");
     if (lanes) {
         mc_print_each(p, mc_print_lane);
     }
@@ -290,7 +290,7 @@ static void walk_or_take(struct print *p)
 {
     mc_str_addf(p->out, "if (A.first <= %d) {\n", p->stage);
     walk(p);
-    mc_str_add(p->out, "} else for (u32 s = lane; live && s < A.splits; s += lanes) {\n");
+    mc_str_add(p->out, "} else ONCE for (u32 s = lane; live && s < A.splits; s += lanes) {\n");
     mc_print_each(p, fetch);
     mc_str_add(p->out, "}\n");
     mc_print_each(p, across);

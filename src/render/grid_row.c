@@ -245,7 +245,7 @@ static void exchange(struct print *p, bool lanes)
     each(p, lanes, put);
     mc_str_add(p->out, "}\n__syncthreads();\n");
     each(p, lanes, take_first);
-    mc_str_add(p->out, "\nfor (u32 w = 1; w < lanes / 32; w++) {\n");
+    mc_str_add(p->out, "\nONCE for (u32 w = 1; w < lanes / 32; w++) {\n");
     each(p, lanes, take);
     mc_str_add(p->out, "}\n} else {\n");
     each(p, lanes, alone);

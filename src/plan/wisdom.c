@@ -197,12 +197,12 @@ static bool read_file(const char *path, lines *l)
     return !wrong;
 }
 
-/* The cache folder may be changed by its flag: wisdom follows. */
+/* The cache folder may be changed by its flag: wisdom follows.  Without memory for the name it is still the same. */
 static void load(void)
 {
     struct mc_str path = { 0 };
     const char *now = file_name(&path) ? path.s : "";
-    if (!known_path || strcmp(known_path, now) != 0) {
+    if (!path.bad && (!known_path || strcmp(known_path, now) != 0)) {
         drop(&known);
         mc_free(known_path);
         known_path = mc_strdup(now);

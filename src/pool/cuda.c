@@ -101,12 +101,12 @@ static bool so_many(const struct args *a, int role, int64_t line, int64_t many)
     return yes;
 }
 
-/* Places of a thread: four of y, or those that spread to four of x, so that neighbours move what lies side by side; one where
- * lines of x cannot be moved by fours. */
+/* Places of a thread: four of y, or, of windows that stand apart, those that spread to four of x, so that neighbours move what
+ * lies side by side; one where lines of x cannot be moved by fours. */
 static int places(struct pool *d, const struct mc_pool_problem *p)
 {
     const int64_t stride = p->s.stride[2];
-    const int many = p->s.pass == POOL_SPREAD && 4 % stride == 0 ? (int)(4 / stride) : 4;
+    const int many = p->s.pass == POOL_SPREAD && 4 % stride == 0 && p->s.w[2] <= stride ? (int)(4 / stride) : 4;
     if (!so_many(&d->args, POOL_X, p->s.in[2], 4)) {
         return 1;
     }

@@ -143,14 +143,16 @@ template <int N, int AT, int V, class E, class R> __device__ __forceinline__ voi
     for (int i = 0; i < N; i++) {
         const int begin = (i - AT) / V * V + AT, col = first + i;
         if (i >= AT && begin + V <= N && together) {
-            if (i == begin) {
-                several<E, V> q;
-                if (in && col < size) {
-                    q = *(const several<E, V> *)(line + col);
-                }
+            if (i == begin && in && col < size) {
+                const several<E, V> q = *(const several<E, V> *)(line + col);
 #pragma unroll
                 for (int k = 0; k < V; k++) {
-                    v[begin + k < N ? begin + k : 0] = in && col < size ? get<R>(q.v[k]) : none;
+                    v[begin + k < N ? begin + k : 0] = get<R>(q.v[k]);
+                }
+            } else if (i == begin) {
+#pragma unroll
+                for (int k = 0; k < V; k++) {
+                    v[begin + k < N ? begin + k : 0] = none;
                 }
             }
         } else {

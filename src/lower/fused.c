@@ -83,7 +83,7 @@ static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group
     v.narg = alloc || n->op->flags & OP_REDUCES || mc_is_op(n, "cast") ? 1 : n->nin;
     for (int i = 0; i < v.narg; i++) {
         mc_node *x = n->in[i];
-        v.arg[i] = mc_inside(m, x, group) && !mc_counts(x) ? m->val[x->id] : outside_value(m, k, x);
+        v.arg[i] = m->within[x->id] == group + 1 && !mc_counts(x) ? m->val[x->id] : outside_value(m, k, x);
         if (v.arg[i] < 0) {
             return -1;
         }
@@ -146,8 +146,8 @@ mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode)
     for (int i = 0; i < nnode && st == MC_OK; i++) {
         mc_node *x = node[i]->in[0];
         m->val[node[i]->id] = !is_tally(m, node[i], group) ? node_value(m, k, node[i], group)
-                              : mc_inside(m, x, group)  ? m->val[x->id]
-                                                        : outside_value(m, k, x);
+                              : m->within[x->id] == group + 1 ? m->val[x->id]
+                                                              : outside_value(m, k, x);
         m->made[node[i]->id] = (int)p->step.n + 1;
         st = m->val[node[i]->id] >= 0 ? MC_OK : MC_EMEMORY;
     }

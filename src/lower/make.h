@@ -14,7 +14,9 @@ struct make {
     int *val;                /* by node id: the kernel value while a kernel is made */
     int *made;               /* by node id: the kernel step it is inside of, plus one */
     int *epilogue;           /* by group: the node id of the result of heavy work that it finishes, or -1 */
+    int *within;             /* by node id: the last group whose kernel computes it, plus one */
 };
+struct mc_node_list { mc_node **at; size_t n, cap; };
 
 static inline bool mc_is_op(const mc_node *n, const char *name) { return strcmp(n->op->name, name) == 0; }
 static inline bool mc_reads_type_only(const mc_node *n) { return mc_is_op(n, "size") || mc_is_op(n, "shape"); }
@@ -29,6 +31,10 @@ mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc
 void mc_want_inputs(struct make *m, mc_node *n);                    /* the nodes outside the kernel that n reads from memory */
 mc_node *mc_main_result(mc_node *n); /* of heavy work: what a kernel may finish; a tuple's first item */
 void mc_find_epilogues(struct make *m, mc_node *const *list, size_t count);
+bool mc_takes_no_memory(const mc_node *n);                          /* as a kernel's operand: a number, or a position */
+/* again.c: what its readers compute again is not wanted; the nodes of a kernel, in id order */
+mc_status mc_find_again(struct make *m, mc_node *const *list, size_t count);
+mc_status mc_kernel_nodes(struct make *m, int group, mc_node *const *node, int n, struct mc_node_list *to);
 /* fused.c: the kernel form of a group */
 bool mc_counts(const mc_node *n);                                   /* 0, 1, 2, ... */
 int  mc_index_axis(const mc_node *n);                               /* along which axis n is a position; -1: it is none */

@@ -3,9 +3,9 @@
 
 /* ---- which values have memory, which products get an epilogue ---- */
 
-static bool constant_operand(const mc_node *x)
+bool mc_takes_no_memory(const mc_node *n)
 {
-    return mc_is_const(x) && mc_array_size(x->value) == 1;
+    return mc_position_axis(n) >= 0 || (mc_is_const(n) && mc_array_size(n->value) == 1);
 }
 
 /* The nodes outside the kernel that n reads from memory. */
@@ -16,7 +16,7 @@ void mc_want_inputs(struct make *m, mc_node *n)
     for (int i = 0; i < n->nin && (mc_position_axis(n) < 0 || m->wanted[n->id]); i++) {
         mc_node *x = n->in[i];
         if (mc_reads_type_only(n) || (kernel && i >= 1 && (mc_is_op(n, "alloc") || mc_is_op(n, "arange"))) || (kernel && mc_inside(m, x, group)) ||
-            (kernel && (mc_position_axis(x) >= 0 || constant_operand(x)))) {
+            (kernel && mc_takes_no_memory(x))) {
             continue;
         }
         m->wanted[x->id] = 1;

@@ -102,7 +102,7 @@ static bool only_typed(const struct make *m, const mc_node *n)
 /* The nodes of one group, in id order. */
 static mc_status emit_group(struct make *m, mc_node **node, int n)
 {
-    VEC(mc_node *) inner = { 0 };
+    struct mc_node_list inner = { 0 }, all = { 0 };
     mc_status st = MC_OK;
     for (int i = 0; i < n && st == MC_OK; i++) {
         mc_node *x = node[i];
@@ -131,12 +131,15 @@ static mc_status emit_group(struct make *m, mc_node **node, int n)
         used |= m->wanted[inner.at[i]->id] != 0;
     }
     if (st == MC_OK && inner.n && used) {
-        st = mc_make_kernel(m, m->groups.of[inner.at[0]->id], inner.at, (int)inner.n);
+        int group = m->groups.of[inner.at[0]->id];
+        st = mc_kernel_nodes(m, group, inner.at, (int)inner.n, &all);
+        st = st < 0 ? st : mc_make_kernel(m, group, all.at, (int)all.n);
     }
     for (int i = 0; i < n && st == MC_OK; i++) {
         st = only_typed(m, node[i]) ? mc_add_step(m, STEP_TYPE, node[i], "") : MC_OK;
     }
     VEC_FREE(inner);
+    VEC_FREE(all);
     return st;
 }
 
@@ -158,7 +161,7 @@ static void find_lifetimes(struct mc_program *p)
     }
 }
 
-static mc_status build(struct make *m, mc_node *const *out, int nout)
+static mc_status build(struct make *m, mc_node *const *out, int nout, enum mc_fusing fuse)
 {
     struct mc_program *p = m->p;
     mc_node **list = m->groups.list;
@@ -188,10 +191,11 @@ static mc_status build(struct make *m, mc_node *const *out, int nout)
             m->wanted[list[i]->in[0]->id] = 1;
         }
     }
+    mc_status st = fuse == FUSE_NOTHING ? MC_OK : mc_find_again(m, list, count);
     mc_find_epilogues(m, list, count);
 
     mc_node **sorted = mc_alloc((count + 1) * sizeof *sorted, "lower");
-    mc_status st = sorted ? mc_order_groups(m, list, count, sorted) : MC_EMEMORY;
+    st = st < 0 || !sorted ? MC_EMEMORY : mc_order_groups(m, list, count, sorted);
     for (size_t i = 0, to; st == MC_OK && sorted[i]; i = to) {
         for (to = i + 1; sorted[to] && m->groups.of[sorted[to]->id] == m->groups.of[sorted[i]->id]; to++) {
         }
@@ -236,9 +240,10 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
     m.wanted = mc_calloc(n, 1, "lower");
     m.val = mc_calloc(n, sizeof *m.val, "lower");
     m.made = mc_calloc(n, sizeof *m.made, "lower");
+    m.within = mc_calloc(n, sizeof *m.within, "lower");
     m.epilogue = mc_alloc((size_t)(m.groups.n + 1) * sizeof *m.epilogue, "lower");
     if (!p->value_of || !p->input || !p->key_input || !p->output || !p->update || !p->shared || !m.early || !m.needed || !m.wanted ||
-        !m.val || !m.made || !m.epilogue) {
+        !m.val || !m.made || !m.within || !m.epilogue) {
         st = MC_EMEMORY;
     }
     if (st == MC_OK) {
@@ -268,7 +273,7 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
         for (int i = 0; i < nup; i++) {
             p->update[i] = (int)all[nout + i]->id;
         }
-        st = st < 0 ? st : build(&m, all, nout + nup);
+        st = st < 0 ? st : build(&m, all, nout + nup, fuse);
     }
     mc_free(all);
     mc_free(m.early);
@@ -276,6 +281,7 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
     mc_free(m.wanted);
     mc_free(m.val);
     mc_free(m.made);
+    mc_free(m.within);
     mc_free(m.epilogue);
     mc_groups_free(&m.groups);
     if (st < 0) {

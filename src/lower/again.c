@@ -1,0 +1,215 @@
+/* again.c: what is computed again by each kernel that reads it, and not kept: a few cheap operations over what is kept
+ * anyway, such as 1 - sqr(y) beside y = tanh(x).  Memory is what kernels wait for.
+ *
+ * Invariant: what is computed again is computed of values with memory that are there before its readers run. */
+#include "lower/make.h"
+#include <stdlib.h>
+
+enum { MOST_OPS = 8, MOST_LEAVES = 8, MOST_GROUPS = 16, DIVISION = 3 }; /* DIVISION: that many ops */
+
+/* By node id, those that read it: reader[first[id]] to reader[first[id + 1] - 1]. */
+struct readers { int *first; mc_node **reader; };
+
+static mc_status find_readers(struct readers *r, mc_node *const *list, size_t count, size_t nodes)
+{
+    size_t edges = 0;
+    for (size_t i = 0; i < count; i++) {
+        edges += (size_t)list[i]->nin;
+    }
+    r->first = mc_calloc(nodes + 2, sizeof *r->first, "lower");
+    r->reader = mc_alloc((edges + 1) * sizeof *r->reader, "lower");
+    if (!r->first || !r->reader) {
+        return MC_EMEMORY;
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (int k = 0; k < list[i]->nin; k++) {
+            r->first[list[i]->in[k]->id + 2]++;
+        }
+    }
+    for (size_t i = 2; i < nodes + 2; i++) {
+        r->first[i] += r->first[i - 1];
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (int k = 0; k < list[i]->nin; k++) {
+            r->reader[r->first[list[i]->in[k]->id + 1]++] = list[i];
+        }
+    }
+    return MC_OK;
+}
+
+/* ---- what a node is computed again of ---- */
+
+struct again {
+    const struct make *m;
+    struct readers readers;
+    mc_node *leaf[MOST_LEAVES];
+    int nleaf, ops;
+};
+
+static bool cheap(const mc_node *n)
+{
+    return (n->op->arity && !(n->op->flags & OP_COSTLY)) || mc_is_op(n, "cast");
+}
+
+static bool divides(const mc_node *n)
+{
+    return mc_is_op(n, "true_div") || mc_is_op(n, "sqrt") || mc_is_op(n, "reciprocal");
+}
+
+/* Do only kernels read n, and its elements at that? */
+static bool read_by_kernels(const struct again *a, const mc_node *n)
+{
+    for (int i = a->readers.first[n->id]; i < a->readers.first[n->id + 1]; i++) {
+        const mc_node *r = a->readers.reader[i];
+        if (!a->m->needed[r->id] || a->m->early[r->id] || mc_reads_type_only(r) || !mc_is_fusible(r)) {
+            return false;
+        }
+        for (int k = 1; k < r->nin; k++) {
+            if (r->in[k] == n && (mc_is_op(r, "alloc") || mc_is_op(r, "arange"))) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool add_leaf(struct again *a, mc_node *n)
+{
+    for (int i = 0; i < a->nleaf; i++) {
+        if (a->leaf[i] == n) {
+            return true;
+        }
+    }
+    if (a->nleaf == MOST_LEAVES) {
+        return false;
+    }
+    a->leaf[a->nleaf++] = n;
+    return true;
+}
+
+/* What n is made of, down to what has memory; at most MOST_OPS deep. */
+static bool take_apart(struct again *a, const mc_node *n)
+{
+    a->ops += divides(n) ? DIVISION : 1;
+    bool good = a->ops <= MOST_OPS && cheap(n) && !a->m->early[n->id] && read_by_kernels(a, n);
+    for (int i = 0; i < n->nin && good; i++) {
+        mc_node *x = n->in[i];
+        if (mc_takes_no_memory(x)) {
+            continue;
+        }
+        good = x->op->flags & OP_LEAF || a->m->early[x->id] || a->m->wanted[x->id] ? add_leaf(a, x) : take_apart(a, x);
+    }
+    return good;
+}
+
+/* ---- does it pay? ---- */
+
+static bool reads(const struct again *a, int group, const mc_node *n)
+{
+    for (int i = a->readers.first[n->id]; i < a->readers.first[n->id + 1]; i++) {
+        if (a->m->groups.of[a->readers.reader[i]->id] == group) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t bytes(const mc_node *n)
+{
+    return mc_dtypes[n->type.dtype].size;
+}
+
+/* Might a kernel finish the work that makes n?  Then that kernel alone may read n. */
+static bool may_be_finished(const mc_node *n)
+{
+    return mc_is_heavy(n->op == &mc_op_item && n->item == 0 ? n->in[0] : n);
+}
+
+/* Is less read and written, an element? */
+static bool pays(const struct again *a, const mc_node *n)
+{
+    int seen[MOST_GROUPS], nseen = 0;
+    size_t before = bytes(n), after = 0;
+    seen[nseen++] = a->m->groups.of[n->id];
+    for (int i = a->readers.first[n->id]; i < a->readers.first[n->id + 1]; i++) {
+        int group = a->m->groups.of[a->readers.reader[i]->id], k = 0;
+        while (k < nseen && seen[k] != group) {
+            k++;
+        }
+        if (k < nseen) {
+            continue;
+        }
+        if (nseen == MOST_GROUPS) {
+            return false;
+        }
+        seen[nseen++] = group;
+        before += bytes(n);
+        for (k = 0; k < a->nleaf; k++) {
+            bool there = reads(a, group, a->leaf[k]);
+            if (!there && may_be_finished(a->leaf[k])) {
+                return false;
+            }
+            after += !there && mc_varies(&a->leaf[k]->type) == mc_varies(&n->type) ? bytes(a->leaf[k]) : 0;
+        }
+    }
+    return after < before;
+}
+
+mc_status mc_find_again(struct make *m, mc_node *const *list, size_t count)
+{
+    struct again a = { .m = m };
+    mc_status s = find_readers(&a.readers, list, count, m->p->graph->nodes.n);
+    for (size_t i = 0; i < count && s == MC_OK; i++) {
+        const mc_node *n = list[i];
+        bool asked = false;
+        for (int k = 0; k < m->p->noutput + m->p->nupdate; k++) {
+            asked |= (k < m->p->noutput ? m->p->output[k] : m->p->update[k - m->p->noutput]) == (int)n->id;
+        }
+        a.nleaf = a.ops = 0;
+        if (!asked && m->wanted[n->id] && m->needed[n->id] && !(n->op->flags & OP_LEAF) && take_apart(&a, n) && pays(&a, n)) {
+            m->wanted[n->id] = 0;
+        }
+    }
+    mc_free(a.readers.first);
+    mc_free(a.readers.reader);
+    return s;
+}
+
+/* ---- the nodes of a kernel ---- */
+
+static int by_id(const void *a, const void *b)
+{
+    const mc_node *const *x = a, *const *y = b;
+    return ((*x)->id > (*y)->id) - ((*x)->id < (*y)->id);
+}
+
+/* Those of group's nodes that somebody reads, and those that it computes again. */
+mc_status mc_kernel_nodes(struct make *m, int group, mc_node *const *node, int n, struct mc_node_list *to)
+{
+    to->n = 0;
+    for (int i = 0; i < n; i++) {
+        if (m->wanted[node[i]->id]) {
+            m->within[node[i]->id] = group + 1;
+            if (!VEC_PUSH(*to, node[i])) {
+                return MC_EMEMORY;
+            }
+        }
+    }
+    for (size_t i = 0; i < to->n; i++) {
+        mc_node *x = to->at[i];
+        for (int k = 0; k < x->nin; k++) {
+            mc_node *in = x->in[k];
+            bool size = k >= 1 && (mc_is_op(x, "alloc") || mc_is_op(x, "arange"));
+            bool inside = mc_inside(m, in, group) || !m->wanted[in->id];
+            if (m->within[in->id] == group + 1 || size || !inside || mc_takes_no_memory(in) || in->op->flags & OP_LEAF || m->early[in->id]) {
+                continue;
+            }
+            m->within[in->id] = group + 1;
+            if (!VEC_PUSH(*to, in)) {
+                return MC_EMEMORY;
+            }
+        }
+    }
+    qsort(to->at, to->n, sizeof *to->at, by_id);
+    return MC_OK;
+}

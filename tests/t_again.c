@@ -1,0 +1,71 @@
+/* t_again.c: what kernels compute again instead of reading it: which values are kept, and that nothing else changes.
+ * For src/lower/again.c. */
+#include "agree.h"
+#include "sample.h"
+
+/* Does a step of f keep what an op of that name makes? */
+static bool keeps(const mc_function *f, const char *op)
+{
+    const struct mc_program *p = &f->code->program;
+    for (size_t i = 0; i < p->value.n; i++) {
+        if (p->value.at[i].kind == VALUE_TEMP && strcmp(p->value.at[i].node->op->name, op) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct { const char *formula, *op; bool kept; } cases[] = {
+    /* a product stands between those who make and those who read */
+    { "t = tanh(x); p = dot(t, w); tuple(p, (1 - sqr(t)) * dot(p, w))",             "sub",  false },
+    { "t = tanh(x); p = dot(t, w); tuple(p, (1 - sqr(t)) * dot(p, w))",             "sqr",  false },
+    { "t = tanh(x); p = dot(t, w); tuple(p, (1 - sqr(t)) * dot(p, w))",             "tanh", true },  /* costly, and the product reads it */
+    { "t = exp(x); p = dot(t * y, w); t * dot(p, w)",                               "exp",  true },  /* costly */
+    { "s = sgn(x); p = dot(tanh(x) * s, w); s * dot(p, w)",                         "sgn",  false }, /* of an argument */
+    { "s = sgn(x); p = dot(tanh(x) * s, w); tuple(s, s * dot(p, w))",               "sgn",  true },  /* asked for */
+    { "s = sgn(x); p = dot(s, w); s * dot(p, w)",                                   "sgn",  true },  /* a product reads it */
+    { "s = x * y; p = dot(tanh(s), w); s - dot(p, w)",                              "mul",  true },  /* two to read, or one */
+    { "s = x * y; p = dot(tanh(s), w); s - dot(p, w) * y",                          "mul",  false }, /* one of the two is read anyway */
+    { "s = x * b; p = dot(tanh(s), w); s - dot(p, w)",                              "mul",  false }, /* b is small */
+    { "s = dot(x, w) + b; p = dot(tanh(s), w); s - dot(p, w)",                      "add",  true },  /* a product is finished in place */
+    { "s = cast_to(x > y, dtype='float32'); p = dot(x * s, w); q = dot(y * s, w); tuple(p, q, s * x * dot(p, w))", "cast", false },
+    { "s = max(x, axis=1, keepdims=True); d = x - s; p = dot(exp(d), w); d * dot(p, w)", "sub", true }, /* s is not kept */
+    { "s = max(x, axis=1, keepdims=True); d = x - s; p = dot(exp(d), w); tuple(s, d * dot(p, w))", "sub", false },
+};
+
+TEST(cheap_values_are_computed_again)
+{
+    for (size_t i = 0; i < NELEM(cases); i++) {
+        for (int sized = 0; sized < 2; sized++) {
+            struct agree a = { .scale = 400 };
+            unsigned known = sized ? ~0u : 0;
+            agree_input(&a, "x", sample(MC_FLOAT32, MC_SHAPE(19, 17), -1, 1), known);
+            agree_input(&a, "y", sample(MC_FLOAT32, MC_SHAPE(19, 17), -1, 1), known);
+            agree_input(&a, "w", sample(MC_FLOAT32, MC_SHAPE(17, 17), -1, 1), known);
+            agree_input(&a, "b", sample(MC_FLOAT32, MC_SHAPE(17), .5, 1), known);
+            mc_node *n = mc_formula(a.g, cases[i].formula);
+            REQUIRE(!mc_is_error(n), "%s", mc_error(a.g));
+            for (int k = 0; k < n->nout; k++) {
+                a.out[a.nout++] = n->nout > 1 ? mc_item(n, k) : n;
+            }
+            mc_function *f = agree_compile(&a, "FAST_RUN", 1);
+            REQUIRE(f, "%s", mc_error(a.g));
+            CHECK(keeps(f, cases[i].op) == cases[i].kept, "%s: %s is%s kept", cases[i].formula, cases[i].op, cases[i].kept ? " not" : "");
+            mc_function_free(f);
+            agree(&a, cases[i].formula);
+        }
+    }
+}
+
+/* Without fusion each node is its own kernel, and stays it. */
+TEST(nothing_is_computed_again_without_fusion)
+{
+    struct agree a = { 0 };
+    agree_input(&a, "x", sample(MC_FLOAT32, MC_SHAPE(5, 4), -1, 1), 0);
+    agree_output(&a, "sum(1 - sqr(tanh(x)))");
+    mc_function *f = agree_compile(&a, "FAST_COMPILE", 1);
+    REQUIRE(f, "%s", mc_error(a.g));
+    CHECK(keeps(f, "sqr") && keeps(f, "sub"), "a node has no memory of its own");
+    mc_function_free(f);
+    agree_free(&a);
+}

@@ -1,0 +1,34 @@
+/* own_folder.h: a folder of a test's own, made at the first path in it and removed with all that is there. */
+#ifndef OWN_FOLDER_H
+#define OWN_FOLDER_H
+
+#include "check.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static char folder[64];
+
+/* A path in the folder; the last four stay as they are. */
+static inline const char *in_folder(const char *name)
+{
+    static char path[4][128];
+    static int turn;
+    if (!*folder) {
+        snprintf(folder, sizeof folder, "/tmp/mc-own-XXXXXX");
+        if (!mkdtemp(folder)) {
+            *folder = '\0';
+        }
+    }
+    turn = (turn + 1) % 4;
+    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
+    return path[turn];
+}
+
+static inline void drop_folder(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    CHECK(!*folder || system(command) == 0, "could not remove %s", folder);
+}
+
+#endif

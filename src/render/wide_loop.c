@@ -55,7 +55,9 @@ static bool light(const struct print *p)
 static void begin_second(struct print *p, int v)
 {
     mc_str_addf(p->out, "vf h%d = v_all(%s); ", v, mc_print_first(p, &p->k->val.at[v]));
-    mc_str_addf(p->out, mc_print_by_position(&p->k->val.at[v]) ? "vf k%d = v_all(0); " : "", v);
+    if (mc_print_by_position(&p->k->val.at[v])) {
+        mc_str_addf(p->out, "vf k%d = v_all(0); ", v);
+    }
 }
 
 static void end_second(struct print *p, int v)

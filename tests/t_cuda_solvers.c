@@ -271,9 +271,12 @@ TEST(cuda_products_are_as_exact_as_float32)
         const double plain = error_of(&p, &mc_gemm_cuda_plain, host, host[GEMM_C]);
         const double library = error_of(&p, &mc_gemm_cublaslt, host, host[GEMM_C]);
         const double split = mc_gemm_cuda_split.refuse(&p.base) ? 0 : error_of(&p, &mc_gemm_cuda_split, host, host[GEMM_C]);
+        const double cut = error_of(&p, &mc_gemm_cuda_cut, host, host[GEMM_C]);
         const double most = 8 + sqrt((double)ks[i]);
         CHECK(split >= 0 && split <= 2 * plain + 2, "k %lld: in units of rounding, split operands are off by %.2f, our plain kernel by %.2f",
               (long long)ks[i], split, plain);
+        CHECK(cut >= 0 && cut <= 2 * plain + 2, "k %lld: in units of rounding, tiles cut in halves are off by %.2f, our plain kernel by %.2f", (long long)ks[i],
+              cut, plain);
         CHECK(plain >= 0 && plain <= most && library <= most, "k %lld: in units of rounding, our own kernel is off by %.2f, cuBLASLt by %.2f", (long long)ks[i],
               plain, library);
         mc_gemm_family.discard(&near.base, host);

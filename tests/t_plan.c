@@ -88,13 +88,15 @@ static struct mc_plan *plan_never(const struct mc_problem *p)
     return NULL;
 }
 
-static double cost1(const struct mc_problem *p) { (void)p; return 1e-6; }
-static double cost2(const struct mc_problem *p) { (void)p; return 2e-6; }
-static double cost3(const struct mc_problem *p) { (void)p; return 3e-6; }
-/* Of slow: how many times longer it says that the whole takes than a sample. */
-static double slow_grows = 1;
-static double cost_slow(const struct mc_problem *p);
-static double cost9(const struct mc_problem *p) { (void)p; return 9e-6; }
+/* How many times longer they say that the whole takes than a sample; and slow, of which others know less. */
+enum { SAMPLED = 1000, LARGER = 100 }; /* sizes from which a sample is timed, a hundredth of them */
+static double slow_grows = LARGER;
+static double grows(const struct mc_problem *p, double by) { return ((const struct toy *)(const void *)p)->size >= SAMPLED ? by : 1; }
+static double cost1(const struct mc_problem *p) { return grows(p, LARGER) * 1e-6; }
+static double cost2(const struct mc_problem *p) { return grows(p, LARGER) * 2e-6; }
+static double cost3(const struct mc_problem *p) { return grows(p, LARGER) * 3e-6; }
+static double cost_slow(const struct mc_problem *p) { return grows(p, slow_grows) * 3e-6; }
+static double cost9(const struct mc_problem *p) { return grows(p, LARGER) * 9e-6; }
 
 static const char *odd_only(const struct mc_problem *p)
 {
@@ -148,17 +150,11 @@ static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan)
     return wrong ? mc_fail(MC_ECHECK, "toy: wrong result") : MC_OK;
 }
 
-enum { SAMPLED = 1000 }; /* sizes from which a sample is timed, a hundredth of them */
-
-static double cost_slow(const struct mc_problem *p)
-{
-    return ((const struct toy *)(const void *)p)->size >= SAMPLED ? slow_grows * 3e-6 : 3e-6;
-}
 
 static double sample(const struct mc_problem *p, double seconds, struct mc_problem *small)
 {
     struct toy *t = (struct toy *)(void *)small;
-    const double times = ((const struct toy *)(const void *)p)->size >= SAMPLED && seconds > 0 ? 100 : 1;
+    const double times = ((const struct toy *)(const void *)p)->size >= SAMPLED && seconds > 0 ? LARGER : 1;
     t->size /= (int)times;
     return times;
 }
@@ -383,7 +379,7 @@ TEST(plan_times_a_sample)
     mc_wisdom_clear();
     slow_grows = 400;
     p = planned(SAMPLED);
-    slow_grows = 1;
+    slow_grows = LARGER;
     REQUIRE(p, "%s", mc_last_error());
     CHECK(strcmp(p->solver->name, "quick") == 0, "%s takes %g, though its sample tells too little", p->solver->name, p->cost);
     mc_plan_free(p);

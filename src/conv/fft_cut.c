@@ -7,7 +7,8 @@
 
 enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, FAR = 16 << 20, PARTS = 12 };
 static const double CYCLES_A_BYTE = 0.25; /* between memory and one thread of all */
-static const double FEW_TAPS = 0.55;      /* of a transform, where most of the tile is zeros */
+static const double FEW_TAPS = 0.55;      /* of a transform, where most of the tile is zeros ... */
+static const double COLUMNS = 0.48, ROWS_TAKE = 0.5; /* ... and what part is that of columns, all of them, and of rows, those with taps */
 static const int sizes[FFT_SIZES] = { 8, 16, 32, 64 }, winograd_sizes[WINOGRAD_SIZES] = { 4, 6 };
 const signed char mc_fft_letter[3][2] = { [CONV_X] = { M, C }, [CONV_W] = { C, F }, [CONV_Y] = { M, F } };
 
@@ -170,6 +171,12 @@ static double traffic(const struct fft *d)
     return all < 2 * NEAR ? 0 : moved * mc_fft_blocks(d, M) * mc_fft_blocks(d, C) * mc_fft_blocks(d, F);
 }
 
+/* What a transform of filters takes of a whole one. */
+static double filter_part(const struct fft *d, const struct mc_conv_shape *s)
+{
+    return d->which < 0 ? FEW_TAPS : MC_MAX(FEW_TAPS, COLUMNS + ROWS_TAKE * (double)s->k[1] / (double)d->size);
+}
+
 double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s)
 {
     const double lanes = d->kernel->lanes, frequencies = (double)d->frequencies;
@@ -181,7 +188,7 @@ double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s)
     for (int role = CONV_X; role <= CONV_Y; role++) {
         const struct spectra *sp = &d->s[role];
         const double vectors = (double)d->all[sp->row] * (double)padded(d, d->all[sp->lane]) / lanes;
-        sum += vectors * area * turn * times(d, role) * (role == CONV_W ? FEW_TAPS : 1);
+        sum += vectors * area * turn * times(d, role) * (role == CONV_W ? filter_part(d, s) : 1);
     }
     return (double)s->groups * sum;
 }

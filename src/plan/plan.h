@@ -83,9 +83,9 @@ int64_t mc_plan_room(int64_t bytes);
 /* ---- trial.c: plans for one problem run against each other ---- */
 struct mc_trials {
     const struct mc_problem *problem;
-    struct mc_problem *small;   /* what is timed instead, `times` times smaller; NULL: the problem */
-    double times, each, end;    /* seconds for one plan; when all of them end */
-    double best, best_estimate; /* of those timed so far; 0: none was */
+    struct mc_problem *small;   /* what is timed instead; NULL: the problem */
+    double each, end;           /* seconds for one plan; when all of them end */
+    double best, best_estimate, best_call; /* of those timed so far: of the whole, and of what was timed; 0: none was */
     void *operand[8];
 };
 mc_status mc_trials_begin(struct mc_trials *t, const struct mc_problem *p, double seconds, size_t plans);

@@ -18,7 +18,8 @@ enum { LIKELY = 6, WRAPPING = 2 };          /* at most so many are timed by plan
 static const double likely = 4;            /* ... if their estimate is within this factor of the best */
 static const double budget[] = { [PLAN_MEASURE] = 0.4, [PLAN_EXHAUSTIVE] = 4 }; /* seconds of timing a problem */
 static const double far_off = 5;           /* times the best that was timed: on a GPU, an estimate beyond which nothing is tried */
-static const double margin = 0.95;         /* a challenger must take less than this part of the time */
+static const double margin = 0.95;         /* a challenger must take less than this part of the time; ... */
+static const double wrapping = 0.85;       /* ... one that wraps others, timed on a sample, than this: it may use its axes otherwise */
 
 struct candidate {
     const struct mc_solver *solver;
@@ -202,7 +203,7 @@ static bool challenge(struct choice *c, struct mc_trials *t, const struct candid
         return true;
     }
     LOG(LOG_PLAN, "%s: %s takes %.3g us (estimate %.3g)", c->word.s, plan->solver->name, plan->cost * 1e6, k->estimate * 1e6);
-    const bool wins = !*best || plan->cost < (*best)->cost * margin;
+    const bool wins = !*best || plan->cost < (*best)->cost * (t->small && k->solver->wraps ? wrapping : margin);
     mc_plan_free(wins ? *best : plan);
     *best = wins ? plan : *best;
     return true;

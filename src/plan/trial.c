@@ -26,8 +26,7 @@ static bool take_sample(struct mc_trials *t)
         return false;
     }
     memcpy(t->small, t->problem, family->problem_size);
-    t->times = family->sample(t->problem, long_call, t->small);
-    if (t->times == 1) {
+    if (family->sample(t->problem, long_call, t->small) == 1) {
         mc_free(t->small);
         t->small = NULL;
     }
@@ -36,7 +35,7 @@ static bool take_sample(struct mc_trials *t)
 
 mc_status mc_trials_begin(struct mc_trials *t, const struct mc_problem *p, double seconds, size_t plans)
 {
-    *t = (struct mc_trials){ .problem = p, .times = 1, .each = seconds / (double)MC_MAX(plans, (size_t)1) };
+    *t = (struct mc_trials){ .problem = p, .each = seconds / (double)MC_MAX(plans, (size_t)1) };
     if (!take_sample(t)) {
         return MC_EMEMORY;
     }
@@ -57,7 +56,7 @@ void mc_trials_end(struct mc_trials *t)
 
 bool mc_trials_worth(const struct mc_trials *t, double estimate)
 {
-    return t->best == 0 || mc_now() + 2 * estimate / t->best_estimate * t->best / t->times < t->end;
+    return t->best == 0 || mc_now() + 2 * estimate / t->best_estimate * t->best_call < t->end;
 }
 
 static void *take(const struct mc_site *site, size_t bytes)
@@ -82,38 +81,41 @@ static mc_status call(void *arg)
     return c->plan->run(c->plan, c->trials->operand, c->workspace, 0);
 }
 
-static struct mc_timing time_plan(struct mc_trials *t, const struct mc_plan *plan)
+static struct mc_timing time_plan(struct mc_trials *t, const struct mc_plan *plan, double most)
 {
     const struct mc_site *site = plan->problem->family->site;
     struct call c = { plan, t, plan->workspace ? take(site, plan->workspace) : NULL };
     if (plan->workspace && !c.workspace) {
         return (struct mc_timing){ 0 };
     }
-    const struct mc_timing got = (site ? site->time : mc_time)(call, &c, t->each, hopeless * t->best / t->times);
+    const struct mc_timing got = (site ? site->time : mc_time)(call, &c, t->each, most);
     give(site, c.workspace);
     return got;
 }
 
-/* How much longer the whole takes than the sample: at least what it is larger, and more where the solver says that a plan
- * for the whole, which must keep the same cap, works otherwise. */
+/* How much longer the whole takes than the sample, as the solver says: less than what it is larger where part of the work,
+ * as that on filters, does not grow with it, and more where a plan for the whole, which must keep the same cap, works
+ * otherwise. */
 static double larger(const struct mc_trials *t, const struct mc_solver *s, double estimate)
 {
-    return t->small ? MC_MAX(t->times, estimate / s->estimate(t->small)) : t->times;
+    return t->small ? estimate / s->estimate(t->small) : 1;
 }
 
 bool mc_trials_run(struct mc_trials *t, struct mc_plan *plan, double estimate)
 {
     struct mc_plan *small = t->small ? mc_plan_with(t->small, plan->solver) : NULL;
-    const struct mc_timing got = t->small && !small ? (struct mc_timing){ 0 } : time_plan(t, small ? small : plan);
+    const double times = larger(t, plan->solver, estimate);
+    const struct mc_timing got = t->small && !small ? (struct mc_timing){ 0 } : time_plan(t, small ? small : plan, hopeless * t->best / times);
     mc_plan_free(small);
     if (got.n == 0) {
         return false;
     }
-    plan->cost = got.least * larger(t, plan->solver, estimate);
+    plan->cost = got.least * times;
     plan->measured = true;
     if (t->best == 0 || plan->cost < t->best) {
         t->best = plan->cost;
         t->best_estimate = estimate;
+        t->best_call = got.least;
     }
     return true;
 }

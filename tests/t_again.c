@@ -69,3 +69,34 @@ TEST(nothing_is_computed_again_without_fusion)
     mc_function_free(f);
     agree_free(&a);
 }
+
+/* What is small goes into the kernel of the sum that it stands beside. */
+TEST(small_work_beside_a_sum_is_no_kernel)
+{
+    static const struct { const char *formula; int kernels; } small[] = {
+        { "b * 0.9 + (b - sum(x, axis=0) * 0.1)",                                                    1 },
+        { "v = b * 0.9 + (b - sum(x, axis=0) * 0.1); tuple(v, v - b)",                               1 },
+        { "softmax(x + where(b < 0, b + 1, b) * 2)",                                                 1 },
+        { "mean(crossentropy_1hot(softmax(x), t))",                                                       2 },
+    };
+    for (size_t i = 0; i < NELEM(small); i++) {
+        struct agree a = { .scale = 400 };
+        int kernels = 0;
+        agree_input(&a, "x", sample(MC_FLOAT32, MC_SHAPE(19, 17), -1, 1), 0);
+        agree_input(&a, "b", sample(MC_FLOAT32, MC_SHAPE(17), -1, 1), 0);
+        agree_input(&a, "t", sample(MC_INT32, MC_SHAPE(19), -17, 16), 0);
+        mc_node *n = mc_formula(a.g, small[i].formula);
+        REQUIRE(!mc_is_error(n), "%s", mc_error(a.g));
+        for (int k = 0; k < n->nout; k++) {
+            a.out[a.nout++] = n->nout > 1 ? mc_item(n, k) : n;
+        }
+        mc_function *f = agree_compile(&a, "FAST_RUN", 1);
+        REQUIRE(f, "%s", mc_error(a.g));
+        for (int k = 0; k < mc_function_nsteps(f); k++) {
+            kernels += strcmp(mc_function_step(f, k).kind, "kernel") == 0;
+        }
+        CHECK(kernels == small[i].kernels, "%s: %d kernels", small[i].formula, kernels);
+        mc_function_free(f);
+        agree(&a, small[i].formula);
+    }
+}

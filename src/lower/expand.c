@@ -6,6 +6,7 @@
  *   no-ops         consider_constant, grad_clip, ...: only gradients saw them
  *   reductions     keep their axes as size 1, so that all values of a kernel have one rank; a dimshuffle
  *                  behind drops them, and wanders behind what follows: log(sum(x, 1)) stays row work
+ *   new axes       are given to a leaf, not to what follows from it: 0.9 * b goes along with who reads it
  *
  * leaves: no OP_EXPANDS node, every reduction with keepdims=True. */
 #include "lower/lower.h"
@@ -20,6 +21,40 @@ static mc_node *shuffle(mc_node *x, int n, const int64_t *order)
     }
     struct mc_attr a = { .kind = ATTR_INTS, .n = n, .ints = (int64_t *)order };
     return same ? x : mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &x, &a);
+}
+
+enum { FEW = 6 };
+
+/* A few cheap operations over leaves, of leaves that have the axes; x is no number.  NULL: it is not so. */
+static mc_node *spread_leaves(mc_node *x, int n, const int64_t *order, int *ops)
+{
+    mc_node *in[4];
+    if (x->op->flags & OP_LEAF) {
+        return shuffle(x, n, order);
+    }
+    if ((!x->op->arity && !is_op(x, "cast")) || x->op->flags & OP_COSTLY || x->nin > 4 || --*ops < 0) {
+        return NULL;
+    }
+    for (int i = 0; i < x->nin; i++) {
+        in[i] = x->in[i]->type.rank ? spread_leaves(x->in[i], n, order, ops) : x->in[i];
+        if (!in[i] || mc_is_error(in[i])) {
+            return in[i];
+        }
+    }
+    return mc_apply(x->graph, x->op, x->nin, in, x->attr);
+}
+
+/* x with axes of size 1 put in, or shuffled in any way. */
+static mc_node *spread(mc_node *x, int n, const int64_t *order)
+{
+    int ops = FEW, next = 0;
+    bool adds = x->type.rank > 0 && n > x->type.rank;
+    for (int i = 0; i < n && adds; i++) {
+        adds = order[i] < 0 || order[i] == next++;
+    }
+    adds = adds && next == x->type.rank;
+    mc_node *y = adds ? spread_leaves(x, n, order, &ops) : NULL;
+    return y ? y : shuffle(x, n, order);
 }
 
 /* n = dimshuffle that only drops axes behind kernel work. */
@@ -60,7 +95,7 @@ static mc_node *sink(mc_node *n, mc_node **in)
         for (int a = 0, k = 0; a < full; a++) {
             order[a] = k < d->attr[0].n && kept[k] == a ? k++ : -1;
         }
-        arg[i] = same ? in[i]->in[0] : shuffle(in[i], full, order);
+        arg[i] = same ? in[i]->in[0] : spread(in[i], full, order);
     }
     mc_node *f = mc_apply(n->graph, n->op, n->nin, arg, n->attr);
     return mc_is_error(f) ? f : shuffle(f, d->attr[0].n, kept);
@@ -155,6 +190,9 @@ static mc_node *expand_one(mc_node *n, mc_node **in)
     }
     if (is_op(n, "dimshuffle") && is_op(in[0], "dimshuffle")) {
         return compose(n, in[0]);
+    }
+    if (is_op(n, "dimshuffle")) {
+        return spread(in[0], n->attr[0].n, n->attr[0].ints);
     }
     mc_node *r = n->op->arity || is_op(n, "cast") ? sink(n, in) : NULL;
     return r ? r : mc_apply(g, n->op, n->nin, in, n->attr);

@@ -223,6 +223,21 @@ static bool merge_keeps_fold(const struct fuse *f, int a, int b)
     return !r || (x->varies & ~r) != 0 || (x->reduced == y->reduced);
 }
 
+/* The group that n joins: one that reduces before others, for small work beside its sums can be put into it later. -1: none. */
+static int find_home(struct fuse *f, const mc_node *n)
+{
+    for (int any = 0; any < 2; any++) {
+        for (int i = 0; i < n->nin; i++) {
+            int h = f->of[n->in[i]->id];
+            h = h < 0 ? h : mc_group_root(f, h);
+            if (h >= 0 && (any || f->group.at[h].reduced) && joins(f, &f->group.at[h], n, n->in[i]) && !makes_cycle(f, h, n)) {
+                return h;
+            }
+        }
+    }
+    return -1;
+}
+
 static mc_status place(struct fuse *f, const mc_node *n, bool fuse)
 {
     if (!fuse) { /* nothing joins anything, so it does not matter who waits for whom */
@@ -232,16 +247,12 @@ static mc_status place(struct fuse *f, const mc_node *n, bool fuse)
         TRY(add_group(f, n, false));
         return wait_for_inputs(f, f->of[n->id], n);
     }
-    int home = -1, inside = 0;
-    for (int i = 0; i < n->nin; i++) {
+    int home = find_home(f, n), inside = 0;
+    for (int i = 0; i < n->nin && home >= 0; i++) {
         int h = f->of[n->in[i]->id];
         h = h < 0 ? h : mc_group_root(f, h);
-        if (h < 0 || h == home) {
-            continue;
-        }
-        if (home < 0) {
-            home = joins(f, &f->group.at[h], n, n->in[i]) && !makes_cycle(f, h, n) ? h : -1;
-        } else if (joins(f, &f->group.at[h], n, n->in[i]) && !makes_cycle(f, h, n) && can_merge(f, home, h) && merge_keeps_fold(f, home, h)) {
+        if (h >= 0 && h != home && joins(f, &f->group.at[h], n, n->in[i]) && !makes_cycle(f, h, n) && can_merge(f, home, h) &&
+            merge_keeps_fold(f, home, h)) {
             TRY(merge(f, home, h));
         }
     }

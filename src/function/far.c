@@ -89,7 +89,7 @@ static void find_kernels(struct mc_code_unit *u, const int *to)
             u->checks |= k->val.at[v].kind == K_CHECK;
         }
         if (p->step.at[i].kind == STEP_HOST) {
-            p->step.at[i].reason = mc_work_there(&p->step.at[i], &u->checks) ? "" : "no kernel on the GPU: by the reference, here";
+            p->step.at[i].reason = mc_work_there(&p->step.at[i], &u->checks) || mc_lines_there(&p->step.at[i]) ? "" : "no kernel on the GPU: by the reference, here";
         }
     }
 }
@@ -141,9 +141,10 @@ static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, 
         TRY(mc_heavy_run(f, p, step, scratch));
         return st->kernel ? mc_grid_run(f, p, step, scratch) : MC_OK;
     case STEP_HOST:
-        return p->step[step].custom ? mc_custom_far_run(f, p, step)
-               : p->step[step].work ? mc_work_run(f, p, step, scratch)
-                                    : mc_reference_step(f, p, step, false);
+        return p->step[step].custom  ? mc_custom_far_run(f, p, step)
+               : p->step[step].lines ? mc_lines_run(f, p, step, scratch)
+               : p->step[step].work  ? mc_work_run(f, p, step, scratch)
+                                     : mc_reference_step(f, p, step, false);
     }
     return MC_OK;
 }
@@ -166,10 +167,11 @@ static bool capturable(const struct mc_function *f, const struct mc_shape_plan *
     *launches = 0;
     for (size_t i = 0; i < f->code->program.step.n; i++) {
         const struct mc_step *st = &f->code->program.step.at[i];
-        if (st->kind == STEP_HOST && !p->step[i].work && !p->step[i].custom) {
+        const bool there = p->step[i].work || p->step[i].custom || p->step[i].lines;
+        if (st->kind == STEP_HOST && !there) {
             return false;
         }
-        *launches += st->kind == STEP_KERNEL || st->kind == STEP_HEAVY || p->step[i].work || p->step[i].custom;
+        *launches += st->kind == STEP_KERNEL || st->kind == STEP_HEAVY || there;
     }
     return true;
 }

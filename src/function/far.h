@@ -47,6 +47,10 @@ bool mc_work_there(const struct mc_step *st, bool *checks);                     
 mc_status mc_work_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_work_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 void mc_work_free(struct mc_far_work *w);
+/* far_lines.c: running sums and products, sort, argsort */
+bool mc_lines_there(const struct mc_step *st);
+mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_far_lines **made); /* NULL: the step is none */
+mc_status mc_lines_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 /* far_custom.c: users' ops given as CUDA C */
 mc_status mc_custom_far_compile(struct mc_code_unit *u);
 mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_far_custom **made); /* NULL: the step is none */

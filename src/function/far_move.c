@@ -81,6 +81,7 @@ void mc_far_free(struct mc_function *f, struct mc_shape_plan *p)
         mc_grid_free(p->step[i].grid);
         mc_work_free(p->step[i].work);
         mc_free(p->step[i].custom);
+        mc_free(p->step[i].lines);
     }
 }
 

@@ -78,6 +78,7 @@ struct mc_step_plan {
     struct mc_grid_launch *grid; /* a kernel on a GPU */
     struct mc_far_work *work;   /* what else is done there */
     struct mc_far_custom *custom; /* a user's CUDA C */
+    struct mc_far_lines *lines; /* what goes along lines */
     struct mc_plan *plan;       /* heavy work */
     double flops;               /* of heavy work */
     int64_t copy[2];            /* a product's operands that must be made dense first: their place in the scratch; -1 */

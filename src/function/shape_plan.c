@@ -230,7 +230,8 @@ mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int
         s = st->kind == STEP_HEAVY ? mc_heavy_plan(f, p, step) : MC_OK;
         s = s == MC_OK && st->kernel ? mc_grid_plan(f, p, step) : s;
         s = s == MC_OK ? mc_custom_far_plan(f, p, step, &p->step[step].custom) : s;
-        s = s == MC_OK && !p->step[step].custom ? mc_work_plan(f, p, step) : s;
+        s = s == MC_OK ? mc_lines_plan(f, p, step, &p->step[step].lines) : s;
+        s = s == MC_OK && !p->step[step].custom && !p->step[step].lines ? mc_work_plan(f, p, step) : s;
     } else if (st->kind == STEP_KERNEL && f->code->fn[step]) {
         s = mc_launch_plan(f, p, step);
     } else if (st->kind == STEP_HEAVY) {

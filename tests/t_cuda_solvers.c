@@ -351,7 +351,8 @@ static void conv_pass(enum mc_conv_pass pass)
     for (int k = 0; mc_conv_cuda_solvers[k]; k++) {
         const bool dnn = mc_conv_cuda_solvers[k] == &mc_conv_cudnn;
         const bool none = dnn && !mc_nv_found(NV_CUDNN)->there;
-        const bool other = mc_conv_cuda_solvers[k] == &mc_conv_cuda_exchange_full && pass == CONV_WEIGHTS;
+        const struct mc_solver *not_of[] = { [CONV_FORWARD] = NULL, [CONV_INPUTS] = &mc_conv_cuda_few, [CONV_WEIGHTS] = &mc_conv_cuda_exchange_full };
+        const bool other = mc_conv_cuda_solvers[k] == not_of[pass];
         CHECK(none || other || t[k].served > 0, "%s took nothing of the grid", t[k].name);
     }
 }

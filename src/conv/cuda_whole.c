@@ -236,7 +236,8 @@ static const char *refuse(const struct mc_problem *p_)
                                                       : mc_cuda_too_old();
 }
 
-/* Three multiplications of halves for each, by instructions that reach half of the tensor cores' speed; what meets zeros, too. */
+/* Three multiplications of halves for each, by instructions that reach half of the tensor cores' speed; what meets zeros, too.
+ * The gradient of filters cuts images first, and adds up parts at last. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -244,7 +245,7 @@ static double estimate(const struct mc_problem *p_)
     lay_out(&d, p);
     const struct args *a = &d.args;
     const double terms = (double)up(a->out[0] * a->out[1], 16) * up(a->results, TILE) * d.cc * a->chunks * a->k[0] * a->k[1];
-    return 8e-6 + mc_cuda_seconds(MC_FLOAT16, false, 6.0 * (double)a->n * terms, mc_conv_bytes(p), 0.3);
+    return (p->s.pass == CONV_WEIGHTS ? 25e-6 : 10e-6) + mc_cuda_seconds(MC_FLOAT16, false, 6.0 * (double)a->n * terms, mc_conv_bytes(p), 0.3);
 }
 
 const struct mc_solver mc_conv_cuda_whole = { .name = "whole", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -11,6 +11,7 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text;
 
 #define FLOATS "#define T float\n#define A float\n#define FLOAT 1\n", "#define T half\n#define A float\n#define FLOAT 1\n", \
     "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
+#define LINES "#undef A\n#define THREADS 256\n#define SEGMENT 2048\n"
 #define GEMM "#define RM 4\n#define RN 4\n#define A_BY_K 1\n#define B_BY_K 0\n#define HAS_C0 1\n"
 #define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 0\n#define LINES 0\n"
 #define POOL3 "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define PLACES 4\n" \
@@ -25,6 +26,8 @@ static const struct {
     { &mc_cuda_copy_text, { "#define TO float\n#define FROM half\n", "#define TO bf16\n#define FROM double\n", "#define TO half\n#define FROM half\n" },
       { "#define RANK 1\n#define INDEX unsigned\n", "#define RANK 2\n#define INDEX u64\n", "#define RANK 8\n#define INDEX unsigned\n" } },
     { &mc_far_end_text, { "" }, { "#define PAIRS 120\n" } },
+    { &mc_far_region_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" }, { "" } },
+    { &mc_far_lines_text, { FLOATS }, { LINES "#define A double\n#define O T\n#define ORDER 0\n", LINES "#define A u64\n#define O i64\n#define ORDER 1\n" } },
     { &mc_gemm_plain_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" },
       { GEMM "#define ACT 0\n", GEMM "#define ACT 1\n" } },
     { &mc_gemm_plain_text, { "#define T float\n#define A float\n#define FLOAT 1\n" },

@@ -30,7 +30,7 @@ struct mc_far_lines {
 static const char text[] = {
 #include "function/lines_text.h"
     , 0 };
-static const struct mc_cuda_text lines_text = { "function/lines.cu", text };
+const struct mc_cuda_text mc_far_lines_text = { "function/lines.cu", text };
 
 static const struct row *row_of(const struct mc_step *st)
 {
@@ -78,7 +78,7 @@ static mc_status load(struct mc_far_lines *w, mc_dtype from, mc_dtype to)
     mc_str_addf(&defines, "#undef A\n#define A %s\n#define O %s\n#define THREADS %d\n#define SEGMENT %d\n#define ORDER %d\n",
                 mc_is_float(to) ? "double" : "u64", mc_dtypes[to].c, THREADS, SEGMENT, w->row->orders);
     for (int i = w->row->orders ? KEYS : TOTALS; i < (w->row->orders ? (int)KERNELS : (int)KEYS) && !defines.bad; i++) {
-        w->kernel[i] = mc_cuda_kernel(&lines_text, defines.s, names[i]);
+        w->kernel[i] = mc_cuda_kernel(&mc_far_lines_text, defines.s, names[i]);
         if (!w->kernel[i]) {
             mc_str_free(&defines);
             return mc_last_status();

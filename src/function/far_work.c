@@ -10,7 +10,7 @@
 static const char text[] = {
 #include "plan/region_text.h"
     , 0 };
-static const struct mc_cuda_text region_text = { "plan/region.cu", text };
+const struct mc_cuda_text mc_far_region_text = { "plan/region.cu", text };
 
 enum { MOST_PLACES = 1 << 17 };  /* that may be the same: finding out takes a look at each, for each */
 
@@ -139,9 +139,9 @@ static mc_status load(struct mc_far_work *w, mc_dtype d, const char *move)
     struct mc_str defines = { 0 };
     mc_cuda_types(&defines, d, false);
     bool repeats = strcmp(move, "put_") == 0 && w->args.nindex;
-    w->move = defines.bad ? NULL : mc_cuda_kernel(&region_text, defines.s, move);
-    w->targets = w->move && w->args.nindex ? mc_cuda_kernel(&region_text, defines.s, "targets") : NULL;
-    w->chain = w->targets && repeats ? mc_cuda_kernel(&region_text, defines.s, "chain") : NULL;
+    w->move = defines.bad ? NULL : mc_cuda_kernel(&mc_far_region_text, defines.s, move);
+    w->targets = w->move && w->args.nindex ? mc_cuda_kernel(&mc_far_region_text, defines.s, "targets") : NULL;
+    w->chain = w->targets && repeats ? mc_cuda_kernel(&mc_far_region_text, defines.s, "chain") : NULL;
     mc_str_free(&defines);
     return w->move && (w->targets || !w->args.nindex) && (w->chain || !repeats) ? MC_OK : defines.bad ? MC_EMEMORY : mc_last_status();
 }

@@ -26,9 +26,10 @@ setup := @scripts/setup.sh cc cmake
 # $(call build,FOLDER,CMAKE OPTIONS)
 build = @cmake -S . -B $(1) -G "Unix Makefiles" $(FLAGS) $(2) >/dev/null && \
 	env -u MAKEFLAGS -u MAKELEVEL cmake --build $(1) -j$(JOBS)
-# Kernels that tests compile are kept with the build, not among the user's.
+# Kernels that tests compile are kept with the build, not among the user's; builds under a sanitizer, whose kernels
+# are the same, find them there.
 # Texts for GPUs are compiled by NVRTC, where scripts/nvrtc.sh could fetch it.
-tests = TEST_CUDA_PATH=$${TEST_CUDA_PATH:-$(CURDIR)/$(BUILD)/nvrtc} XDG_CACHE_HOME=$(CURDIR)/$(1)/cache $(1)/monochord_tests
+tests = TEST_CUDA_PATH=$${TEST_CUDA_PATH:-$(CURDIR)/$(BUILD)/nvrtc} XDG_CACHE_HOME=$(CURDIR)/$(BUILD)/cache $(1)/monochord_tests
 
 all: ## build the library, the program and the tests in build/
 	$(setup)

@@ -45,6 +45,20 @@ static void tile(struct text *t, const char *what, const char *fmt, ...)
     text_addf(t, "<div><b>%s</b><span>%s</span></div>\n", value, what);
 }
 
+/* With commas: 569,606. */
+static void tile_whole(struct text *t, const char *what, double value)
+{
+    char digits[32], grouped[48];
+    int n = snprintf(digits, sizeof digits, "%.0f", value), to = 0;
+    for (int i = 0; i < n; i++) {
+        grouped[to++] = digits[i];
+        if (i + 1 < n && (n - 1 - i) % 3 == 0) {
+            grouped[to++] = ',';
+        }
+    }
+    tile(t, what, "%.*s", to, grouped);
+}
+
 static void tiles(struct text *t, const struct run *r, const struct findings *f)
 {
     double seconds = 0;
@@ -57,10 +71,10 @@ static void tiles(struct text *t, const struct run *r, const struct findings *f)
     tile(t, "epochs", "%d", n);
     if (seconds > 0) {
         tile(t, "of training", seconds < 100 ? "%.1f s" : "%.0f s", seconds);
-        tile(t, "examples a second", "%.0f", (double)mc_data_count(r->train) * n / seconds);
+        tile_whole(t, "examples a second", (double)mc_data_count(r->train) * n / seconds);
     }
-    tile(t, "examples to learn from", "%lld", (long long)mc_data_count(r->train));
-    tile(t, "parameters", "%lld", (long long)mc_net_count(r->m.net, "trainable"));
+    tile_whole(t, "examples to learn from", (double)mc_data_count(r->train));
+    tile_whole(t, "parameters", (double)mc_net_count(r->m.net, "trainable"));
     text_addf(t, "</div>\n");
 }
 

@@ -509,3 +509,33 @@ TEST(every_failed_allocation_of_a_dynamic_call_is_one_clean_error)
     }
     mc_array_unref(&x);
 }
+
+/* Layers alike have kernels alike: these are printed and compiled once. */
+TEST(equal_kernels_are_one_text)
+{
+    mc_graph *g = mc_graph_new();
+    mc_formula(g, "input x float32[?, 8]; y = x; y = tanh(sort(y, axis=1) * 2); y = tanh(sort(y, axis=1) * 2); y = tanh(sort(y, axis=1) * 2)");
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "y" });
+    REQUIRE(f, "%s", mc_last_error());
+    int kernels = 0, texts = 0;
+    for (int i = 0; i < mc_function_nsteps(f); i++) {
+        kernels += strncmp(mc_function_step(f, i).kind, "kernel", 6) == 0;
+    }
+    for (int i = 0; i < 8; i++) {
+        char name[16];
+        snprintf(name, sizeof name, " k%d(", i);
+        texts += strstr(mc_function_source(f), name) != NULL;
+    }
+    CHECK(kernels == 3 && (texts == 1 || !*mc_function_source(f)), "%d kernels, %d texts", kernels, texts);
+    float v[8] = { 3, 1, 2, 0, -1, 5, 4, -2 }, want = 0;
+    mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(1, 8), v), *y = NULL;
+    CHECK(mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s", mc_last_error());
+    for (int i = 0; i < 3; i++) {
+        want = tanhf(2 * (i ? want : 5)); /* the largest stays the last */
+    }
+    CHECK(y && fabs(mc_array_get(y, (int64_t[]){ 0, 7 }) - want) < 1e-6, "%g", y ? mc_array_get(y, (int64_t[]){ 0, 7 }) : 0);
+    mc_array_unref(&x);
+    mc_array_unref(&y);
+    mc_function_free(f);
+    mc_graph_free(g);
+}

@@ -39,18 +39,18 @@ static int weight(const struct mc_kernel *k)
 }
 
 /* Shares kernels out among texts, the heaviest first, each to the lightest text; to[i] is that of step i. */
-static int share_out(const struct mc_program *p, int *to)
+static int share_out(const struct mc_program *p, const int *first, int *to)
 {
     int total[MC_CUDA_TEXTS] = { 0 }, texts = 0, most = MC_MIN(mc_cpu()->threads, MC_CUDA_TEXTS), kernels = 0;
     for (size_t i = 0; i < p->step.n; i++) {
         to[i] = -1;
-        kernels += p->step.at[i].kernel != NULL;
+        kernels += first[i] == (int)i;
     }
     most = MC_MIN(most, kernels);
     for (int left = kernels; left > 0; left--) {
         int heaviest = -1, lightest = 0;
         for (int i = 0; i < (int)p->step.n; i++) {
-            bool open = p->step.at[i].kernel && to[i] < 0;
+            bool open = first[i] == i && to[i] < 0;
             heaviest = open && (heaviest < 0 || weight(p->step.at[i].kernel) > weight(p->step.at[heaviest].kernel)) ? i : heaviest;
         }
         for (int t = 1; t < most; t++) {
@@ -60,14 +60,17 @@ static int share_out(const struct mc_program *p, int *to)
         total[lightest] += weight(p->step.at[heaviest].kernel);
         texts = MC_MAX(texts, lightest + 1);
     }
+    for (size_t i = 0; i < p->step.n; i++) {
+        to[i] = first[i] < 0 ? -1 : to[first[i]];
+    }
     return texts;
 }
 
-static mc_status print_text(const struct mc_program *p, const int *to, int text, struct mc_kernel **k, struct mc_str *out)
+static mc_status print_text(const struct mc_program *p, const int *first, const int *to, int text, struct mc_kernel **k, struct mc_str *out)
 {
     int n = 0;
     for (size_t i = 0; i < p->step.n; i++) {
-        if (to[i] == text) {
+        if (to[i] == text && first[i] == (int)i) {
             k[n++] = p->step.at[i].kernel;
         }
     }
@@ -98,14 +101,14 @@ mc_status mc_far_kernels(struct mc_code_unit *u)
 {
     struct mc_program *p = &u->program;
     struct mc_kernel **k = mc_alloc((p->step.n + 1) * sizeof *k, "compile");
-    int *to = mc_alloc((p->step.n + 1) * sizeof *to, "compile");
+    int *to = mc_alloc((p->step.n + 1) * sizeof *to, "compile"), *first = mc_kernels_share(p);
     struct mc_str text[MC_CUDA_TEXTS] = { 0 }, source = { 0 };
     const char *at[MC_CUDA_TEXTS];
     u->grid = mc_calloc(p->step.n + 1, sizeof *u->grid, "compile");
-    mc_status s = k && to && u->grid ? MC_OK : MC_EMEMORY;
-    int n = s == MC_OK ? share_out(p, to) : 0;
+    mc_status s = k && to && first && u->grid ? MC_OK : MC_EMEMORY;
+    int n = s == MC_OK ? share_out(p, first, to) : 0;
     for (int i = 0; i < n && s == MC_OK; i++) {
-        s = print_text(p, to, i, k, &text[i]);
+        s = print_text(p, first, to, i, k, &text[i]);
         at[i] = text[i].s;
         mc_str_add(&source, s == MC_OK ? text[i].s : "");
     }
@@ -119,6 +122,7 @@ mc_status mc_far_kernels(struct mc_code_unit *u)
         mc_str_free(&text[i]);
     }
     mc_str_free(&source);
+    mc_free(first);
     mc_free(to);
     mc_free(k);
     return s;

@@ -69,12 +69,36 @@ static void find_kernels(struct mc_code_unit *u, const struct part *part, struct
     }
 }
 
+int *mc_kernels_share(struct mc_program *p)
+{
+    int *first = mc_alloc((p->step.n + 1) * sizeof *first, "compile"), *kept = mc_alloc((p->step.n + 1) * sizeof *kept, "compile"), n = 0;
+    for (size_t i = 0; first && kept && i < p->step.n; i++) {
+        struct mc_kernel *k = p->step.at[i].kernel;
+        int j = k ? 0 : n;
+        while (j < n && !mc_kernel_same(p->step.at[kept[j]].kernel, k)) {
+            j++;
+        }
+        first[i] = k ? j < n ? kept[j] : (int)i : -1;
+        if (k && j == n) {
+            kept[n++] = (int)i;
+        } else if (k) {
+            memcpy(k->name, p->step.at[kept[j]].kernel->name, sizeof k->name);
+        }
+    }
+    if (!kept) {
+        mc_free(first);
+        return NULL;
+    }
+    mc_free(kept);
+    return first;
+}
+
 /* The kernels of one part as text; no text if there are none. */
-static mc_status print_part(const struct mc_program *p, const struct part *part, struct mc_kernel **k, struct mc_str *text)
+static mc_status print_part(const struct mc_program *p, const struct part *part, const int *first, struct mc_kernel **k, struct mc_str *text)
 {
     int n = 0;
     for (size_t i = 0; i < p->step.n; i++) {
-        if (p->step.at[i].kernel && p->step.at[i].kernel->wide == part->wide) {
+        if (first[i] == (int)i && p->step.at[i].kernel->wide == part->wide) {
             k[n++] = p->step.at[i].kernel;
         }
     }
@@ -98,10 +122,10 @@ mc_status mc_compile_kernels(struct compiling *c)
     struct mc_kernel **k = mc_alloc((p->step.n + 1) * sizeof *k, "compile");
     struct load l[NELEM(parts)] = { 0 };
     struct mc_str source = { 0 };
-    int n = 0;
+    int n = 0, *first = mc_kernels_share(p);
     c->code->fn = mc_calloc(p->step.n + 1, sizeof *c->code->fn, "compile");
     c->code->join = mc_calloc(p->step.n + 1, sizeof *c->code->join, "compile");
-    mc_status s = k && c->code->fn && c->code->join ? MC_OK : MC_EMEMORY;
+    mc_status s = k && first && c->code->fn && c->code->join ? MC_OK : MC_EMEMORY;
     double start = mc_now();
     for (size_t i = 0; i < p->step.n; i++) {
         if (p->step.at[i].kernel) {
@@ -110,7 +134,7 @@ mc_status mc_compile_kernels(struct compiling *c)
     }
     for (size_t i = 0; i < NELEM(parts) && s == MC_OK && c->mode != MODE_FAST_COMPILE; i++) {
         l[n].part = &parts[i];
-        s = print_part(p, l[n].part, k, &l[n].text);
+        s = print_part(p, l[n].part, first, k, &l[n].text);
         if (s == MC_OK && l[n].text.n) {
             LOG(LOG_KERNEL, "%s", l[n].text.s);
             mc_str_add(&source, l[n++].text.s);
@@ -135,6 +159,7 @@ mc_status mc_compile_kernels(struct compiling *c)
     s = source.bad && s == MC_OK ? MC_EMEMORY : s;
     c->code->source = source.s ? mc_str_take(&source) : mc_strdup("");
     mc_str_free(&source);
+    mc_free(first);
     mc_free(k);
     return s < 0 ? s : c->code->source ? MC_OK : MC_EMEMORY;
 }

@@ -115,3 +115,24 @@ void mc_kernel_analyse(struct mc_kernel *k)
     }
     mc_free(mark);
 }
+
+/* ---- equal kernels ---- */
+
+static bool same_value(const struct mc_kval *a, const struct mc_kval *b)
+{
+    return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->acc == b->acc && a->narg == b->narg && a->operand == b->operand &&
+           a->varies == b->varies && memcmp(a->arg, b->arg, (size_t)a->narg * sizeof *a->arg) == 0 && memcmp(a->bits, b->bits, sizeof a->bits) == 0;
+}
+
+bool mc_kernel_same(const struct mc_kernel *a, const struct mc_kernel *b)
+{
+    bool same = a->rank == b->rank && a->varies == b->varies && a->reduced == b->reduced && a->val.n == b->val.n && a->operand.n == b->operand.n;
+    for (size_t i = 0; same && i < a->val.n; i++) {
+        same = same_value(&a->val.at[i], &b->val.at[i]);
+    }
+    for (size_t i = 0; same && i < a->operand.n; i++) {
+        const struct mc_koperand *p = &a->operand.at[i], *q = &b->operand.at[i];
+        same = p->dtype == q->dtype && p->varies == q->varies && p->dst == q->dst && p->tally == q->tally && p->index == q->index && (!p->dst || p->val == q->val);
+    }
+    return same;
+}

@@ -74,6 +74,7 @@ enum { KERNEL_COLUMNS = 512 }; /* columns a column kernel works on at a time */
 int  mc_kernel_add(struct mc_kernel *k, struct mc_kval v);       /* equal values are one; -1: no memory */
 void mc_kernel_analyse(struct mc_kernel *k);                     /* fills what is derived */
 void mc_kernel_free(struct mc_kernel *k);
+bool mc_kernel_same(const struct mc_kernel *a, const struct mc_kernel *b); /* are they printed alike, but for their names? */
 size_t mc_kernel_row_bytes(const struct mc_kernel *k, int64_t n); /* row buffers, for rows of n elements */
 /* The reductions kernels know. */
 struct mc_monoid { const char *name; bool positions; };

@@ -283,7 +283,7 @@ static mc_status arange_eval(const mc_node *n, mc_array *const *in, mc_array *co
 /* Vector i varies along axis i, in the first two exchanged if `swap`; along the others it has size 1 if `open`. */
 static mc_node *grid(mc_graph *g, const char *name, int n, mc_node *const *vector, bool swap, bool open)
 {
-    mc_node *part[MC_MAX_RANK], *size[MC_MAX_RANK], *in[2];
+    mc_node *part[MC_MAX_RANK], *size[MC_MAX_RANK] = { NULL }, *in[2];
     if (n < 1 || n > MC_MAX_RANK) {
         return mc_node_fail(g, MC_ESHAPE, "%s: of 1 to %d axes, not %d", name, MC_MAX_RANK, n);
     }

@@ -1,10 +1,10 @@
 """train.py: training steps of AlexNet, VGG-A and ResNet-50 by PyTorch: the layers of models/*.txt, on noise; eager, and
 compiled where BENCH_COMPILE is 1.  The cases are those of tools/monochord_bench_train.c."""
-import fnmatch
 import os
 
 import torch
 
+import peer
 from peer import DEVICE, THREADS, floats, report, rng
 
 n = torch.nn
@@ -97,11 +97,12 @@ def run(last=False):
     """last: images and filters with their channels innermost."""
     torch.set_num_threads(THREADS)
     torch.backends.cudnn.benchmark = True
-    only, compiled = os.environ.get("BENCH_ONLY", "*"), os.environ.get("BENCH_COMPILE", "0") == "1"
+    compiled = os.environ.get("BENCH_COMPILE", "0") == "1"
+    only, peer.ONLY = peer.ONLY, ""  # asked here, with the mode, before anything is made
     for name, net, batch, rate, decay in NETS:
         batch = batch if DEVICE != "cpu" else 2
         for mode, dtype, tf32 in MODES if DEVICE != "cpu" else MODES[:1]:
-            if not fnmatch.fnmatch(f"{name} {mode}", only):
+            if only not in f"{name} b{batch} {mode}":
                 continue
             torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
             form = torch.channels_last if last else torch.contiguous_format

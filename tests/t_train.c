@@ -53,6 +53,10 @@ static const struct row good[] = {
       { "'m.npz' is not usable", "going on from 'm.npz.old'", "     4  " } },
     { TRAIN " m.txt" SMALL " --quiet --report none --epochs 30 && @/monochord predict m.npz --data digits:600", 0, { "100 examples: error ", "answers (across)" } },
     { TRAIN " m.txt" SMALL " --report none --epochs 200 --line 'rule sgd rate=0' --line 'patience 2'", 0, { "no better one in 2 epochs", "(of the best epoch)" } },
+    { "MONOCHORD_FLAGS=debug=plan " TRAIN " c.txt" SMALL " --batch 10 --epochs 9 --report none", 0, { "us measured", "     9  " } }, /* 540 steps */
+    { "MONOCHORD_FLAGS=debug=plan,plan=estimate " TRAIN " c.txt" SMALL " --batch 10 --epochs 9 --report none > log 2>&1; grep -q 'us measured' log || echo as was said", 0,
+      { "as was said" } },
+    { "MONOCHORD_FLAGS=debug=plan " TRAIN " c.txt" SMALL " --report none > log 2>&1; grep -q 'us measured' log || echo too few", 0, { "too few" } },
     { "@/monochord data digits:600", 0, { "to learn from: 600 examples of 1x28x28, 10 classes", "to test with: 100 examples", "  9 " } },
     { "@/monochord data digits:600 sheet.png && mkdir -p p/a && cp sheet.png p/a/1.png && for i in 2 3 4 5 6 7 8 9 10; do cp p/a/1.png p/a/$i.png; done && "
       "@/monochord data p", 0, { "to learn from: 9 examples of 1x280x448, 1 classes" } },

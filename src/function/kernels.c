@@ -11,7 +11,7 @@ static const struct part {
     bool wide;
     const char *flags;
 } parts[] = {
-    { true,  MC_KERNEL_FLAGS " -O1 -fexpensive-optimizations -fno-tree-vectorize" },
+    { true,  MC_KERNEL_FLAGS " -O1 -fexpensive-optimizations -fgcse -fno-tree-vectorize" },
     { false, MC_KERNEL_FLAGS },
 };
 struct load {

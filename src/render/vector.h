@@ -66,19 +66,17 @@ VECTOR double v_sum(vf a)
     v4 z = y.h[0] + y.h[1];
     return ((double)z[0] + (double)z[1]) + ((double)z[2] + (double)z[3]);
 }
-#define V_FOLD(name, op) \
+#define V_FOLD(name, both) \
     VECTOR float name(vf a) \
     { \
-        union { vf v; float f[16]; } x = { a }; \
-        for (int w = 8; w; w >>= 1) { \
-            for (int i = 0; i < w; i++) { \
-                x.f[i] = x.f[i + w] op x.f[i] ? x.f[i + w] : x.f[i]; \
-            } \
-        } \
-        return x.f[0]; \
+        a = both(v_pick(a, (vi){ 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15 }, a), a); \
+        a = both(v_pick(a, (vi){ 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7 }, a), a); \
+        a = both(v_pick(a, (vi){ 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3 }, a), a); \
+        a = both(v_pick(a, (vi){ 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, a), a); \
+        return a[0]; \
     }
-V_FOLD(v_max_lane, >)
-V_FOLD(v_min_lane, <)
+V_FOLD(v_max_lane, v_most)
+V_FOLD(v_min_lane, v_least)
 
 /* Lane by lane the largest so far, l, and the step g in which it came first; NaN is larger than all. */
 VECTOR void v_first_most(vf *l, vf *g, vf v, i64 step)

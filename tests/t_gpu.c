@@ -369,13 +369,13 @@ TEST(far_lines)
 /* Joins, indices, parts that are set: there, in one recording with the kernels; repeated places are settled in their order. */
 TEST(far_work)
 {
-    static const struct { const char *formula; bool there; } cases[] = {
-        { "join(x, v, axis=0) * 2", true },           { "join(x[::-1], v.T[:6].T, axis=1)", true },     { "stack(x, v + 1, axis=1)", true },
-        { "x[i]", true },                             { "x[:, j] + 1", true },                            { "x[i, i]", true },
-        { "x.T[j]", true },                           { "set_subtensor(x[i], v[:7])", true },             { "inc_subtensor(x[:, j], 2)", true },
-        { "inc_subtensor(x[i], v[0])", true },        { "set_subtensor(x[1:9:3, ::-1], v[:3])", true },   { "inc_subtensor(x[2], 3)", true },
-        { "grad(sum(x[i] * x[i]), x)", true },        { "reshape(x.T, [66])", true },                     { "sort(x, axis=1)", true },
-        { "permute_row_elements(x, argsort(v))", false },
+    static const struct { const char *formula, *here; } cases[] = { /* here: the step that nothing there can do */
+        { "join(x, v, axis=0) * 2", NULL },           { "join(x[::-1], v.T[:6].T, axis=1)", NULL },     { "stack(x, v + 1, axis=1)", NULL },
+        { "x[i]", NULL },                             { "x[:, j] + 1", NULL },                            { "x[i, i]", NULL },
+        { "x.T[j]", NULL },                           { "set_subtensor(x[i], v[:7])", NULL },             { "inc_subtensor(x[:, j], 2)", NULL },
+        { "inc_subtensor(x[i], v[0])", NULL },        { "set_subtensor(x[1:9:3, ::-1], v[:3])", NULL },   { "inc_subtensor(x[2], 3)", NULL },
+        { "grad(sum(x[i] * x[i]), x)", NULL },        { "reshape(x.T, [66])", NULL },                     { "sort(x, axis=1)", NULL },
+        { "permute_row_elements(x, argsort(v))", "permute_row_elements" },
     };
     static const mc_dtype dtypes[] = { MC_FLOAT32, MC_FLOAT16, MC_INT64, MC_UINT8 };
     ON_GPU();
@@ -400,8 +400,9 @@ TEST(far_work)
         }
         for (int i = 0; i < mc_function_nsteps(f); i++) {
             mc_step_info s = mc_function_step(f, i);
-            CHECK(strcmp(s.kind, "host") != 0 || (strcmp(s.device, "cuda0") == 0) == cases[c / NELEM(dtypes)].there, "%s: %s ran on %s: %s", formula, s.text, s.device,
-                  s.reason);
+            const char *here = cases[c / NELEM(dtypes)].here;
+            CHECK(strcmp(s.kind, "host") != 0 || (strcmp(s.device, "cpu") == 0) == (here && strstr(s.text, here) == s.text), "%s: %s ran on %s: %s", formula, s.text,
+                  s.device, s.reason);
         }
         mc_array_unref(&y[0]);
         mc_function_free(f);

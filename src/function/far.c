@@ -165,13 +165,18 @@ mc_status mc_far_step(struct mc_function *f, const struct mc_shape_plan *p, int 
     return s;
 }
 
+bool mc_far_there(const struct mc_step_plan *s)
+{
+    return s->work || s->custom || s->lines;
+}
+
 /* Steps that look at values here cannot be captured. */
 static bool capturable(const struct mc_function *f, const struct mc_shape_plan *p, int *launches)
 {
     *launches = 0;
     for (size_t i = 0; i < f->code->program.step.n; i++) {
         const struct mc_step *st = &f->code->program.step.at[i];
-        const bool there = p->step[i].work || p->step[i].custom || p->step[i].lines;
+        const bool there = mc_far_there(&p->step[i]);
         if (st->kind == STEP_HOST && !there) {
             return false;
         }

@@ -57,6 +57,7 @@ mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *
 mc_status mc_custom_far_run(struct mc_function *f, const struct mc_shape_plan *p, int step);
 /* far.c: the device is entered by who calls these */
 mc_status mc_far_kernels(struct mc_code_unit *u);
+bool mc_far_there(const struct mc_step_plan *s);                                /* of a step that is no kernel: done there after all? */
 /* far_move.c */
 mc_status mc_far_constants(struct mc_function *f, struct mc_shape_plan *p);     /* once places are known: sent; and places for inputs */
 void mc_far_free(struct mc_function *f, struct mc_shape_plan *p);

@@ -28,7 +28,7 @@ mc_step_info mc_function_step(const mc_function *f, int i)
     info.kind = s->heavy ? mc_heavy_family(s) : kinds[s->kind];
     info.text = f->code->step_text[i];
     info.reason = s->reason;
-    bool host = s->kind == STEP_HOST && (f->plans ? !f->plans->step[i].work : s->reason[0] != '\0');
+    bool host = s->kind == STEP_HOST && (f->plans ? !mc_far_there(&f->plans->step[i]) : s->reason[0] != '\0');
     if (f->code->cuda && !host && s->kind != STEP_EARLY && s->kind != STEP_TYPE) {
         info.device = f->code->cuda->space.name;
     } else if (f->code->cuda && host && !*info.reason) {

@@ -81,13 +81,16 @@ static mc_status load_all(struct mc_cuda *d, int n, struct mc_cuda_job *j, struc
         }
     }
     pthread_mutex_unlock(&lock);
+    const double start = mc_now();
     TRY(mc_cuda_job_images(missing, left));
+    const double images = mc_now();
     for (int i = 0; i < n; i++) {
         out[i] = out[i] ? out[i] : load(d, &j[i]);
         if (!out[i]) {
             return mc_last_status();
         }
     }
+    LOG(LOG_TIME, "%d texts of kernels: machine code in %.3f ms, loaded in %.3f ms", left, (images - start) * 1e3, (mc_now() - images) * 1e3);
     return MC_OK;
 }
 

@@ -206,6 +206,7 @@ static void open_library(enum mc_nv_lib lib) /* under the lock */
     for (int i = 0; i < l->nbefore; i++) {
         open_library(l->before[i]);
     }
+    const double start = mc_now();
     if (!find_file(s, l)) {
         return;
     }
@@ -218,6 +219,7 @@ static void open_library(enum mc_nv_lib lib) /* under the lock */
     }
     if (s->found.there) {
         s->found.why[0] = '\0';
+        LOG(LOG_TIME, "%s opened in %.3f ms", l->name, (mc_now() - start) * 1e3);
     } else {
         dlclose(s->handle);
         s->handle = NULL;

@@ -20,6 +20,7 @@ static const struct suite {
     { "corrmm",      bench_conv,    "the same by matrix products of columns alone" },
     { "room",        bench_conv,    "conv and conv128, and again with a workspace of 64 MB" },
     { "nets",        bench_conv,    "convolutions of LeNet, VGG and ResNet, of one and three axes, one pair that should take the same" },
+    { "layouts",     bench_conv,    "convolutions of AlexNet, VGG-A, ResNet-50 with channels innermost and not" },
     { "pool",        bench_layers,  "pooling, forward and with gradients" },
     { "norm",        bench_layers,  "normalisation across channels and over batches" },
     { "softmax",     bench_layers,  "softmax of rows and of channels" },

@@ -1,6 +1,7 @@
 /* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128; narrow, which allows
  * fewer bits; corrmm, by products of columns alone, and on a GPU of windows that are gathered while they are multiplied; room,
- * which allows less workspace; nets, the layers that networks are made of.  bench/peers/layers.py has the same table.
+ * which allows less workspace; nets, the layers that networks are made of; layouts, those of steps of training, with channels
+ * innermost and not.  bench/peers/layers.py has the same table.
  *
  * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included; with "b01c", what
  * one gets who keeps channels innermost. */
@@ -80,6 +81,25 @@ static const struct layer {
     { "nets",    "double L5 b8",       8,   384, TWO(13),    384, TWO(3),  1, 0, NULL, true },
     { "nets",    "double 5x5 b8",      8,   64,  TWO(32),    128, TWO(5),  1, 0, NULL, true },
     { "nets",    "double three axes b2", 2, 64,  THREE(16),  64,  THREE(3), 1, 1, NULL, true },
+    /* of steps of training */
+    { "layouts", "AlexNet 1",       128, 3,    TWO(224),  64,   TWO(11),  4, 2 },
+    { "layouts", "AlexNet 2",       128, 64,   TWO(27),   192,  TWO(5),   1, 2 },
+    { "layouts", "AlexNet 3",       128, 192,  TWO(13),   384,  TWO(3),   1, 1 },
+    { "layouts", "AlexNet 4",       128, 384,  TWO(13),   256,  TWO(3),   1, 1 },
+    { "layouts", "AlexNet 5",       128, 256,  TWO(13),   256,  TWO(3),   1, 1 },
+    { "layouts", "VGG-A 1",         64,  3,    TWO(224),  64,   TWO(3),   1, 1 },
+    { "layouts", "VGG-A 2",         64,  64,   TWO(112),  128,  TWO(3),   1, 1 },
+    { "layouts", "VGG-A 3",         64,  128,  TWO(56),   256,  TWO(3),   1, 1 },
+    { "layouts", "VGG-A 4",         64,  256,  TWO(56),   256,  TWO(3),   1, 1 },
+    { "layouts", "VGG-A 5",         64,  256,  TWO(28),   512,  TWO(3),   1, 1 },
+    { "layouts", "VGG-A 6",         64,  512,  TWO(28),   512,  TWO(3),   1, 1 },
+    { "layouts", "VGG-A 7",         64,  512,  TWO(14),   512,  TWO(3),   1, 1 },
+    { "layouts", "ResNet 1x1 in",   32,  256,  TWO(56),   64,   TWO(1),   1, 0 },
+    { "layouts", "ResNet 3x3",      32,  64,   TWO(56),   64,   TWO(3),   1, 1 },
+    { "layouts", "ResNet 1x1 out",  32,  64,   TWO(56),   256,  TWO(1),   1, 0 },
+    { "layouts", "ResNet 1x1 in 14", 32,  1024, TWO(14),   256,  TWO(1),   1, 0 },
+    { "layouts", "ResNet 3x3 14",   32,  256,  TWO(14),   256,  TWO(3),   1, 1 },
+    { "layouts", "ResNet 1x1 out 14", 32,  256,  TWO(14),   1024, TWO(1),   1, 0 },
 };
 static const struct pass {
     const char *name, *inputs, *call;
@@ -98,9 +118,10 @@ static const struct mode float64 = { "float64", "as_input_f32", MC_FLOAT64 };
 static const struct suite {
     const char *name, *layers;
     int modes;
-    bool last;                  /* on a GPU with channels innermost, too */
+    bool last;                  /* with channels innermost, too: on a GPU, or where there is a `here` */
     double seconds;
     const char *solvers[2], *there; /* there: on a GPU, beside the first */
+    int here;                   /* so many images on a processor; 0: as many as there */
 } suites[] = {
     { "conv",    "conv",    1, true,  0.5, { "auto", "onednn" } },
     { "conv128", "conv128", 1, true,  0.3, { "auto" } },
@@ -108,6 +129,7 @@ static const struct suite {
     { "corrmm",  "conv128", 1, false, 0.1, { "im2col" }, "split" },
     { "room",    "room",    1, false, 0.3, { "auto" } },
     { "nets",    "nets",    1, true,  0.1, { "auto" } },
+    { "layouts", "layouts", 3, true,  0.1, { "auto" }, .here = 16 },
 };
 enum { SAMPLES = 300 };
 
@@ -329,11 +351,18 @@ static bool measure_all(const struct suite *s, const struct layer *l, const stru
 {
     bool good = true;
     int solvers = bench_far() ? 1 + (s->there != NULL) : COUNT(s->solvers);
-    int layouts = bench_far() && s->last ? 2 : 1;
-    for (int i = 0; i < s->modes * layouts * solvers; i++) {
+    int layouts = (bench_far() || s->here) && s->last ? 2 : 1, most = bench_far() || !s->here ? s->modes : 1;
+    struct layer own = *l;
+    char name[48];
+    own.n = bench_far() || !s->here ? l->n : s->here;
+    for (int i = 0; i < most * layouts * solvers; i++) {
         const char *solver = bench_far() && i % solvers ? s->there : s->solvers[i % solvers];
         const struct mode *m = l->wide ? &float64 : &modes[i / solvers / layouts];
-        if (solver && !measure(s, l, p, m, i / solvers % layouts, solver) && i % solvers == 0) {
+        snprintf(name, sizeof name, "%s %s", l->name, p->name);
+        if (!bench_wanted(name, m->name)) {
+            continue;
+        }
+        if (solver && !measure(s, &own, p, m, i / solvers % layouts, solver) && i % solvers == 0) {
             good = bench_fail(l->name);
         }
     }
@@ -350,7 +379,7 @@ bool bench_conv(const char *suite)
     for (int i = 0; i < COUNT(layers) * COUNT(passes); i++) {
         const struct layer *l = &layers[i / COUNT(passes)];
         const struct pass *p = &passes[i % COUNT(passes)];
-        if (strcmp(l->suite, s->layers) == 0 && bench_wanted(l->name, p->name)) {
+        if (strcmp(l->suite, s->layers) == 0) {
             good = measure_all(s, l, p) && good;
         }
     }

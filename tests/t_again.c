@@ -29,7 +29,9 @@ static const struct { const char *formula, *op; bool kept; } cases[] = {
     { "s = x * b; p = dot(tanh(s), w); s - dot(p, w)",                              "mul",  false }, /* b is small */
     { "s = dot(x, w) + b; p = dot(tanh(s), w); s - dot(p, w)",                      "add",  true },  /* a product is finished in place */
     { "s = cast_to(x > y, dtype='float32'); p = dot(x * s, w); q = dot(y * s, w); tuple(p, q, s * x * dot(p, w))", "cast", false },
-    { "s = max(x, axis=1, keepdims=True); d = x - s; p = dot(exp(d), w); d * dot(p, w)", "sub", true }, /* s is not kept */
+    { "s = max(x, axis=1, keepdims=True); d = x - s; p = dot(exp(d), w); d * dot(p, w)", "sub", false }, /* s is small: it is kept */
+    { "m = dot(x, w); s = mean(m, axis=1, keepdims=True); d = m - s; p = dot(exp(d), w); d * dot(p, w)", "sub", false }, /* a sum follows: m stays */
+    { "m = dot(x, w); d = m - mean(m, axis=1, keepdims=True); s = sgn(d + y); p = dot(tanh(d) * s, w); s * (d + y) * dot(p, w)", "sgn", false }, /* d reads m again, so s may */
     { "s = max(x, axis=1, keepdims=True); d = x - s; p = dot(exp(d), w); tuple(s, d * dot(p, w))", "sub", false },
 };
 

@@ -1,5 +1,5 @@
 /* again.c: what is computed again by each kernel that reads it, and not kept: a few cheap operations over what is kept
- * anyway, such as 1 - sqr(y) beside y = tanh(x).  Memory is what kernels wait for.
+ * anyway, such as 1 - sqr(y) beside y = tanh(x), or x - m beside x and its mean.  Memory is what kernels wait for.
  *
  * Invariant: what is computed again is computed of values with memory that are there before its readers run. */
 #include "lower/make.h"
@@ -40,8 +40,9 @@ static mc_status find_readers(struct readers *r, mc_node *const *list, size_t co
 /* ---- what a node is computed again of ---- */
 
 struct again {
-    const struct make *m;
+    struct make *m;
     struct readers readers;
+    bool *done;                 /* by node id: is computed again */
     mc_node *leaf[MOST_LEAVES];
     int nleaf, ops;
 };
@@ -87,27 +88,37 @@ static bool add_leaf(struct again *a, mc_node *n)
     return true;
 }
 
-/* What n is made of, down to what has memory; at most MOST_OPS deep. */
+/* Has x memory, or might it have some at next to no cost: a row value of the kernel that computes n? */
+static bool is_kept(const struct again *a, const mc_node *x, const mc_node *n)
+{
+    const int group = a->m->groups.of[n->id];
+    const unsigned reduced = group < 0 ? 0 : a->m->groups.reduced[group];
+    const bool row = reduced && !(mc_varies(&x->type) & reduced) && mc_varies(&n->type) & reduced && mc_is_fusible(x) && mc_inside(a->m, x, group);
+    return x->op->flags & OP_LEAF || a->m->early[x->id] || a->m->wanted[x->id] || row;
+}
+
+/* What n is made of, down to what has memory or shall have; at most MOST_OPS deep. */
 static bool take_apart(struct again *a, const mc_node *n)
 {
     a->ops += divides(n) ? DIVISION : 1;
     bool good = a->ops <= MOST_OPS && cheap(n) && !a->m->early[n->id] && read_by_kernels(a, n);
     for (int i = 0; i < n->nin && good; i++) {
         mc_node *x = n->in[i];
-        if (mc_takes_no_memory(x)) {
-            continue;
+        if (!mc_takes_no_memory(x)) {
+            good = is_kept(a, x, n) ? add_leaf(a, x) : take_apart(a, x);
         }
-        good = x->op->flags & OP_LEAF || a->m->early[x->id] || a->m->wanted[x->id] ? add_leaf(a, x) : take_apart(a, x);
     }
     return good;
 }
 
 /* ---- does it pay? ---- */
 
+/* Does the group's kernel read n, be it to compute again what it reads? */
 static bool reads(const struct again *a, int group, const mc_node *n)
 {
     for (int i = a->readers.first[n->id]; i < a->readers.first[n->id + 1]; i++) {
-        if (a->m->groups.of[a->readers.reader[i]->id] == group) {
+        const mc_node *r = a->readers.reader[i];
+        if (a->m->groups.of[r->id] == group || (a->done[r->id] && reads(a, group, r))) {
             return true;
         }
     }
@@ -119,10 +130,22 @@ static size_t bytes(const mc_node *n)
     return mc_dtypes[n->type.dtype].size;
 }
 
-/* Might a kernel finish the work that makes n?  Then that kernel alone may read n. */
-static bool may_be_finished(const mc_node *n)
+/* Might a kernel finish the work that makes n?  Then that kernel, a map, alone may read n. */
+static bool may_be_finished(const struct again *a, const mc_node *n)
 {
-    return mc_is_heavy(n->op == &mc_op_item && n->item == 0 ? n->in[0] : n);
+    int group = -1;
+    if (!mc_is_heavy(n->op == &mc_op_item && n->item == 0 ? n->in[0] : n)) {
+        return false;
+    }
+    for (int i = a->readers.first[n->id]; i < a->readers.first[n->id + 1]; i++) {
+        const mc_node *r = a->readers.reader[i];
+        int of = a->m->groups.of[r->id];
+        if (a->m->needed[r->id] && (of < 0 || a->m->groups.reduced[of] || (group >= 0 && of != group))) {
+            return false;
+        }
+        group = a->m->needed[r->id] ? of : group;
+    }
+    return true;
 }
 
 /* Is less read and written, an element? */
@@ -146,7 +169,7 @@ static bool pays(const struct again *a, const mc_node *n)
         before += bytes(n);
         for (k = 0; k < a->nleaf; k++) {
             bool there = reads(a, group, a->leaf[k]);
-            if (!there && may_be_finished(a->leaf[k])) {
+            if (!there && may_be_finished(a, a->leaf[k])) {
                 return false;
             }
             after += !there && mc_varies(&a->leaf[k]->type) == mc_varies(&n->type) ? bytes(a->leaf[k]) : 0;
@@ -159,6 +182,8 @@ mc_status mc_find_again(struct make *m, mc_node *const *list, size_t count)
 {
     struct again a = { .m = m };
     mc_status s = find_readers(&a.readers, list, count, m->p->graph->nodes.n);
+    a.done = mc_calloc(m->p->graph->nodes.n + 1, sizeof *a.done, "lower");
+    s = a.done ? s : MC_EMEMORY;
     for (size_t i = 0; i < count && s == MC_OK; i++) {
         const mc_node *n = list[i];
         bool asked = false;
@@ -168,8 +193,13 @@ mc_status mc_find_again(struct make *m, mc_node *const *list, size_t count)
         a.nleaf = a.ops = 0;
         if (!asked && m->wanted[n->id] && m->needed[n->id] && !(n->op->flags & OP_LEAF) && take_apart(&a, n) && pays(&a, n)) {
             m->wanted[n->id] = 0;
+            a.done[n->id] = true;
+            for (int k = 0; k < a.nleaf; k++) {
+                m->wanted[a.leaf[k]->id] = 1;
+            }
         }
     }
+    mc_free(a.done);
     mc_free(a.readers.first);
     mc_free(a.readers.reader);
     return s;

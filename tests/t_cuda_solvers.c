@@ -522,6 +522,56 @@ TEST(cuda_conv_planner_remembers)
     }
 }
 
+/* ---- doubt ---- */
+
+/* Sums shrink as they do when operands are cut to 10 bits; else as exact as any. */
+static double shrinks = 1;
+
+static struct mc_plan *plan_shrinking(const struct mc_problem *p)
+{
+    struct mc_conv_problem c = *conv(p);
+    struct mc_plan *plan;
+    c.alpha *= shrinks;
+    plan = mc_conv_cuda_direct.plan(&c.base);
+    return plan;
+}
+
+static double at_once(const struct mc_problem *p) { (void)p; return 1e-9; }
+
+static const struct mc_solver shrinking = { .name = "shrinking", .estimate = at_once, .plan = plan_shrinking, .doubted = true };
+
+/* Every pass, with strides, flips, groups, c0, bias and activation: what is exact is held to be, what is cut is not. */
+TEST(cuda_conv_rounding_is_noticed)
+{
+    static const struct mc_solver *const rows[] = { &shrinking, &mc_conv_cuda_direct, NULL };
+    static const char *const shapes[] = { "n3c8f12 i14x13 k5x3 p2x1", "n2c6f8 i11x9 k3x2 s2x1 d1x2 flip", "n2c8f16 i9x9 k3x3 p1x1 g2", "n4c3f8 i60 k9" };
+    struct mc_family liars = mc_conv_cuda;
+    GPU_OR_SKIP();
+    liars.solvers = rows;
+    mc_flag_set("plan", "measure");
+    for (size_t s = 0; s < NELEM(shapes); s++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            for (size_t v = (s + (size_t)pass) % 4; v < NELEM(variants); v += 4) {
+                struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[v]);
+                struct mc_str word = { 0 };
+                p.base.family = &liars;
+                mc_conv_word(&p.base, &word);
+                for (int cut = 0; cut < 2; cut++) {
+                    shrinks = !cut ? 1 : mc_dtypes[p.dtype].size == 2 ? 0.9 : 1 - 7e-4;
+                    mc_wisdom_clear();
+                    struct mc_plan *plan = mc_plan_make(&p.base);
+                    const bool taken = plan && plan->solver == &shrinking;
+                    CHECK(plan && (cut ? !taken : true), "%s: %s", word.s, plan ? "is taken" : mc_last_error());
+                    CHECK(!cut || strstr(mc_last_error(), "shrinking is off by"), "%s: %s", word.s, mc_last_error());
+                    CHECK(cut || !strstr(mc_last_error(), "is off by"), "%s: %s", word.s, mc_last_error());
+                    mc_plan_free(plan);
+                }
+                mc_str_free(&word);
+            }
+        }
+    }
+}
+
 /* ---- pooling, normalisation ---- */
 
 TEST(cuda_pool_gives_the_reference)

@@ -388,6 +388,76 @@ TEST(plan_times_a_sample)
     gone();
 }
 
+/* ---- doubt, and what cannot be ---- */
+
+static double off; /* of the result of who is doubted */
+static double toy_error(const struct mc_problem *p, void *const *operand) { (void)p, (void)operand; return off; }
+static double toy_allows(const struct mc_problem *p) { (void)p; return 1e-6; }
+static double a_second(const struct mc_problem *p) { (void)p; return 1; }
+
+static const struct mc_solver liar    = { .name = "liar",    .refuse = positive_only, .estimate = cost3, .plan = plan_slow, .doubted = true };
+static const struct mc_solver endless = { .name = "endless", .refuse = positive_only, .estimate = cost3, .plan = plan_slow, .least = a_second };
+
+static struct mc_plan *plan_around(const struct mc_problem *p)
+{
+    struct mc_plan *plan = make(run_slow, 0);
+    if (plan) {
+        plan->child[0] = mc_plan_with(p, &liar);
+    }
+    return plan;
+}
+
+static const struct mc_solver around = { .name = "around", .refuse = positive_only, .estimate = cost3, .plan = plan_around, .wraps = true };
+
+static const char *chosen_from(const struct mc_solver *other, const char **why)
+{
+    const struct mc_solver *const two[] = { &quick, other, NULL };
+    const struct mc_family f = { "toy", two, sizeof(struct toy), word, operands, discard, verify, forced, sample, .error = toy_error, .allows = toy_allows };
+    const struct toy t = { { &f }, 2 };
+    mc_wisdom_clear();
+    slow_ran = 0;
+    struct mc_plan *p = mc_plan_make(&t.base);
+    const char *name = p ? p->solver->name : mc_last_error();
+    *why = mc_last_error();
+    mc_plan_free(p);
+    return name;
+}
+
+/* Quicker than the others, and further off than is allowed: the others are taken.  Who cannot be asked is believed. */
+TEST(plan_doubts_who_rounds)
+{
+    static const struct { const struct mc_solver *s; double off; bool taken; } rows[] = {
+        { &liar, 1e-3, false }, { &liar, 1e-7, true }, { &liar, -1, true }, { &around, 1e-3, false }, { &around, 1e-7, true }, { &slow, 1e-3, true },
+    };
+    own_cache();
+    mc_flags_parse("plan=measure");
+    quick_takes = 1e-3;
+    slow_takes = 5e-6;
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        const char *why, *name;
+        off = rows[i].off;
+        name = chosen_from(rows[i].s, &why);
+        CHECK(strcmp(name, rows[i].taken ? rows[i].s->name : "quick") == 0 && slow_ran > 0, "row %zu: %s", i, name);
+        CHECK(rows[i].taken || strstr(why, "is off by 1.0e-03 of its result, and 1.0e-06 is allowed"), "row %zu: %s", i, why);
+    }
+    CHECK(plans == 0, "%d plans are left", plans);
+    mc_wisdom_clear();
+    gone();
+}
+
+/* What its operations alone keep from being quicker than the best is never started, whatever its estimate. */
+TEST(plan_never_starts_what_cannot_win)
+{
+    const char *why;
+    own_cache();
+    mc_flags_parse("plan=exhaustive");
+    quick_takes = 60e-6;
+    slow_takes = 5e-6;
+    CHECK(strcmp(chosen_from(&endless, &why), "quick") == 0 && slow_ran == 0, "started %d times", slow_ran);
+    mc_wisdom_clear();
+    gone();
+}
+
 TEST(plan_check3_verifies_and_refuses)
 {
     own_cache();

@@ -15,6 +15,23 @@ void *mc_conv_cuda_result(const struct mc_conv_problem *p, void *const *operand)
 /* Result = beta * c0 before sums are added: copies c0 where it is another array.  c: from the plan; may be NULL. */
 struct mc_cuda_copy *mc_conv_cuda_c0_copy(const struct mc_conv_problem *p);
 
+/* ---- cuda_direct.c: what the kernels of direct.cu are told ---- */
+struct mc_direct_args {
+    void *x, *w, *y;
+    const void *c0, *bias;
+    void *parts;
+    int64_t n, c, f, groups, in[3], out[3], k[3], stride[3], dilation[3], pad[3], xs[5], ws[8], ys[5];
+    int64_t rows, cols, depth, splits, samples;
+    double alpha, beta;
+};
+void mc_direct_shape(struct mc_direct_args *a, const struct mc_conv_problem *p);  /* all but addresses */
+void mc_direct_bind(struct mc_direct_args *a, const struct mc_conv_problem *p, void *const *operand);
+void *mc_direct_kernel(const struct mc_direct_args *a, const struct mc_conv_problem *p, bool wide, const char *name);   /* wide: sums in float64 */
+
+/* ---- cuda_sample.c: the family's error and allows (plan.h) ---- */
+double mc_conv_cuda_error(const struct mc_problem *p, void *const *operand);
+double mc_conv_cuda_allows(const struct mc_problem *p);
+
 /* ---- texts ---- */
 extern const struct mc_cuda_text mc_conv_direct_text, mc_conv_few_text, mc_conv_im2col_text, mc_conv_fft_text, mc_conv_fft_products_text, mc_conv_whole_text;
 

@@ -123,6 +123,8 @@ const struct mc_family mc_conv_cuda = {
     .operands     = operands,
     .discard      = discard,
     .verify       = verify,
+    .error        = mc_conv_cuda_error,
+    .allows       = mc_conv_cuda_allows,
     .forced       = mc_conv_forced,
 };
 

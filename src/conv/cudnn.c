@@ -5,10 +5,12 @@
  *               the heuristics do not name the transforms of forward passes, which are up to 28 times as fast as what they do
  *   exhaustive  the same, and every engine with every choice of its knobs, up to a number of each
  *
- * A configuration is known as "e38:5f1c...", its engine and a hash of its knobs; wisdom keeps the fastest.
+ * A configuration is known as "e38:5f1c...", its engine and a hash of its knobs; wisdom keeps the fastest.  Its notes are
+ * not the last word on what it rounds: before one is taken its result is looked at (mc_plan_exact), and what was found is
+ * remembered.
  *
- * Invariant: what is taken can be recorded, needs no more workspace than the flag allows, and is let through by
- * cudnn_engines.c. */
+ * Invariant: what is taken can be recorded, needs no more workspace than the flag allows, is let through by
+ * cudnn_engines.c, and was as exact as the problem allows. */
 #include "conv/cuda.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,13 +131,6 @@ struct search {
     double each, end;           /* seconds for one, and when to stop */
 };
 
-static bool take_first(void *arg, void *config)
-{
-    struct search *s = arg;
-    char name[MC_DNN_NAME];
-    return (!s->wanted || (mc_dnn_describe(s->p, config, name) && strcmp(name, s->wanted) == 0)) && prepare(s->p, config, &s->best);
-}
-
 struct trial {
     const struct ready *r;
     const struct search *s;
@@ -157,6 +152,73 @@ static double seconds_of(const struct search *s, const struct ready *r)
     }
     mc_site_cuda.give(t.workspace);
     return got.n > 0 ? got.least : -1;
+}
+
+/* ---- doubt ---- */
+
+static bool key_of(const struct mc_conv_problem *p, const char *what, struct mc_str *key)
+{
+    mc_site_cuda.word(key);
+    mc_str_addf(key, " cudnn %s%s ", mc_nv_found(NV_CUDNN)->version, what);
+    mc_conv_word(&p->base, key);
+    return !key->bad;
+}
+
+/* Of one that has just run. */
+static bool exact_now(const struct search *s, const struct ready *r)
+{
+    return mc_plan_exact(&s->p->base, s->operand, r->name);
+}
+
+/* Of one that nobody has timed, by a run of its own.  Where there is no memory for that its notes are believed. */
+static bool exact_once(struct search *s, const struct ready *r, bool *asked)
+{
+    const struct mc_family *family = s->p->base.family;
+    struct trial t = { .r = r, .s = s, .workspace = r->workspace ? mc_site_cuda.take(r->workspace) : NULL };
+    bool ok = true;
+    *asked = (t.workspace || !r->workspace) && family->operands(&s->p->base, s->operand) >= 0;
+    if (*asked) {
+        ok = run_trial(&t) >= 0 && exact_now(s, r);
+        family->discard(&s->p->base, s->operand);
+    } else {
+        mc_clear_error();
+    }
+    mc_site_cuda.give(t.workspace);
+    return ok;
+}
+
+static bool exact(struct search *s, const struct ready *r)
+{
+    struct mc_str key = { 0 };
+    char said[64], what[MC_DNN_NAME + 8];
+    double unused;
+    bool ok, asked = false;
+    snprintf(what, sizeof what, " %s is", r->name);
+    const bool named = key_of(s->p, what, &key);
+    if (named && mc_wisdom_find(key.s, said, &unused)) {
+        ok = strcmp(said, "exact") == 0 || mc_fail(MC_ECHECK, "%s is not as exact as is asked", r->name) == MC_OK;
+    } else {
+        ok = exact_once(s, r, &asked);
+    }
+    if (named && asked) {
+        mc_wisdom_put(key.s, ok ? "exact" : "inexact", 0);
+    }
+    mc_str_free(&key);
+    return ok;
+}
+
+static bool take_first(void *arg, void *config)
+{
+    struct search *s = arg;
+    char name[MC_DNN_NAME];
+    if ((s->wanted && (!mc_dnn_describe(s->p, config, name) || strcmp(name, s->wanted) != 0)) || !prepare(s->p, config, &s->best)) {
+        return false;
+    }
+    if (!s->wanted && !exact(s, &s->best)) {
+        LOG(LOG_PLAN, "    cudnn is not taken: %s", mc_last_error());
+        forget(&s->best);
+    }
+    return s->best.plan != NULL;
 }
 
 static bool known(struct search *s, const char *name)
@@ -181,7 +243,11 @@ static bool time_one(void *arg, void *config)
     }
     const double t = seconds_of(s, &r);
     LOG(LOG_PLAN, "    cudnn %s takes %.3g us, workspace %zu", r.name, t * 1e6, r.workspace);
-    if (t > 0 && (!s->best.plan || t < 0.98 * s->seconds)) {
+    const bool wins = t > 0 && (!s->best.plan || t < 0.98 * s->seconds), good = wins && exact_now(s, &r);
+    if (wins && !good) {
+        LOG(LOG_PLAN, "    cudnn is not taken: %s", mc_last_error());
+    }
+    if (good) {
         forget(&s->best);
         s->best = r;
         s->seconds = t;
@@ -191,12 +257,10 @@ static bool time_one(void *arg, void *config)
     return mc_now() > s->end && s->best.plan;
 }
 
+/* What was fastest, of those that were looked at. */
 static bool word(const struct mc_conv_problem *p, enum mc_plan_mode mode, struct mc_str *key)
 {
-    mc_site_cuda.word(key);
-    mc_str_addf(key, " cudnn %s%s ", mc_nv_found(NV_CUDNN)->version, mode == PLAN_EXHAUSTIVE ? " all" : "");
-    mc_conv_word(&p->base, key);
-    return !key->bad;
+    return key_of(p, mode == PLAN_EXHAUSTIVE ? " exact all" : " exact", key);
 }
 
 /* What wisdom remembers; an exhaustive search counts for every mode. */

@@ -8,7 +8,7 @@
  *   weights   filter   channel, tap         image, place of y
  *
  * Flipped filters are read backwards: their strides are negative then.  A sum that is cut in parts is added up in
- * order, so every run gives the same bits. */
+ * order, so every run gives the same bits.  The same sums tell how far off another solver's are (sampled). */
 enum { FORWARD, INPUTS, WEIGHTS };
 #define TILE 64
 #define TK 16
@@ -19,6 +19,7 @@ struct args {
     A *parts;
     i64 n, c, f, groups, in[3], out[3], k[3], stride[3], dilation[3], pad[3], xs[5], ws[8], ys[5];
     i64 rows, cols, depth, splits;      /* of one group's product */
+    i64 samples;                        /* elements that are made again to be compared; else 0 */
     double alpha, beta;
 };
 typedef INDEX idx;
@@ -92,20 +93,28 @@ __device__ __forceinline__ void finished(const args &p, T *to, i64 at, i64 f, A 
     to[at] = put<T>(finish(v, ACT));
 }
 
-/* Row and column of group g's product. */
-__device__ __forceinline__ void result(const args &p, i64 g, idx row, idx col, A sum)
+/* Where row and column of group g's product lie; f: whose bias is added. */
+struct spot { T *array; i64 at, f; };
+
+__device__ __forceinline__ spot spot_of(const args &p, i64 g, idx row, idx col)
 {
     const i64 cg = p.c / p.groups, fg = p.f / p.groups;
     if (PASS == FORWARD) {
         const four u = split(col, p.out);
-        finished(p, p.y, in_y(p, u.o, g * fg + row, u), g * fg + row, sum);
-    } else if (PASS == INPUTS) {
-        const four i = split(col, p.in);
-        finished(p, p.x, i.o * p.xs[0] + (g * cg + row) * p.xs[1] + i.a * p.xs[2] + i.b * p.xs[3] + i.c * p.xs[4], 0, sum);
-    } else {
-        const four a = split(col, p.k);
-        finished(p, p.w, in_w(p, g * fg + row, a.o, a), 0, sum);
+        return { p.y, in_y(p, u.o, g * fg + row, u), g * fg + (i64)row };
     }
+    if (PASS == INPUTS) {
+        const four i = split(col, p.in);
+        return { p.x, i.o * p.xs[0] + (g * cg + row) * p.xs[1] + i.a * p.xs[2] + i.b * p.xs[3] + i.c * p.xs[4], 0 };
+    }
+    const four a = split(col, p.k);
+    return { p.w, in_w(p, g * fg + row, a.o, a), 0 };
+}
+
+__device__ __forceinline__ void result(const args &p, i64 g, idx row, idx col, A sum)
+{
+    const spot s = spot_of(p, g, row, col);
+    finished(p, s.array, s.at, s.f, sum);
 }
 
 /* ---- tiles ---- */
@@ -227,10 +236,26 @@ extern "C" __global__ void __launch_bounds__(256) each(const __grid_constant__ a
     }
 }
 
-/* One weight a block: its sum over images and places in 256 parts, added as a tree. */
-extern "C" __global__ void __launch_bounds__(256) each_weight(const __grid_constant__ args p)
+/* What 256 threads have, added as a tree; the first one's. */
+__device__ __forceinline__ A added(A sum)
 {
     __shared__ A s[256];
+    s[threadIdx.x] = sum;
+    __syncthreads();
+    for (int half = 128; half > 0; half /= 2) {
+        if (threadIdx.x < half) {
+            s[threadIdx.x] += s[threadIdx.x + half];
+        }
+        __syncthreads();
+    }
+    sum = s[0];
+    __syncthreads();
+    return sum;
+}
+
+/* One weight a block: its sum over images and places in 256 parts. */
+extern "C" __global__ void __launch_bounds__(256) each_weight(const __grid_constant__ args p)
+{
     const i64 fg = p.f / p.groups, cg = p.c / p.groups, count = p.groups * p.rows * p.cols;
     for (i64 e = blockIdx.x; e < count; e += gridDim.x) {
         const i64 g = e / p.cols / p.rows, row = e / p.cols % p.rows;
@@ -240,18 +265,40 @@ extern "C" __global__ void __launch_bounds__(256) each_weight(const __grid_const
             const four u = split((idx)d, p.out);
             sum += get<A>(p.y[in_y(p, u.o, g * fg + row, u)]) * x_of(p, u.o, g * cg + a.o, u, a);
         }
-        s[threadIdx.x] = sum;
-        __syncthreads();
-        for (int half = 128; half > 0; half /= 2) {
-            if (threadIdx.x < half) {
-                s[threadIdx.x] += s[threadIdx.x + half];
-            }
-            __syncthreads();
-        }
+        sum = added(sum);
         if (threadIdx.x == 0) {
-            result(p, g, (idx)row, (idx)(e % p.cols), s[0]);
+            result(p, g, (idx)row, (idx)(e % p.cols), sum);
         }
-        __syncthreads();
+    }
+}
+
+/* ---- elements that another solver has made ---- */
+
+/* A part of one element's sum a block, to parts[sample][split]; behind those, of each sample: what lies there, and what is
+ * added to alpha times the sum. */
+extern "C" __global__ void __launch_bounds__(256) sampled(const __grid_constant__ args p)
+{
+    const i64 *const col_axes = PASS == FORWARD ? p.out : PASS == INPUTS ? p.in : p.k;
+    const i64 *const depth_axes = PASS == WEIGHTS ? p.out : p.k;
+    const i64 count = p.groups * p.rows * p.cols, sample = blockIdx.x / p.splits, part = blockIdx.x % p.splits;
+    const i64 e = (i64)(((u64)sample * 0x9e3779b97f4a7c15ull >> 20) % (u64)count);
+    const i64 g = e / p.cols / p.rows, row = e / p.cols % p.rows;
+    const idx to = (idx)(p.depth * (part + 1) / p.splits);
+    const four col = split((idx)(e % p.cols), col_axes);
+    A sum = 0;
+    for (idx d = (idx)(p.depth * part / p.splits) + threadIdx.x; d < to; d += 256) {
+        const four at = split(d, depth_axes);
+        sum += left(p, g, (idx)row, at) * right(p, g, col, at);
+    }
+    sum = added(sum);
+    if (threadIdx.x == 0) {
+        p.parts[blockIdx.x] = sum;
+        if (part == 0) {
+            const spot s = spot_of(p, g, (idx)row, (idx)(e % p.cols));
+            A *const more = p.parts + p.samples * p.splits + 2 * sample;
+            more[0] = get<A>(s.array[s.at]);
+            more[1] = (HAS_C0 ? (A)p.beta * get<A>(p.c0[s.at]) : (A)0) + (HAS_BIAS ? get<A>(p.bias[s.f]) : (A)0);
+        }
     }
 }
 

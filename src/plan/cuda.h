@@ -56,5 +56,6 @@ const char *mc_cuda_too_old(void);  /* for memory that is fetched into shared me
 
 /* ---- estimates: seconds, good enough to order solvers ---- */
 double mc_cuda_seconds(mc_dtype t, bool reduced, double flops, double bytes, double part); /* part: of the peak that is reached */
+double mc_cuda_least(mc_dtype t, bool reduced, double flops);   /* no kernel on those units takes less */
 
 #endif

@@ -104,12 +104,22 @@ const char *mc_cuda_too_old(void)
 
 /* Of one multiprocessor: multiply-adds a cycle by size of the element; reduced: on tensor cores. */
 static const double clock_hz = 1.7e9, memory_bytes = 3e12, launch = 3e-6;
+static const double highest = 1.5; /* times that clock: none runs at more */
 
-double mc_cuda_seconds(mc_dtype t, bool reduced, double flops, double bytes, double part)
+static double peak(mc_dtype t, bool reduced)
 {
     const struct mc_cuda *d = mc_cuda_current();
     const double cores = d && d->sm < 90 ? 512 : 1024;
     const double each = t == MC_FLOAT64 ? 64 : mc_dtypes[t].size == 2 ? 2 * cores : reduced ? cores : 128;
-    const double peak = (d ? d->processors : 100) * each * 2 * clock_hz;
-    return launch + MC_MAX(flops / (part * peak), bytes / (0.8 * memory_bytes));
+    return (d ? d->processors : 100) * each * 2 * clock_hz;
+}
+
+double mc_cuda_seconds(mc_dtype t, bool reduced, double flops, double bytes, double part)
+{
+    return launch + MC_MAX(flops / (part * peak(t, reduced)), bytes / (0.8 * memory_bytes));
+}
+
+double mc_cuda_least(mc_dtype t, bool reduced, double flops)
+{
+    return flops / (highest * peak(t, reduced));
 }

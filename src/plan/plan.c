@@ -36,6 +36,15 @@ void mc_plan_free(struct mc_plan *p)
     mc_free(p);
 }
 
+double mc_plan_least(const struct mc_plan *p)
+{
+    double seconds = p->solver->least ? p->solver->least(p->problem) : 0;
+    for (size_t i = 0; i < NELEM(p->child); i++) {
+        seconds += p->child[i] ? mc_plan_least(p->child[i]) : 0;
+    }
+    return seconds;
+}
+
 void mc_plan_text(const struct mc_plan *p, struct mc_str *out)
 {
     const char *family = p->problem->family->name;

@@ -23,6 +23,8 @@ struct mc_solver {
     double (*estimate)(const struct mc_problem *p);      /* seconds, roughly */
     struct mc_plan *(*plan)(const struct mc_problem *p); /* NULL: failed, error set */
     bool wraps;                                          /* answers by another solver of its family */
+    bool doubted;                                        /* how exactly it computes, a library alone knows: see mc_family.error */
+    double (*least)(const struct mc_problem *p);         /* seconds that no machine's luck makes fewer; NULL: nothing is known */
 };
 struct mc_plan {
     const struct mc_solver *solver;
@@ -63,6 +65,10 @@ struct mc_family {
      * p is.  1, or no such function: p itself is timed. */
     double (*sample)(const struct mc_problem *p, double seconds, struct mc_problem *small);
     const struct mc_site *site;    /* NULL: the host */
+    /* How far the result in operand[] is off, of its own size, by some of its elements, which are summed again in float64 (negative: not
+     * to be told), and how far the problem's precision allows.  Asked of who is doubted and was quickest; NULL: nobody is. */
+    double (*error)(const struct mc_problem *p, void *const *operand);
+    double (*allows)(const struct mc_problem *p);
 };
 
 /* ---- planner.c ---- */
@@ -72,6 +78,7 @@ const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver 
 /* ---- plan.c ---- */
 struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s);
 void mc_plan_free(struct mc_plan *p);
+double mc_plan_least(const struct mc_plan *p);                   /* of its solver and those of its children; 0: nothing is known */
 void mc_plan_text(const struct mc_plan *p, struct mc_str *out); /* "(packed m600n10k784 (...))" */
 /* For solvers that have a choice of their own inside: how it is to be made in the plan that is being made now. */
 enum mc_plan_mode { PLAN_ESTIMATE, PLAN_MEASURE, PLAN_EXHAUSTIVE };     /* in the order of the flag's words */
@@ -90,9 +97,11 @@ struct mc_trials {
 };
 mc_status mc_trials_begin(struct mc_trials *t, const struct mc_problem *p, double seconds, size_t plans);
 bool mc_trials_worth(const struct mc_trials *t, double estimate);   /* is there time for a plan that takes so long? */
-/* Seconds into plan->cost, more than could win if it cannot; false: it could not be run, the error says why. */
+/* Seconds into plan->cost, more than could win if it cannot; false: it could not be run, or is not exact, the error says why. */
 bool mc_trials_run(struct mc_trials *t, struct mc_plan *plan, double estimate);
 void mc_trials_end(struct mc_trials *t);
+/* Is what run() has left in operand[] as exact as p allows?  The error says how far it is off; where nothing can be told it is. */
+bool mc_plan_exact(const struct mc_problem *p, void *const *operand, const char *who);
 /* ---- timer.c ---- */
 /* Doubles the repetitions until one batch exceeds the clock's grain; stops at `budget` seconds, and after the first call
  * that takes more than `hopeless` (0: none does; the very first may take twice as long). */

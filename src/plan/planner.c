@@ -190,6 +190,12 @@ static bool challenge(struct choice *c, struct mc_trials *t, const struct candid
     if (!plan) {
         return true;
     }
+    const double least = mc_plan_least(plan);
+    if (t->best > 0 && least > t->best) {
+        LOG(LOG_PLAN, "%s: %s is not tried: no less than %.3g us, the best takes %.3g", c->word.s, k->solver->name, least * 1e6, t->best * 1e6);
+        mc_plan_free(plan);
+        return true;
+    }
     if (!verified(c, plan)) {
         mc_plan_free(plan);
         return false;
@@ -198,6 +204,7 @@ static bool challenge(struct choice *c, struct mc_trials *t, const struct candid
     const bool ran = mc_trials_run(t, plan, k->estimate);
     depth--;
     if (!ran) {
+        LOG(LOG_PLAN, "%s: %s is not taken: %s", c->word.s, k->solver->name, mc_last_error());
         mc_str_addf(&c->why, "; %s failed: %s", plan->solver->name, mc_last_error());
         mc_plan_free(plan);
         return true;

@@ -3,6 +3,8 @@
  * What would take long is timed on a sample of the problem; a plan that one call shows to be clearly slower than the best
  * is not called again, and one that is expected to outlast what time is left is not called at all.
  *
+ * Who is doubted (plan.h) and is quicker than the best is held to what the problem allows, by the result of its last run.
+ *
  * Invariant: times are of the whole problem, whatever was timed. */
 #include "plan/plan.h"
 #include "device/cpu/cpu.h"
@@ -101,6 +103,27 @@ static double larger(const struct mc_trials *t, const struct mc_solver *s, doubl
     return t->small ? estimate / s->estimate(t->small) : 1;
 }
 
+/* ---- doubt ---- */
+
+static bool doubted(const struct mc_plan *p)
+{
+    bool so = p->solver->doubted;
+    for (size_t i = 0; i < NELEM(p->child); i++) {
+        so = so || (p->child[i] && doubted(p->child[i]));
+    }
+    return so;
+}
+
+bool mc_plan_exact(const struct mc_problem *p, void *const *operand, const char *who)
+{
+    const double error = p->family->error ? p->family->error(p, operand) : -1, most = error < 0 ? 0 : p->family->allows(p);
+    if (error <= most) {
+        return true;
+    }
+    mc_fail(MC_ECHECK, "%s is off by %.1e of its result, and %.1e is allowed", who, error, most);
+    return false;
+}
+
 bool mc_trials_run(struct mc_trials *t, struct mc_plan *plan, double estimate)
 {
     struct mc_plan *small = t->small ? mc_plan_with(t->small, plan->solver) : NULL;
@@ -111,6 +134,9 @@ bool mc_trials_run(struct mc_trials *t, struct mc_plan *plan, double estimate)
         return false;
     }
     plan->cost = got.least * times;
+    if ((t->best == 0 || plan->cost < t->best) && doubted(plan) && !mc_plan_exact(timed(t), t->operand, plan->solver->name)) {
+        return false;
+    }
     plan->measured = true;
     if (t->best == 0 || plan->cost < t->best) {
         t->best = plan->cost;

@@ -544,7 +544,7 @@ static const struct mc_solver shrinking = { .name = "shrinking", .estimate = at_
 TEST(cuda_conv_rounding_is_noticed)
 {
     static const struct mc_solver *const rows[] = { &shrinking, &mc_conv_cuda_direct, NULL };
-    static const char *const shapes[] = { "n3c8f12 i14x13 k5x3 p2x1", "n2c6f8 i11x9 k3x2 s2x1 d1x2 flip", "n2c8f16 i9x9 k3x3 p1x1 g2", "n4c3f8 i60 k9" };
+    static const char *const shapes[] = { "n3c8f12 i14x13 k5x3 p2x1", "n2c6f8 i11x9 k3x2 s2x1 d1x2 flip", "n2c8f16 i9x9 k3x3 p1x1 g2", "n4c3f4 i60 k9" };
     struct mc_family liars = mc_conv_cuda;
     GPU_OR_SKIP();
     liars.solvers = rows;

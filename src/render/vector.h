@@ -11,6 +11,12 @@ typedef unsigned short vm;
 #define VECTOR static __inline__ __attribute__((always_inline))
 #define v_all(x) ((float)(x) - (vf){ 0 })
 
+/* Bits of a float, in every lane.  Not constants, but memory that is called used: gcc makes a constant of whole numbers
+ * anew in every turn of a loop, on the very ports where vectors multiply. */
+#define V_BITS(name, b) __attribute__((used)) static vi name = { b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b }
+V_BITS(v_unsigned, 0x7fffffff);
+V_BITS(v_piece, -0x100000); /* sign, exponent, three bits of the fraction */
+
 #ifdef __clang__
 VECTOR vf v_sel(vm c, vf a, vf b) { return (vf)__builtin_ia32_selectps_512(c, a, b); }
 VECTOR vf v_least(vf a, vf b) { return (vf)__builtin_ia32_minps512(a, b, 4); } /* a < b ? a : b, so b if either is NaN */
@@ -30,6 +36,7 @@ VECTOR void v_store(float *p, vf a, vm c) { __builtin_ia32_storeups512_mask(p, a
 VECTOR void v_stream(float *p, vf a) { __builtin_ia32_movntps512(p, a); }
 VECTOR vf v_pick(vf a, vi k, vf b) { return (vf)__builtin_ia32_vpermi2varps512_mask(a, k, b, (vm)-1); }
 #endif
+VECTOR vf v_mix(vi c, vf a, vf b) { return (vf)__builtin_ia32_pternlogd512_mask(c, (vi)a, (vi)b, 0xca, (vm)-1); } /* c's bits of a, the others of b */
 #define v_compare(a, b, how) ((vm)__builtin_ia32_cmpps512_mask(a, b, how, (vm)-1, 4))
 VECTOR vm v_eq(vf a, vf b) { return v_compare(a, b, 0); }
 VECTOR vm v_ne(vf a, vf b) { return v_compare(a, b, 4); }
@@ -43,8 +50,8 @@ VECTOR vf v_floor(vf a) { return v_rounded(a, 9); }
 VECTOR vf v_ceil(vf a) { return v_rounded(a, 10); }
 VECTOR vf v_trunc(vf a) { return v_rounded(a, 11); }
 VECTOR vf v_add(vf a, vf b) { return a + b; }
-VECTOR vf v_fabs(vf a) { return (vf)((vi)a & 0x7fffffff); }
-VECTOR vf v_copysign(vf a, vf b) { return (vf)(((vi)a & 0x7fffffff) | ((vi)b & (-0x7fffffff - 1))); }
+VECTOR vf v_fabs(vf a) { return (vf)((vi)a & v_unsigned); }
+VECTOR vf v_copysign(vf a, vf b) { return v_mix(v_unsigned, a, b); }
 VECTOR vf v_scale(vf a, vf n) { return (vf)__builtin_ia32_scalefps512_mask(a, n, (vf){ 0 }, (vm)-1, 4); } /* a 2^n, rounded once */
 VECTOR vf v_exponent(vf a) { return (vf)__builtin_ia32_getexpps512_mask(a, (vf){ 0 }, (vm)-1, 4); }
 VECTOR vf v_within(vf a, vf b) { return (vf)__builtin_ia32_rangeps512_mask(a, b, 2, (vf){ 0 }, (vm)-1, 4); } /* the lesser size, a's sign */
@@ -187,7 +194,7 @@ VECTOR vf v_tanh(vf x)
 {
     vf a = v_least(v_all(9.02f), v_fabs(x)), t = a + 0.75f;
     vi k = (vi)t >> 20;
-    vf d = a - ((vf)((vi)t & -0x100000) - 0.75f);
+    vf d = a - ((vf)((vi)t & v_piece) - 0.75f);
     vf p = v_pick(v_tanh4a, k, v_tanh4b);
     p = p * d + v_pick(v_tanh3a, k, v_tanh3b);
     p = p * d + v_pick(v_tanh2a, k, v_tanh2b);

@@ -117,6 +117,9 @@ static bool doubted(const struct mc_plan *p)
 bool mc_plan_exact(const struct mc_problem *p, void *const *operand, const char *who)
 {
     const double error = p->family->error ? p->family->error(p, operand) : -1, most = error < 0 ? 0 : p->family->allows(p);
+    if (error >= 0) {
+        LOG(LOG_PLAN, "    %s is off by %.1e of its result, %.1e is allowed", who, error, most);
+    }
     if (error <= most) {
         return true;
     }

@@ -1,5 +1,6 @@
 /* t_profile.c: what a function says of itself: the tables of its times, the page about it. */
 #include "check.h"
+#include "function/function.h"
 #include "function/profile.h"
 #include "markup.h"
 #include <math.h>
@@ -76,6 +77,7 @@ TEST(lives_lie_in_the_arena_and_apart)
     mc_function *f = trained(&g, 1, 1);
     REQUIRE(f, "%s", mc_error(g));
     struct mc_profile p;
+    int works = 0;
     REQUIRE(mc_profile_make(&p, f) == MC_OK, "%s", mc_last_error());
     CHECK(p.life.n > 1 && p.arena > 0 && p.arena <= p.separate, "%zu values, %zu of %zu bytes", p.life.n, p.arena, p.separate);
     for (size_t i = 0; i < p.life.n; i++) {
@@ -89,7 +91,15 @@ TEST(lives_lie_in_the_arena_and_apart)
                          b->offset >= a->offset + (int64_t)a->bytes;
             CHECK(apart || takes_over, "values %d and %d meet", a->value, b->value);
         }
+        for (int step = a->first; step <= a->last; step++) {
+            const struct mc_step_plan *w = &f->plans->step[step];
+            works += w->workspace > 0;
+            CHECK(!w->workspace || (int64_t)(w->workspace_at + w->workspace) <= a->offset || (int64_t)w->workspace_at >= a->offset + (int64_t)a->bytes,
+                  "step %d works upon value %d", step, a->value);
+            CHECK(w->workspace_at + w->workspace <= f->plans->memory, "step %d works outside", step);
+        }
     }
+    CHECK(works > 0 && f->plans->memory >= p.arena && f->plans->memory <= p.arena + p.scratch, "%d, %zu bytes in all", works, f->plans->memory);
     mc_profile_free(&p);
     mc_function_free(f);
     mc_graph_free(g);

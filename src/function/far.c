@@ -130,9 +130,10 @@ mc_status mc_far_kernels(struct mc_code_unit *u)
 
 /* ---- running ---- */
 
-static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
+    char *scratch = f->arena + p->step[step].workspace_at;
     switch (st->kind) {
     case STEP_EARLY:
     case STEP_TYPE:
@@ -153,11 +154,11 @@ static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, 
     return MC_OK;
 }
 
-mc_status mc_far_step(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch, double *seconds)
+mc_status mc_far_step(struct mc_function *f, const struct mc_shape_plan *p, int step, double *seconds)
 {
     struct mc_cuda *d = f->code->cuda;
     void *from = seconds ? mc_cuda_mark(d) : NULL;
-    mc_status s = run_step(f, p, step, scratch);
+    mc_status s = run_step(f, p, step);
     if (seconds) {
         double t = mc_cuda_between(d, from, mc_cuda_mark(d));
         *seconds += MC_MAX(t, 0);
@@ -208,11 +209,11 @@ bool mc_far_updates(const struct mc_shape_plan *p)
     return p->far->updates;
 }
 
-static mc_status steps(struct mc_function *f, const struct mc_shape_plan *p, char *scratch)
+static mc_status steps(struct mc_function *f, const struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
     for (int i = 0; i < (int)pr->step.n; i++) {
-        mc_status s = run_step(f, p, i, scratch);
+        mc_status s = run_step(f, p, i);
         if (s < 0) {
             return mc_step_blame(f, i, s);
         }
@@ -221,10 +222,10 @@ static mc_status steps(struct mc_function *f, const struct mc_shape_plan *p, cha
 }
 
 /* All addresses of a call, into or against those that were captured. */
-static bool same_addresses(const struct mc_function *f, char **seen, char *scratch, bool note)
+static bool same_addresses(const struct mc_function *f, char **seen, bool note)
 {
     size_t n = f->code->program.value.n;
-    bool same = memcmp(seen, f->ptr, n * sizeof *f->ptr) == 0 && seen[n] == scratch;
+    bool same = memcmp(seen, f->ptr, n * sizeof *f->ptr) == 0 && seen[n] == f->arena;
     for (int i = 0; i < f->code->program.nupdate; i++) {
         same = same && seen[n + 1 + (size_t)i] == f->target[i]->value->data;
         if (note) {
@@ -233,38 +234,36 @@ static bool same_addresses(const struct mc_function *f, char **seen, char *scrat
     }
     if (note) {
         memcpy(seen, f->ptr, n * sizeof *f->ptr);
-        seen[n] = scratch;
+        seen[n] = f->arena;
     }
     return same;
 }
 
-static mc_status replay(struct mc_function *f, struct mc_shape_plan *p, char *scratch)
+static mc_status replay(struct mc_function *f, struct mc_shape_plan *p)
 {
     struct mc_far_plan *q = p->far;
-    if (q->replay && q->with_updates == q->updates && same_addresses(f, q->seen, scratch, false)) {
+    if (q->replay && q->with_updates == q->updates && same_addresses(f, q->seen, false)) {
         return mc_cuda_replay(f->code->cuda, q->replay);
     }
     mc_cuda_graph_free(f->code->cuda, q->replay);
     q->replay = NULL;
     TRY(mc_cuda_capture(f->code->cuda));
-    mc_status s = steps(f, p, scratch), end = mc_cuda_captured(f->code->cuda, &q->replay);
+    mc_status s = steps(f, p), end = mc_cuda_captured(f->code->cuda, &q->replay);
     TRY(s < 0 ? s : end);
-    same_addresses(f, q->seen, scratch, true);
+    same_addresses(f, q->seen, true);
     q->with_updates = q->updates;
     return mc_cuda_replay(f->code->cuda, q->replay);
 }
 
-/* The arena, and what the step that needs most asks for beside it. */
 static mc_status grow(struct mc_function *f, const struct mc_shape_plan *p)
 {
-    size_t need = p->arena + p->scratch;
-    if (need > f->arena_size) {
+    if (p->memory > f->arena_size) {
         mc_memory_free(f);
-        f->arena = mc_cuda_alloc(f->code->cuda, need, f->name);
+        f->arena = mc_cuda_alloc(f->code->cuda, p->memory, f->name);
         if (!f->arena) {
             return mc_last_status();
         }
-        f->arena_size = need;
+        f->arena_size = p->memory;
     }
     return MC_OK;
 }
@@ -314,14 +313,13 @@ mc_status mc_far_begin(struct mc_function *f, struct mc_shape_plan *p)
 mc_status mc_far_run(struct mc_function *f, struct mc_shape_plan *p)
 {
     struct mc_far_plan *q = p->far;
-    char *scratch = f->arena + p->arena;
     int launches;
     q->updates = updates_with_steps(f, p);
     if (!q->runs++) {
         q->never = !capturable(f, p, &launches) || !launches; /* even one launch is done sooner by its recording: 2.0 us against 2.6 */
     }
     bool eager = q->never || q->runs <= EAGER_RUNS || mc_cuda_blocking(); /* the first run loads what is loaded lazily */
-    TRY(eager ? steps(f, p, scratch) : replay(f, p, scratch));
+    TRY(eager ? steps(f, p) : replay(f, p));
     bool behind = !q->updates && f->code->program.nupdate && !f->skip_updates; /* updates that come later must not follow a failed check */
     return behind || mc_cuda_blocking() ? mc_far_checks(f) : MC_OK;
 }

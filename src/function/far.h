@@ -59,6 +59,7 @@ mc_status mc_custom_far_run(struct mc_function *f, const struct mc_shape_plan *p
 mc_status mc_far_kernels(struct mc_code_unit *u);
 bool mc_far_there(const struct mc_step_plan *s);                                /* of a step that is no kernel: done there after all? */
 /* far_move.c */
+size_t mc_far_inputs(const struct mc_function *f);                              /* bytes of the arena, at its beginning, for those that come from here */
 mc_status mc_far_constants(struct mc_function *f, struct mc_shape_plan *p);     /* once places are known: sent; and places for inputs */
 void mc_far_free(struct mc_function *f, struct mc_shape_plan *p);
 char *mc_far_address(const struct mc_function *f, const struct mc_shape_plan *p, size_t value);
@@ -69,7 +70,7 @@ struct mc_shape_plan *mc_far_room(struct mc_function *f, struct mc_shape_plan *p
 mc_status mc_far_begin(struct mc_function *f, struct mc_shape_plan *p);         /* addresses; inputs sent */
 mc_status mc_far_run(struct mc_function *f, struct mc_shape_plan *p);           /* all steps */
 bool mc_far_updates(const struct mc_shape_plan *p);                             /* has mc_far_run made the updates? */
-mc_status mc_far_step(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch, double *seconds); /* one; its time is added, unless NULL */
+mc_status mc_far_step(struct mc_function *f, const struct mc_shape_plan *p, int step, double *seconds); /* one; its time is added, unless NULL */
 mc_status mc_far_copy(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst); /* dense, there */
 mc_status mc_far_fill(struct mc_function *f, const struct mc_shape_plan *p, int value, mc_array *to, bool home); /* dense, here or there */
 mc_array *mc_far_fetch(struct mc_function *f, const struct mc_shape_plan *p, int value);   /* a copy here */

@@ -45,6 +45,20 @@ static mc_status send_fixed(struct mc_function *f, struct mc_shape_plan *p, stru
     return s;
 }
 
+static int64_t input_bytes(const struct mc_function *f, int i)
+{
+    return (int64_t)rounded((size_t)mc_array_size(f->arg[i]) * mc_dtypes[f->arg[i]->dtype].size);
+}
+
+size_t mc_far_inputs(const struct mc_function *f)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < f->code->program.ninput; i++) {
+        bytes += input_bytes(f, i);
+    }
+    return (size_t)bytes;
+}
+
 mc_status mc_far_constants(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
@@ -58,10 +72,8 @@ mc_status mc_far_constants(struct mc_function *f, struct mc_shape_plan *p)
     if (!q->at || !q->slot || !q->seen) {
         return MC_EMEMORY;
     }
-    p->arena = rounded(p->arena);
     for (int i = 0; i < pr->ninput; i++) {
-        q->slot[i] = (int64_t)p->arena;
-        p->arena += rounded((size_t)mc_array_size(f->arg[i]) * mc_dtypes[f->arg[i]->dtype].size);
+        q->slot[i + 1] = q->slot[i] + input_bytes(f, i);
     }
     return send_fixed(f, p, q);
 }

@@ -83,9 +83,11 @@ struct mc_step_plan {
     double flops;               /* of heavy work */
     int64_t copy[2];            /* a product's operands that must be made dense first: their place in the scratch; -1 */
     int64_t *dense;             /* the same by kernel operand; NULL: none */
-    size_t workspace;
+    size_t workspace, workspace_at; /* bytes, and where in the arena */
     int64_t space[MC_MAX_RANK]; /* a kernel's sizes */
 };
+struct mc_block { int64_t at, size; int first, last; }; /* in the arena, from step to step */
+typedef VEC(struct mc_block) mc_blocks;
 struct mc_shape_plan {
     struct mc_shape_plan *next;
     int64_t *key;
@@ -93,7 +95,9 @@ struct mc_shape_plan {
     struct mc_spot *place;     /* by value */
     struct mc_step_plan *step;  /* by step */
     size_t arena;               /* bytes of values */
-    size_t scratch;             /* bytes behind them: row buffers, workspaces */
+    size_t scratch;             /* of the step that needs most beside them: row buffers, workspaces */
+    size_t memory;              /* of both: what a step needs lies where no value is alive */
+    mc_blocks block;            /* where values lie and when; until workspaces have their places */
     struct mc_far_plan *far;    /* on a GPU */
     bool direct_output;         /* some outputs are made where the caller wants them */
     uint64_t used;
@@ -144,6 +148,7 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
 mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step); /* launches and solvers, once places are known */
 /* memory.c */
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
+mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *p); /* once steps have said what they need */
 /* launch.c */
 enum { MOST_OPERANDS = 512 };
 struct mc_running {             /* one kernel step while it runs */

@@ -1,46 +1,69 @@
 /* memory.c: one arena for all intermediates of a plan.  A value lives from the step that makes it to the
  * last that reads it, through views too; first fit into the gaps.  Work that only maps may write over a
- * source that dies with it, unless the reference may have to do it again. */
+ * source that dies with it, unless the reference may have to do it again.  What a step needs while it runs
+ * lies in the gaps there are then, or behind the last value alive.
+ *
+ * Invariant: two blocks that are alive at one step lie apart. */
 #include "function/far.h"
+#include <stdlib.h>
 
 enum { ALIGN = 64 };
 
-struct block { int64_t at, size; int last; };
-struct arena { VEC(struct block) live; int64_t top; };
+struct arena {
+    mc_blocks live;     /* sorted by address */
+    mc_blocks *all;     /* those that are alive no more */
+    int64_t top;
+};
 
 static int64_t rounded(size_t n)
 {
     return (int64_t)((n + ALIGN - 1) / ALIGN * ALIGN);
 }
 
-static void give_back(struct arena *a, int step)
+static bool give_back(struct arena *a, int step)
 {
     size_t k = 0;
+    bool good = true;
     for (size_t i = 0; i < a->live.n; i++) {
         if (a->live.at[i].last >= step) {
             a->live.at[k++] = a->live.at[i];
+        } else {
+            good = VEC_PUSH(*a->all, a->live.at[i]) && good;
         }
     }
     a->live.n = k;
+    return good;
 }
 
-/* The lowest gap that is large enough; live blocks are kept sorted by address. */
-static int64_t take(struct arena *a, int64_t size, int last)
+/* The lowest gap that is large enough among blocks sorted by address; *before: how many of them lie in front of it. */
+static int64_t gap(const mc_blocks *b, int64_t size, size_t *before)
 {
     int64_t at = 0;
     size_t i = 0;
-    for (; i < a->live.n; i++) {
-        if (a->live.at[i].at - at >= size) {
-            break;
-        }
-        at = MC_MAX(at, a->live.at[i].at + a->live.at[i].size);
+    for (; i < b->n && b->at[i].at - at < size; i++) {
+        at = MC_MAX(at, b->at[i].at + b->at[i].size);
     }
-    struct block b = { at, size, last };
-    if (!VEC_PUSH(a->live, b)) {
+    *before = i;
+    return at;
+}
+
+static bool insert(mc_blocks *to, size_t i, struct mc_block b)
+{
+    if (!VEC_PUSH(*to, b)) {
+        return false;
+    }
+    memmove(&to->at[i + 1], &to->at[i], (to->n - 1 - i) * sizeof b);
+    to->at[i] = b;
+    return true;
+}
+
+static int64_t take(struct arena *a, int64_t size, int step, int last)
+{
+    size_t i;
+    const int64_t at = gap(&a->live, size, &i);
+    if (!insert(&a->live, i, (struct mc_block){ at, size, step, last })) {
         return -1;
     }
-    memmove(&a->live.at[i + 1], &a->live.at[i], (a->live.n - 1 - i) * sizeof b);
-    a->live.at[i] = b;
     a->top = MC_MAX(a->top, at + size);
     return at;
 }
@@ -145,7 +168,7 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
     if (f->code->mode == MODE_DEBUG) {
         last = 0x7fffffff; /* everything stays, so that each step can be computed again */
     }
-    place->offset = take(a, rounded(mc_spot_bytes(place)), last);
+    place->offset = take(a, rounded(mc_spot_bytes(place)), step, last);
     return place->offset < 0 ? MC_EMEMORY : MC_OK;
 }
 
@@ -167,11 +190,12 @@ static void place_view(const struct mc_program *pr, struct mc_shape_plan *p, con
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
-    struct arena a = { { 0 }, 0 };
-    mc_status s = MC_OK;
+    struct arena a = { .all = &p->block };
+    const int64_t inputs = f->code->cuda ? rounded(mc_far_inputs(f)) : 0;
+    mc_status s = !inputs || take(&a, inputs, 0, 0x7fffffff) >= 0 ? MC_OK : MC_EMEMORY;
     for (size_t i = 0; i < pr->step.n && s == MC_OK; i++) {
         const struct mc_step *st = &pr->step.at[i];
-        give_back(&a, (int)i);
+        s = give_back(&a, (int)i) ? s : MC_EMEMORY;
         if (st->kind == STEP_EARLY || st->kind == STEP_TYPE) {
             continue;
         }
@@ -192,7 +216,58 @@ mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
             }
         }
     }
-    p->arena = (size_t)a.top;
+    for (size_t i = 0; i < a.live.n; i++) {
+        s = VEC_PUSH(p->block, a.live.at[i]) ? s : MC_EMEMORY;
+    }
+    p->arena = p->memory = (size_t)a.top;
     VEC_FREE(a.live);
     return s;
+}
+
+/* ---- workspaces ---- */
+
+static int by_first(const void *a_, const void *b_)
+{
+    const struct mc_block *a = a_, *b = b_;
+    return a->first != b->first ? a->first - b->first : a->at < b->at ? -1 : a->at > b->at;
+}
+
+/* The blocks alive at a step; *next: those that began before it have been here. */
+static bool alive(mc_blocks *live, const mc_blocks *all, int step, size_t *next)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < live->n; i++) {
+        if (live->at[i].last >= step) {
+            live->at[k++] = live->at[i];
+        }
+    }
+    live->n = k;
+    for (; *next < all->n && all->at[*next].first <= step; ++*next) {
+        for (k = 0; k < live->n && live->at[k].at < all->at[*next].at;) {
+            k++;
+        }
+        if (all->at[*next].last >= step && !insert(live, k, all->at[*next])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *p)
+{
+    mc_blocks live = { 0 };
+    size_t next = 0, before;
+    bool good = true;
+    if (p->block.n) {
+        qsort(p->block.at, p->block.n, sizeof *p->block.at, by_first);
+    }
+    for (int i = 0; i < (int)f->code->program.step.n && good; i++) {
+        struct mc_step_plan *sp = &p->step[i];
+        good = alive(&live, &p->block, i, &next);
+        sp->workspace_at = (size_t)gap(&live, rounded(sp->workspace), &before);
+        p->memory = MC_MAX(p->memory, sp->workspace_at + sp->workspace);
+    }
+    VEC_FREE(live);
+    VEC_FREE(p->block);
+    return good ? MC_OK : MC_EMEMORY;
 }

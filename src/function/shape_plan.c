@@ -259,6 +259,7 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
         mc_free(p->step[i].launch.step);
         mc_free(p->step[i].dense);
     }
+    VEC_FREE(p->block);
     mc_free(p->place);
     mc_free(p->step);
     mc_free(p->key);
@@ -295,6 +296,7 @@ static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey)
         for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {
             s = mc_shape_plan_work(f, p, (int)i);
         }
+        s = s < 0 || pr->dynamic ? s : mc_plan_workspaces(f, p);
     }
     if (s < 0) {
         mc_shape_plan_free(f, p);
@@ -353,7 +355,7 @@ struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f)
     f->nplans++;
     f->planned++;
     f->plan_seconds += mc_now() - start;
-    LOG(LOG_PLAN, "%s: plan %lld, arena %zu bytes, scratch %zu, %.3f ms", f->name, (long long)f->planned, p->arena, p->scratch,
+    LOG(LOG_PLAN, "%s: plan %lld, arena %zu bytes, scratch %zu, both %zu, %.3f ms", f->name, (long long)f->planned, p->arena, p->scratch, p->memory,
         (mc_now() - start) * 1e3);
     return p;
 }

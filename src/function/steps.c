@@ -76,11 +76,12 @@ static mc_status check_finite(struct mc_function *f, const struct mc_shape_plan 
     return MC_OK;
 }
 
-static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
+    char *scratch = f->arena + p->step[step].workspace_at;
     if (f->code->cuda) {
-        return mc_far_step(f, p, step, scratch, f->profile ? &f->time[step].seconds : NULL);
+        return mc_far_step(f, p, step, f->profile ? &f->time[step].seconds : NULL);
     }
     switch (st->kind) {
     case STEP_EARLY:
@@ -106,10 +107,10 @@ mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s)
     return s == MC_EMEMORY ? s : mc_fail(s, "%s: %s\n    in %.400s", f->name, said, mc_step_name(f, step));
 }
 
-static mc_status run_checked(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+static mc_status run_checked(struct mc_function *f, const struct mc_shape_plan *p, int step)
 {
     double start = f->profile ? mc_now() : 0, before = f->profile ? f->time[step].seconds : 0;
-    mc_status s = run_step(f, p, step, scratch);
+    mc_status s = run_step(f, p, step);
     s = s < 0 ? mc_step_blame(f, step, s) : s;
     if (f->profile) {
         struct mc_step_time *t = &f->time[step];
@@ -165,7 +166,7 @@ static mc_status run_dynamic(struct mc_function *f, struct mc_shape_plan *p)
         }
         TRY(mc_shape_plan_work(f, p, i));
         TRY(grow_arena(f, p->scratch));
-        TRY(run_checked(f, p, i, f->arena));
+        TRY(run_checked(f, p, i));
     }
     return MC_OK;
 }
@@ -179,14 +180,13 @@ static mc_status run_static(struct mc_function *f, struct mc_shape_plan *p)
             return mc_far_run(f, p);
         }
     } else {
-        TRY(grow_arena(f, p->arena + p->scratch));
+        TRY(grow_arena(f, p->memory));
         for (size_t v = 0; v < pr->value.n; v++) {
             set_pointer(f, p, v);
         }
     }
-    char *scratch = f->arena + p->arena;
     for (int i = 0; i < (int)pr->step.n; i++) {
-        TRY(run_checked(f, p, i, scratch));
+        TRY(run_checked(f, p, i));
     }
     return f->code->cuda ? mc_far_checks(f) : MC_OK;
 }

@@ -187,6 +187,41 @@ TEST(texts_compile_for_each_architecture)
           "compute capability 3.0"), "%s", mc_last_error());
 }
 
+/* In a process of its own: was the text compiled, and was NVRTC opened?  -1: neither can be. */
+static int compiled_afresh(const char *path)
+{
+    char own[40];
+    int status = 0;
+    snprintf(own, sizeof own, "-DTWICE=%ld", (long)getpid()); /* no run before this one has compiled it */
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        size_t n;
+        cuda_test_path();
+        if (path) {
+            mc_flag_set("cuda.path", path);
+        }
+        mc_status s = mc_cuda_try(doubling, own, 90, &n);
+        _exit(s < 0 ? 99 : (mc_cuda_code_stats().compiled ? 2 : 0) + mc_nv_opened(NV_NVRTC));
+    }
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) != 99 ? WEXITSTATUS(status) : -1;
+}
+
+TEST(what_is_compiled_needs_no_compiler)
+{
+    char other[4096];
+    CHECK(!mc_nv_opened(NV_NVRTC), "another test has opened it in this process");
+    int first = compiled_afresh(NULL);
+    if (first < 0) {
+        NEEDS_NVRTC;
+    }
+    CHECK(first == 3, "compiled, opened: %d", first);
+    CHECK(compiled_afresh(NULL) == 0, "opened again for a text that is kept");
+    const char *path = getenv("TEST_CUDA_PATH");
+    snprintf(other, sizeof other, "%s:", path ? path : "/nowhere"); /* the same file, by another name of the place */
+    CHECK(compiled_afresh(other) == 1, "what was noted of one place is believed of another");
+}
+
 TEST(the_compilers_message_has_the_users_lines)
 {
     size_t n;

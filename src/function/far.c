@@ -86,7 +86,8 @@ static void find_kernels(struct mc_code_unit *u, const int *to)
         const struct mc_kernel *k = p->step.at[i].kernel;
         struct mc_cuda_code *c = k ? u->far[to[i]] : NULL;
         if (k) {
-            u->grid[i] = (struct mc_grid_kernel){ find(c, k, ""), find(c, k, "_v"), find(c, k, "_r"), find(c, k, "_tally") };
+            u->grid[i] = (struct mc_grid_kernel){ find(c, k, ""), mc_grid_vector(k) > 1 ? find(c, k, "_v") : NULL,
+                                                  mc_grid_row(k).vector ? find(c, k, "_r") : NULL, mc_grid_tallies(k) ? find(c, k, "_tally") : NULL };
         }
         for (size_t v = 0; k && v < k->val.n; v++) {
             u->checks |= k->val.at[v].kind == K_CHECK;

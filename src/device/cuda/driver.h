@@ -18,6 +18,13 @@ enum { NV_OLDEST_SM = 70, NV_OLDEST_DRIVER = 12000 }; /* Volta; what NVRTC 12 co
 /* ---- start.c ---- */
 bool mc_cuda_usable(const struct mc_cuda *d);             /* false: it is lost, or another process's.  Sets no error */
 
+/* ---- compiler.c ---- */
+struct mc_cuda_compiler {
+    char version[32];
+    int sm[64], n;              /* what it compiles for, the oldest first */
+};
+mc_status mc_cuda_compiler(struct mc_cuda_compiler *out); /* found, and opened only if that is needed to know */
+
 /* ---- nvrtc.c ---- */
 enum { NV_OPTIONS = 32 };
 struct mc_cuda_job {            /* a text to compile */

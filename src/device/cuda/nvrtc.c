@@ -14,19 +14,15 @@ static struct mc_cuda_code_stats stats;
 
 /* ---- what NVRTC is asked ---- */
 
-static mc_status pick_arch(struct mc_cuda_job *j, int sm)
+static mc_status pick_arch(struct mc_cuda_job *j, const struct mc_cuda_compiler *c, int sm)
 {
-    int known[64], n = 0, best = 0;
-    if (mc_nv.nvrtcGetNumSupportedArchs(&n) != 0 || n < 1 || n > (int)NELEM(known) ||
-        mc_nv.nvrtcGetSupportedArchs(known) != 0) {
-        return mc_fail(MC_EDEVICE, "NVRTC does not say which architectures it knows");
-    }
-    for (int i = 0; i < n; i++) {
-        best = known[i] <= sm && known[i] > best ? known[i] : best;
+    int best = 0;
+    for (int i = 0; i < c->n; i++) {
+        best = c->sm[i] <= sm && c->sm[i] > best ? c->sm[i] : best;
     }
     if (!best) {
-        return mc_fail(MC_EDEVICE, "NVRTC %s compiles nothing for GPUs as old as compute capability %d.%d; its oldest is %d.%d",
-                       mc_nv_found(NV_NVRTC)->version, sm / 10, sm % 10, known[0] / 10, known[0] % 10);
+        return mc_fail(MC_EDEVICE, "NVRTC %s compiles nothing for GPUs as old as compute capability %d.%d; its oldest is %d.%d", c->version,
+                       sm / 10, sm % 10, c->sm[0] / 10, c->sm[0] % 10);
     }
     j->portable = best != sm;
     snprintf(j->arch, sizeof j->arch, "--gpu-architecture=%s_%d%s", j->portable ? "compute" : "sm", best,
@@ -59,10 +55,11 @@ static mc_status split_options(struct mc_cuda_job *j, const char *options)
 mc_status mc_cuda_job_begin(struct mc_cuda_job *j, const char *source, const char *options, int sm)
 {
     *j = (struct mc_cuda_job){ .source = source };
-    TRY(mc_nv_need(NV_NVRTC));
-    TRY(pick_arch(j, sm));
+    struct mc_cuda_compiler c;
+    TRY(mc_cuda_compiler(&c));
+    TRY(pick_arch(j, &c, sm));
     TRY(split_options(j, options));
-    const char *part[] = { "cuda", mc_nv_found(NV_NVRTC)->version, j->arch, options ? options : "", source };
+    const char *part[] = { "cuda", c.version, j->arch, options ? options : "", source };
     j->key = mc_key(part, NELEM(part));
     return MC_OK;
 }
@@ -119,6 +116,7 @@ static mc_status take_image(struct mc_cuda_job *j, void *program)
 static mc_status compile(struct mc_cuda_job *j)
 {
     void *program = NULL;
+    TRY(mc_nv_need(NV_NVRTC));
     const double start = mc_now();
     int code = mc_nv.nvrtcCreateProgram(&program, j->source, file_name, 0, NULL, NULL);
     if (code) {

@@ -218,7 +218,7 @@ TEST(what_is_compiled_needs_no_compiler)
     CHECK(first == 3, "compiled, opened: %d", first);
     CHECK(compiled_afresh(NULL) == 0, "opened again for a text that is kept");
     const char *path = getenv("TEST_CUDA_PATH");
-    snprintf(other, sizeof other, "%s:", path ? path : "/nowhere"); /* the same file, by another name of the place */
+    snprintf(other, sizeof other, "%s:/nowhere/%ld", path ? path : "", (long)getpid()); /* the same file, by another name of the place */
     CHECK(compiled_afresh(other) == 1, "what was noted of one place is believed of another");
 }
 

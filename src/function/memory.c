@@ -1,7 +1,8 @@
 /* memory.c: one arena for all intermediates of a plan.  A value lives from the step that makes it to the
- * last that reads it, through views too; first fit into the gaps.  Work that only maps may write over a
- * source that dies with it, unless the reference may have to do it again.  What a step needs while it runs
- * lies in the gaps there are then, or behind the last value alive.
+ * last that reads it, through views too; first fit into the gaps, in the order of steps, or the largest first
+ * where that needs clearly less.  Work that only maps may write over a source that dies with it, unless the
+ * reference may have to do it again.  What a step needs while it runs lies in the gaps there are then, or
+ * behind the last value alive.
  *
  * Invariant: two blocks that are alive at one step lie apart. */
 #include "function/far.h"
@@ -10,9 +11,10 @@
 enum { ALIGN = 64 };
 
 struct arena {
-    mc_blocks live;     /* sorted by address */
-    mc_blocks *all;     /* those that are alive no more */
-    int64_t top;
+    mc_blocks *all;     /* in the order in which they were asked for */
+    VEC(int) live;      /* of these, sorted by address */
+    int *of;            /* by value: its block; -1: it has none */
+    int64_t front, top; /* front: bytes before the first, for what a GPU is sent */
 };
 
 static int64_t rounded(size_t n)
@@ -20,52 +22,59 @@ static int64_t rounded(size_t n)
     return (int64_t)((n + ALIGN - 1) / ALIGN * ALIGN);
 }
 
-static bool give_back(struct arena *a, int step)
+static struct arena arena_of(const struct mc_function *f, struct mc_shape_plan *p)
+{
+    const int64_t front = f->code->cuda ? rounded(mc_far_inputs(f)) : 0;
+    return (struct arena){ .all = &p->block, .front = front, .top = front };
+}
+
+static void give_back(struct arena *a, int step)
 {
     size_t k = 0;
-    bool good = true;
     for (size_t i = 0; i < a->live.n; i++) {
-        if (a->live.at[i].last >= step) {
+        if (a->all->at[a->live.at[i]].last >= step) {
             a->live.at[k++] = a->live.at[i];
-        } else {
-            good = VEC_PUSH(*a->all, a->live.at[i]) && good;
         }
     }
     a->live.n = k;
-    return good;
 }
 
-/* The lowest gap that is large enough among blocks sorted by address; *before: how many of them lie in front of it. */
-static int64_t gap(const mc_blocks *b, int64_t size, size_t *before)
+/* The lowest gap that is large enough among those alive; *before: how many of them lie in front of it. */
+static int64_t gap(const struct arena *a, int64_t size, size_t *before)
 {
-    int64_t at = 0;
+    int64_t at = a->front;
     size_t i = 0;
-    for (; i < b->n && b->at[i].at - at < size; i++) {
-        at = MC_MAX(at, b->at[i].at + b->at[i].size);
+    for (; i < a->live.n; i++) {
+        const struct mc_block *b = &a->all->at[a->live.at[i]];
+        if (b->at - at >= size) {
+            break;
+        }
+        at = MC_MAX(at, b->at + b->size);
     }
     *before = i;
     return at;
 }
 
-static bool insert(mc_blocks *to, size_t i, struct mc_block b)
+static bool enter(struct arena *a, size_t i, int block)
 {
-    if (!VEC_PUSH(*to, b)) {
+    if (!VEC_PUSH(a->live, block)) {
         return false;
     }
-    memmove(&to->at[i + 1], &to->at[i], (to->n - 1 - i) * sizeof b);
-    to->at[i] = b;
+    memmove(&a->live.at[i + 1], &a->live.at[i], (a->live.n - 1 - i) * sizeof *a->live.at);
+    a->live.at[i] = block;
     return true;
 }
 
-static int64_t take(struct arena *a, int64_t size, int step, int last)
+/* The number of a new block; negative: no memory. */
+static int take(struct arena *a, int64_t size, int step, int last)
 {
     size_t i;
-    const int64_t at = gap(&a->live, size, &i);
-    if (!insert(&a->live, i, (struct mc_block){ at, size, step, last })) {
+    const struct mc_block b = { gap(a, size, &i), size, step, last };
+    if (!VEC_PUSH(*a->all, b) || !enter(a, i, (int)a->all->n - 1)) {
         return -1;
     }
-    a->top = MC_MAX(a->top, at + size);
-    return at;
+    a->top = MC_MAX(a->top, b.at + size);
+    return (int)a->all->n - 1;
 }
 
 static int root_of(const struct mc_program *p, int v)
@@ -87,7 +96,7 @@ static bool heavy_reads(const struct mc_function *f, const struct mc_step *st, i
 }
 
 /* A source of step s whose memory result v may take over: dies here, same size and layout, read element by element. */
-static int dying_source(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v)
+static int dying_source(const struct mc_function *f, const struct mc_shape_plan *p, const struct arena *a, int step, int v)
 {
     const struct mc_program *pr = &f->code->program;
     const struct mc_step *st = &pr->step.at[step];
@@ -105,9 +114,7 @@ static int dying_source(const struct mc_function *f, const struct mc_shape_plan 
         bool alone = true; /* no other view of it in this kernel, and not taken over already */
         for (size_t k = 0; k < st->kernel->operand.n; k++) {
             int other = st->kernel->operand.at[k].index ? -1 : st->operand[k];
-            if (k != i && other >= 0 && (root_of(pr, other) == src || (other != v && p->place[other].base == BASE_ARENA &&
-                                                                         p->place[other].offset == p->place[src].offset &&
-                                                                         st->kernel->operand.at[k].dst))) {
+            if (k != i && other >= 0 && (root_of(pr, other) == src || (other != v && a->of[other] == a->of[src] && st->kernel->operand.at[k].dst))) {
                 alone = false;
             }
         }
@@ -154,22 +161,18 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
         place->index = out;
         return MC_OK;
     }
-    int last = MC_MAX(pr->value.at[v].last, step), src = heavy ? -1 : dying_source(f, p, step, v);
+    int last = MC_MAX(pr->value.at[v].last, step), src = heavy ? -1 : dying_source(f, p, a, step, v);
     place->base = BASE_ARENA;
     if (src >= 0) {
-        place->offset = p->place[src].offset;
-        for (size_t i = 0; i < a->live.n; i++) {
-            if (a->live.at[i].at == place->offset) {
-                a->live.at[i].last = last;
-            }
-        }
+        a->of[v] = a->of[src];
+        a->all->at[a->of[v]].last = last;
         return MC_OK;
     }
     if (f->code->mode == MODE_DEBUG) {
         last = 0x7fffffff; /* everything stays, so that each step can be computed again */
     }
-    place->offset = take(a, rounded(mc_spot_bytes(place)), step, last);
-    return place->offset < 0 ? MC_EMEMORY : MC_OK;
+    a->of[v] = take(a, rounded(mc_spot_bytes(place)), step, last);
+    return a->of[v] < 0 ? MC_EMEMORY : MC_OK;
 }
 
 /* Views follow their root, whose place is known by now; until here their offsets count from it. */
@@ -187,66 +190,136 @@ static void place_view(const struct mc_program *pr, struct mc_shape_plan *p, con
     }
 }
 
+/* The results of a step. */
+static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, struct arena *a, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    mc_status s = MC_OK;
+    if (st->kind == STEP_EARLY || st->kind == STEP_TYPE || (st->kind == STEP_VIEW && !p->place[st->dst[0]].own)) {
+        return MC_OK;
+    }
+    const int product = st->heavy && st->kernel ? st->operand[st->product] : -1;
+    if (product >= 0) { /* first: its finisher may write over it */
+        s = place_result(f, p, a, step, product, true);
+    }
+    for (int k = 0; k < st->ndst && s == MC_OK; k++) {
+        s = st->dst[k] == product ? s : place_result(f, p, a, step, st->dst[k], false);
+    }
+    return s;
+}
+
+/* ---- the largest first ---- */
+
+enum { MANY = 2000 };               /* blocks beyond which the time for it is not taken: it grows with their square */
+static const double clearly = 0.95; /* of what first fit needs */
+
+static int by_size(const void *a_, const void *b_)
+{
+    const struct mc_block *a = *(const struct mc_block *const *)a_, *b = *(const struct mc_block *const *)b_;
+    return a->size != b->size ? (a->size > b->size ? -1 : 1) : a->first != b->first ? a->first - b->first : a < b ? -1 : a > b;
+}
+
+/* Each into the lowest gap among those that were placed before it and are alive with it. */
+static bool largest_first(mc_blocks *all, int64_t front, int64_t *top)
+{
+    struct mc_block **order = mc_alloc((all->n + 1) * sizeof *order, "plan");
+    mc_blocks placed = { 0 };       /* sorted by address */
+    bool good = order != NULL;
+    *top = front;
+    for (size_t i = 0; i < all->n && good; i++) {
+        order[i] = &all->at[i];
+    }
+    if (good) {
+        qsort(order, all->n, sizeof(struct mc_block *), by_size);
+    }
+    for (size_t i = 0; i < all->n && good; i++) {
+        struct mc_block *b = order[i];
+        int64_t at = front;
+        for (size_t k = 0; k < placed.n && placed.at[k].at - at < b->size; k++) {
+            const struct mc_block *o = &placed.at[k];
+            at = o->first <= b->last && b->first <= o->last ? MC_MAX(at, o->at + o->size) : at;
+        }
+        b->at = at;
+        *top = MC_MAX(*top, at + b->size);
+        good = VEC_PUSH(placed, *b);
+        for (size_t k = placed.n - 1; good && k > 0 && placed.at[k - 1].at > at; k--) {
+            placed.at[k] = placed.at[k - 1];
+            placed.at[k - 1] = *b;
+        }
+    }
+    VEC_FREE(placed);
+    mc_free(order);
+    return good;
+}
+
+/* False: no memory. */
+static bool pack_better(struct arena *a)
+{
+    mc_blocks other = { 0 };
+    int64_t top;
+    bool good = VEC_RESERVE(other, a->all->n);
+    if (good) {
+        memcpy(other.at, a->all->at, a->all->n * sizeof *other.at);
+        other.n = a->all->n;
+        good = largest_first(&other, a->front, &top);
+    }
+    if (good && (double)top < clearly * (double)a->top) {
+        memcpy(a->all->at, other.at, other.n * sizeof *other.at);
+        a->top = top;
+    }
+    VEC_FREE(other);
+    return good;
+}
+
+static void place_all(const struct mc_program *pr, struct mc_shape_plan *p, const struct arena *a)
+{
+    for (size_t v = 0; v < pr->value.n; v++) {
+        p->place[v].offset = a->of[v] >= 0 ? a->all->at[a->of[v]].at : p->place[v].offset;
+    }
+    for (size_t i = 0; i < pr->step.n; i++) {
+        if (pr->step.at[i].kind == STEP_VIEW && !p->place[pr->step.at[i].dst[0]].own) {
+            place_view(pr, p, &pr->step.at[i]);
+        }
+    }
+}
+
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
-    struct arena a = { .all = &p->block };
-    const int64_t inputs = f->code->cuda ? rounded(mc_far_inputs(f)) : 0;
-    mc_status s = !inputs || take(&a, inputs, 0, 0x7fffffff) >= 0 ? MC_OK : MC_EMEMORY;
-    for (size_t i = 0; i < pr->step.n && s == MC_OK; i++) {
-        const struct mc_step *st = &pr->step.at[i];
-        s = give_back(&a, (int)i) ? s : MC_EMEMORY;
-        if (st->kind == STEP_EARLY || st->kind == STEP_TYPE) {
-            continue;
-        }
-        if (st->kind == STEP_VIEW) {
-            if (p->place[st->dst[0]].own) {
-                s = place_result(f, p, &a, (int)i, st->dst[0], false);
-            } else {
-                place_view(pr, p, st);
-            }
-            continue;
-        }
-        if (st->heavy && st->kernel) { /* the product first: its finisher may write over it */
-            s = place_result(f, p, &a, (int)i, st->operand[st->product], true);
-        }
-        for (int k = 0; k < st->ndst && s == MC_OK; k++) {
-            if (!(st->heavy && st->kernel && st->dst[k] == st->operand[st->product])) {
-                s = place_result(f, p, &a, (int)i, st->dst[k], false);
-            }
-        }
+    struct arena a = arena_of(f, p);
+    a.of = mc_alloc((pr->value.n + 1) * sizeof *a.of, "plan");
+    mc_status s = a.of ? MC_OK : MC_EMEMORY;
+    for (size_t v = 0; v < pr->value.n && s == MC_OK; v++) {
+        a.of[v] = -1;
     }
-    for (size_t i = 0; i < a.live.n; i++) {
-        s = VEC_PUSH(p->block, a.live.at[i]) ? s : MC_EMEMORY;
+    for (size_t i = 0; i < pr->step.n && s == MC_OK; i++) {
+        give_back(&a, (int)i);
+        s = place_results(f, p, &a, (int)i);
+    }
+    if (s == MC_OK && p->block.n <= MANY) {
+        s = pack_better(&a) ? MC_OK : MC_EMEMORY;
+    }
+    if (s == MC_OK) {
+        place_all(pr, p, &a);
     }
     p->arena = p->memory = (size_t)a.top;
+    mc_free(a.of);
     VEC_FREE(a.live);
     return s;
 }
 
 /* ---- workspaces ---- */
 
-static int by_first(const void *a_, const void *b_)
+/* Those alive at a step; *next: the first block that has not begun before it. */
+static bool alive(struct arena *a, int step, size_t *next)
 {
-    const struct mc_block *a = a_, *b = b_;
-    return a->first != b->first ? a->first - b->first : a->at < b->at ? -1 : a->at > b->at;
-}
-
-/* The blocks alive at a step; *next: those that began before it have been here. */
-static bool alive(mc_blocks *live, const mc_blocks *all, int step, size_t *next)
-{
-    size_t k = 0;
-    for (size_t i = 0; i < live->n; i++) {
-        if (live->at[i].last >= step) {
-            live->at[k++] = live->at[i];
-        }
-    }
-    live->n = k;
-    for (; *next < all->n && all->at[*next].first <= step; ++*next) {
-        for (k = 0; k < live->n && live->at[k].at < all->at[*next].at;) {
+    give_back(a, step);
+    for (; *next < a->all->n && a->all->at[*next].first <= step; ++*next) {
+        size_t k = 0;
+        while (k < a->live.n && a->all->at[a->live.at[k]].at < a->all->at[*next].at) {
             k++;
         }
-        if (all->at[*next].last >= step && !insert(live, k, all->at[*next])) {
+        if (a->all->at[*next].last >= step && !enter(a, k, (int)*next)) {
             return false;
         }
     }
@@ -255,19 +328,16 @@ static bool alive(mc_blocks *live, const mc_blocks *all, int step, size_t *next)
 
 mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *p)
 {
-    mc_blocks live = { 0 };
+    struct arena a = arena_of(f, p);
     size_t next = 0, before;
     bool good = true;
-    if (p->block.n) {
-        qsort(p->block.at, p->block.n, sizeof *p->block.at, by_first);
-    }
     for (int i = 0; i < (int)f->code->program.step.n && good; i++) {
         struct mc_step_plan *sp = &p->step[i];
-        good = alive(&live, &p->block, i, &next);
-        sp->workspace_at = (size_t)gap(&live, rounded(sp->workspace), &before);
+        good = alive(&a, i, &next);
+        sp->workspace_at = (size_t)gap(&a, rounded(sp->workspace), &before);
         p->memory = MC_MAX(p->memory, sp->workspace_at + sp->workspace);
     }
-    VEC_FREE(live);
+    VEC_FREE(a.live);
     VEC_FREE(p->block);
     return good ? MC_OK : MC_EMEMORY;
 }

@@ -551,7 +551,7 @@ TEST(cuda_conv_rounding_is_noticed)
     mc_flag_set("plan", "measure");
     for (size_t s = 0; s < NELEM(shapes); s++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
-            for (size_t v = (s + (size_t)pass) % 4; v < NELEM(variants); v += 4) {
+            for (size_t v = (3 * s + (size_t)pass) % 12; v < NELEM(variants); v += test_is_full() ? 3 : 12) { /* two texts each */
                 struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[v]);
                 struct mc_str word = { 0 };
                 p.base.family = &liars;
@@ -570,6 +570,17 @@ TEST(cuda_conv_rounding_is_noticed)
             }
         }
     }
+}
+
+/* Taps as places make filters as large as images: who looks at every tap says so, and what its operations alone take. */
+TEST(cuda_conv_estimates_of_exchanged_sizes)
+{
+    const struct mc_conv_problem p = convolution("n4c3f64 i224x224 k3x3 p1x1", CONV_INPUTS, &variants[0]);
+    const struct mc_conv_problem c = mc_conv_taps_as_places(&p);
+    CHECK(mc_conv_cuda_direct.estimate(&c.base) > 1 && mc_conv_cuda_direct.least(&c.base) > 0.01, "%g, at least %g s", mc_conv_cuda_direct.estimate(&c.base),
+          mc_conv_cuda_direct.least(&c.base));
+    CHECK(mc_conv_cudnn.estimate(&c.base) > 1e-3, "%g s by cuDNN", mc_conv_cudnn.estimate(&c.base));
+    CHECK(mc_conv_cudnn.estimate(&p.base) < 1e-3, "%g s as it is", mc_conv_cudnn.estimate(&p.base));
 }
 
 /* ---- pooling, normalisation ---- */

@@ -12,6 +12,7 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text;
 #define FLOATS "#define T float\n#define A float\n#define FLOAT 1\n", "#define T half\n#define A float\n#define FLOAT 1\n", \
     "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
 #define LINES "#undef A\n#define THREADS 256\n#define SEGMENT 2048\n"
+#define HALVES "#define ACT 0\n#define FB 32\n#define BLOCKS 1\n"
 #define GEMM "#define RM 4\n#define RN 4\n#define A_BY_K 1\n#define B_BY_K 0\n#define HAS_C0 1\n"
 #define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 0\n#define LINES 0\n"
 #define POOL3 "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define PLACES 4\n" \
@@ -45,9 +46,9 @@ static const struct {
       { "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define PAIRS 0\n", "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define PAIRS 0\n",
         "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 512\n#define PAIRS 0\n", "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n#define PAIRS 1\n" } },
     { &mc_conv_fft_products_text, { "" }, { "" } },
-    { &mc_conv_whole_text, { "#define ACT 0\n#define FB 32\n#define UNITS 2\n#define BLOCKS 1\n" },
-      { "#define PASS 0\n#define CC 32\n#define THREADS 128\n", "#define PASS 1\n#define CC 64\n#define THREADS 160\n",
-        "#define PASS 2\n#define CC 16\n#define THREADS 320\n" } },
+    { &mc_conv_whole_text, { HALVES }, { "#define CC 32\n#define THREADS 128\n", "#define CC 64\n#define THREADS 160\n" } },
+    { &mc_conv_whole_weights_text, { HALVES }, { "#define CC 16\n#define THREADS 320\n" } },
+    { &mc_conv_spread_text, { HALVES }, { "#define CC 64\n#define THREADS 128\n", "#define CC 16\n#define THREADS 256\n" } },
     { &mc_pool_text, { FLOATS },
       { POOL "#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL "#define PASS 1\n#define MODE 0\n#define KEY 2\n",
         POOL "#define PASS 1\n#define MODE 3\n#define KEY 0\n", POOL "#define PASS 2\n#define MODE 0\n#define KEY 1\n" } },

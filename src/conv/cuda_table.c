@@ -9,6 +9,7 @@ const struct mc_solver *const mc_conv_cuda_solvers[] = {
     &mc_conv_cuda_few,       /* few channels: the first layer */
     &mc_conv_cuda_split,     /* float32 as pairs of halves on tensor cores */
     &mc_conv_cuda_whole,     /* the same, with small images in shared memory */
+    &mc_conv_cuda_spread,    /* gradients of inputs the same way, each place times all taps */
     &mc_conv_cuda_fft,       /* whole images by their frequencies */
     &mc_conv_cuda_fft_tiling, /* tiles of them */
     &mc_conv_cuda_im2col,    /* windows as columns of a matrix product */

@@ -25,10 +25,11 @@ struct mc_cuda_check {
 mc_status mc_cuda_verify(const struct mc_cuda_check *c, const struct mc_problem *p, const struct mc_plan *plan,
                          const struct mc_extent *e, int n);
 
-/* ---- cuda_text.c: kernels of solvers: prelude.cu, defines, and the solver's own text ---- */
+/* ---- cuda_text.c: kernels of solvers: prelude.cu, defines, what the text builds upon, and the text ---- */
 struct mc_cuda_text {
     const char *name;           /* "gemm/plain.cu" */
     const char *text;
+    const struct mc_cuda_text *on;      /* what it builds upon, or NULL */
 };
 extern const struct mc_cuda_text mc_cuda_copy_text, mc_cuda_fill_text;
 void mc_cuda_source(const struct mc_cuda_text *t, const char *defines, struct mc_str *out);

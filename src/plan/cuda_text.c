@@ -10,11 +10,19 @@ static const char prelude[] = {
 
 /* ---- text ---- */
 
+static void add(struct mc_str *out, const struct mc_cuda_text *t)
+{
+    if (t->on) {
+        add(out, t->on);
+    }
+    mc_str_add(out, t->text);
+}
+
 void mc_cuda_source(const struct mc_cuda_text *t, const char *defines, struct mc_str *out)
 {
     mc_str_add(out, prelude);
     mc_str_add(out, defines);
-    mc_str_add(out, t->text);
+    add(out, t);
 }
 
 void mc_cuda_types(struct mc_str *defines, mc_dtype t, bool wide)

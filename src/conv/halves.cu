@@ -1,0 +1,132 @@
+/* halves.cu: images as pairs of halves in shared memory, for tensor cores: whole.cu, whole_weights.cu and spread.cu build upon it.
+ *
+ * gemm/split.cu has the algebra: each number is a pair of halves, a product three of theirs, and products are summed over 64
+ * terms only before they are added up in float32.  There windows are gathered out of the GPU's memory; here a block keeps
+ * its images as (place, channel), so that a row of a matrix is read by the address of its place.
+ *
+ * Low halves are not scaled up here: so one accumulator will do for all three products.  What is lost lies 2^40 below an
+ * image's largest.  CC: channels that are taken at once, a multiple of 16.  Images of a block share a scale. */
+typedef unsigned u32;
+typedef unsigned short u16;
+enum { PITCH = CC + 8, C16 = CC / 16, MOST_WARPS = 32, SLOTS = 3 };   /* slots of a ring of filters */
+
+struct args {
+    const float *x, *y, *w;     /* images that windows are of; weights: y */
+    float *to;
+    const float *c0, *bias;
+    uint4 *filters;             /* for each step of 16 terms, eight results and lane: two of high halves, two of low ones */
+    float *scale;               /* 2^-e: of filters, for each result; weights: of cut images, for each chunk of x, then block of y */
+    float *parts;
+    u16 *cut;                   /* weights: images of x, then of y, as a block wants them */
+    i64 xs, ys, ts[2], ws[4];   /* from image to image; of the result: image, channel; of w: result, channel, taps */
+    int n, channels, results, chunks;
+    int in[2], out[2], pad[2], stride[2], dilation[2], k[2];
+    int images, down, right, tiles, steps;  /* gather: of a block: images, warps by places and by results; all eights of results; of a chunk */
+    int blocks, per_set;        /* weights: parts of the sums; taps of a block */
+    int fours;                  /* images can be brought four elements at a time */
+    float alpha, beta;
+};
+
+/* ---- images into halves ---- */
+
+__device__ __forceinline__ void bring(float *to, const float *from, int count, int fours)
+{
+    if (fours) {
+        for (int e = threadIdx.x * 4; e < count; e += blockDim.x * 4) {
+            fetch16(to + e, from + e);
+        }
+    } else {
+        for (int e = threadIdx.x; e < count; e += blockDim.x) {
+            fetch4(to + e, from + e, true);
+        }
+    }
+}
+
+__device__ __forceinline__ u32 larger(u32 most, float x)
+{
+    const u32 bits = __float_as_uint(x) & 0x7fffffff;
+    return bits < 0x7f800000 && bits > most ? bits : most;
+}
+
+/* The largest finite |x| of what this thread brought itself: no other need have finished. */
+__device__ __forceinline__ u32 largest(const float *x, int count, int fours, u32 most)
+{
+    if (fours) {
+#pragma unroll 4
+        for (int e = threadIdx.x * 4; e < count; e += blockDim.x * 4) {
+            const float4 v = *(const float4 *)(x + e);
+            most = larger(larger(larger(larger(most, v.x), v.y), v.z), v.w);
+        }
+    } else {
+        for (int e = threadIdx.x; e < count; e += blockDim.x) {
+            most = larger(most, x[e]);
+        }
+    }
+    return most;
+}
+
+/* The block's; ends with a barrier. */
+__device__ __forceinline__ u32 over_block(u32 most, u32 *seen)
+{
+    most = over_warp(most);
+    if (threadIdx.x % 32 == 0) {
+        seen[threadIdx.x / 32] = most;
+    }
+    __syncthreads();
+    for (int i = 0; i < (int)blockDim.x / 32; i++) {
+        most = seen[i] > most ? seen[i] : most;
+    }
+    return most;
+}
+
+__device__ __forceinline__ void halve2(float a, float b, const float f[2], u16 *high, u16 *low)
+{
+    const float s[2] = { a * f[0] * f[1], b * f[0] * f[1] };
+    u32 h[2], l[2];
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const half top = put<half>(s[i]);
+        h[i] = top.bits;
+        l[i] = (top.bits & 0x7c00) == 0x7c00 ? 0 : put<half>(s[i] - get<float>(top)).bits;
+    }
+    *(u32 *)high = h[0] | h[1] << 16;
+    *(u32 *)low = l[0] | l[1] << 16;
+}
+
+/* An image of `have` channels as (place, channel). */
+__device__ __forceinline__ void cut_image(const args &p, u16 *to, int low, const float *x, int have, const float f[2])
+{
+    const int places = p.in[0] * p.in[1];
+    for (int c = threadIdx.x / 32 * 2; c < CC; c += blockDim.x / 32 * 2) {
+#pragma unroll 4
+        for (int u = threadIdx.x % 32; u < places; u += 32) {
+            u16 *const at = to + u * PITCH + c;
+            halve2(c < have ? x[c * places + u] : 0.f, c + 1 < have ? x[(c + 1) * places + u] : 0.f, f, at, at + low);
+        }
+    }
+}
+
+__device__ __forceinline__ void clear(u16 *to, int halves)
+{
+    for (int e = threadIdx.x; e < halves; e += blockDim.x) {
+        to[e] = 0;
+    }
+}
+
+/* Three products; low ones first, while sums are small. */
+__device__ __forceinline__ void multiply3(float (&d)[4][4], const u32 (&h)[4], const u32 (&l)[4], const uint4 (&b)[4])
+{
+#pragma unroll
+    for (int t = 0; t < 4; t++) {
+        multiply(d[t], h, b[t].z, b[t].w);
+    }
+#pragma unroll
+    for (int t = 0; t < 4; t++) {
+        multiply(d[t], l, b[t].x, b[t].y);
+    }
+#pragma unroll
+    for (int t = 0; t < 4; t++) {
+        multiply(d[t], h, b[t].x, b[t].y);
+    }
+}
+

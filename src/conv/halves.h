@@ -1,0 +1,54 @@
+/* halves.h: float32 convolutions of small images as pairs of halves on tensor cores, by blocks that keep whole images in shared
+ * memory: what their solvers, cuda_whole.c and cuda_spread.c, share.
+ *
+ * Invariant: the arguments are those of halves.cu, field for field. */
+#ifndef MC_CONV_HALVES_H
+#define MC_CONV_HALVES_H
+
+#include "conv/cuda.h"
+
+enum { HALVES_TILE = 32, HALVES_MOST_WARPS = 16, HALVES_SLOTS = 3, HALVES_MOST_SHARED = 220 << 10 };
+
+struct mc_halves_args {
+    const void *x, *y, *w;
+    void *to;
+    const void *c0, *bias;
+    void *filters, *scale, *parts, *cut;
+    int64_t xs, ys, ts[2], ws[4];
+    int n, channels, results, chunks, in[2], out[2], pad[2], stride[2], dilation[2], k[2];
+    int images, down, right, tiles, steps, blocks, per_set, fours;
+    float alpha, beta;
+};
+struct mc_halves_kernel {
+    const char *name;           /* NULL: none */
+    struct mc_grid grid;
+    void *loaded;
+};
+struct mc_halves {
+    struct mc_plan base;
+    struct mc_halves_kernel kernel[3];  /* in the order in which they run */
+    struct mc_halves_args args;
+    int warps;                  /* on a multiprocessor at once: what tells how many registers each has */
+    int cc, fb;                 /* channels, and filters of y, that are taken at once */
+    int64_t w_first;            /* elements from w to the tap that is read first */
+    size_t scale_at, cut_at;    /* in the workspace */
+    bool fours;
+};
+
+/* All but the split among blocks.  turned: filters are read from their end; from_y: windows, or what is spread, are y's. */
+void mc_halves_shape(struct mc_halves *h, const struct mc_conv_problem *p, bool from_y, bool turned);
+/* A tile's filters, packed: sets steps, tiles and what of the workspace they take. */
+void mc_halves_filters(struct mc_halves *h, int steps, int across);
+/* A plan with its kernels, or NULL with an error. */
+struct mc_plan *mc_halves_plan(const struct mc_halves *h, const struct mc_conv_problem *p, const struct mc_cuda_text *t);
+const char *mc_halves_refuse(const struct mc_conv_problem *p); /* what none of them takes */
+bool mc_halves_small(const struct mc_conv_problem *p);         /* indices fit, whatever is shared */
+bool mc_halves_fit(const struct mc_halves *h);                 /* threads and shared memory of all kernels */
+int mc_halves_processors(void);
+
+static inline int mc_halves_up(int64_t n, int unit)
+{
+    return (int)((n + unit - 1) / unit * unit);
+}
+
+#endif

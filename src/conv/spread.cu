@@ -1,0 +1,114 @@
+/* spread.cu: float32 gradients of the inputs of small images on tensor cores, with whole images in shared memory (halves.cu).
+ *
+ * Each place of y times all taps, added to x where they meet: nothing is multiplied that lies beside an image.  A warp holds
+ * 32 places of y, cut, in registers from the first tap to the last; filters pass by in a ring, a tap a slot, and the 64 terms
+ * that a tap sums are what is added in float32, to planes of x in shared memory.  Within a tap all places meet different
+ * elements of x, and a barrier stands between taps: sums have one order.
+ *
+ * Here `in` is y and `out` is x; channels are y's, results x's. */
+__device__ __forceinline__ int pitch_of(int cells)
+{
+    return (cells + 11) / 16 * 16 + 4;  /* four planes and eight cells of each are different banks */
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __grid_constant__ args p)
+{
+    extern __shared__ uint4 room[];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, places = p.in[0] * p.in[1], cells = p.out[0] * p.out[1], pitch = pitch_of(cells);
+    const int first = blockIdx.x * p.images, here = min(p.images, p.n - first), low = p.images * places * PITCH, taps = p.k[0] * p.k[1];
+    const int planes = p.right * 32, slot = C16 * p.right * 128, tile = warp % p.down, column = warp / p.down * 4;
+    float *const x = (float *)room, *const raw = x + p.images * planes * pitch; /* raw: images, before they are cut; then filters */
+    uint4 *const ring = (uint4 *)raw;
+    u16 *const halves = (u16 *)raw + max(SLOTS * slot * 8, p.images * places * CC * 2);
+    u32 *const seen = (u32 *)(halves + 2 * low);
+    int at[4], line[4], along[4];       /* of this lane's four places: where the first tap falls */
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int r = tile * 32 + i * 8 + lane / 4, image = r / places, u = r - image * places;
+        line[i] = image < here ? u / p.in[1] * p.stride[0] - p.pad[0] : -(1 << 20);
+        along[i] = u % p.in[1] * p.stride[1] - p.pad[1];
+        at[i] = (image * planes + column * 8 + lane % 4 * 2) * pitch + line[i] * p.out[1] + along[i];
+    }
+    for (int e = threadIdx.x; e < p.images * planes * pitch; e += blockDim.x) {
+        x[e] = 0;
+    }
+    for (int chunk = 0; chunk < p.chunks; chunk++) {
+        const int have = min(CC, p.channels - chunk * CC), step0 = chunk * p.steps;
+        u32 most = 0, h[2][C16][4], l[2][C16][4];
+        float f[2];
+        __syncthreads();        /* nobody reads the ring any more */
+        for (int i = 0; i < here; i++) {
+            bring(raw + i * CC * places, p.x + (first + i) * p.xs + (i64)chunk * CC * places, have * places, p.fours);
+        }
+        fetched();
+        for (int i = 0; i < here; i++) {
+            most = largest(raw + i * CC * places, have * places, p.fours, most);
+        }
+        most = over_block(most, seen);
+        factors(most, f);
+        for (int i = 0; i < here; i++) {
+            cut_image(p, halves + i * places * PITCH, low, raw + i * CC * places, have, f);
+        }
+        __syncthreads();
+        bring_filters<C16>(p, ring, step0);
+        fetch_mark();
+        if (taps > 1) {
+            bring_filters<C16>(p, ring + slot, step0 + C16);
+        }
+        fetch_mark();
+#pragma unroll
+        for (int m = 0; m < 2; m++) {
+            const int r = tile * 32 + m * 16 + lane % 16;
+            const u16 *const row = halves + (r < here * places ? r : 0) * PITCH + lane / 16 * 8;
+#pragma unroll
+            for (int j = 0; j < C16; j++) {
+                read_rows(h[m][j], row + j * 16);
+                read_rows(l[m][j], row + j * 16 + low);
+            }
+        }
+        const float scale = unscaled(most);
+        for (int tap = 0, turn = 0; tap < taps; tap++, turn = turn == SLOTS - 1 ? 0 : turn + 1) {
+            const int down = tap / p.k[1] * p.dilation[0], right = tap % p.k[1] * p.dilation[1], by = down * p.out[1] + right;
+            const uint4 *const mine = ring + turn * slot + column * 32 + lane;
+            float part[2][4][4] = {};
+            fetched_before<1>();
+            __syncthreads();    /* this slot is there for all, the one before the last is free, and the tap before is added */
+            if (tap + 2 < taps) {
+                bring_filters<C16>(p, ring + (turn == 0 ? SLOTS - 1 : turn - 1) * slot, step0 + (tap + 2) * C16);
+            }
+            fetch_mark();
+#pragma unroll
+            for (int j = 0; j < C16; j++) {
+                uint4 b[4];
+#pragma unroll
+                for (int t = 0; t < 4; t++) {
+                    b[t] = mine[j * p.right * 128 + t * 32];
+                }
+                multiply3(part[0], h[0][j], l[0][j], b);
+                multiply3(part[1], h[1][j], l[1][j], b);
+            }
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                if ((u32)(line[i] + down) < (u32)p.out[0] && (u32)(along[i] + right) < (u32)p.out[1]) {
+                    float *const to = x + at[i] + by, was[8] = { to[0], to[pitch], to[8 * pitch], to[9 * pitch], to[16 * pitch], to[17 * pitch], to[24 * pitch], to[25 * pitch] };
+#pragma unroll
+                    for (int e = 0; e < 8; e++) {
+                        to[(e / 2 * 8 + e % 2) * pitch] = was[e] + part[i / 2][e / 2][i % 2 * 2 + e % 2] * scale;
+                    }
+                }
+            }
+        }
+    }
+    __syncthreads();
+    for (int q = warp; q < here * planes; q += blockDim.x / 32) {
+        const int image = q / planes, result = blockIdx.y * planes + q - image * planes;
+        if (result < p.results) {
+            const i64 to = (first + image) * p.ts[0] + result * p.ts[1];
+            const float scale = p.scale[result];
+            for (int u = lane; u < cells; u += 32) {
+                const float v = p.alpha * (x[q * pitch + u] * scale);
+                p.to[to + u] = p.c0 ? v + p.beta * p.c0[to + u] : v;
+            }
+        }
+    }
+}

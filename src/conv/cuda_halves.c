@@ -120,7 +120,7 @@ struct mc_plan *mc_halves_plan(const struct mc_halves *h, const struct mc_conv_p
         const unsigned threads = h->kernel[1].grid.threads[0], fours = (threads + 127) / 128;  /* registers are given out to four warps at a time */
         *made = *h;
         made->base.run = run;
-        mc_str_addf(&defines, "#define CC %d\n#define FB %d\n#define ACT %d\n#define THREADS %u\n#define BLOCKS %u\n", h->cc, h->fb, (int)p->act, threads,
+        mc_str_addf(&defines, "#define CC %d\n#define FB %d\n#define EDGES %d\n#define ACT %d\n#define THREADS %u\n#define BLOCKS %u\n", h->cc, h->fb, (int)h->edges, (int)p->act, threads,
                     MC_MAX((unsigned)h->warps / 4 / fours, 1));
         ok = !defines.bad;
     }

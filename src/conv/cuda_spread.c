@@ -7,7 +7,7 @@ enum { TILE = HALVES_TILE, WARPS = 4 };
 static size_t bytes(const struct mc_halves *d)
 {
     const struct mc_halves_args *a = &d->args;
-    const size_t images = (size_t)a->images, places = (size_t)(a->in[0] * a->in[1]), pitch = ((size_t)(a->out[0] * a->out[1]) + 11) / 16 * 16 + 4, cc = (size_t)d->cc;
+    const size_t images = (size_t)a->images, places = (size_t)(a->in[0] * a->in[1]), pitch = ((size_t)(a->out[0] * a->out[1]) + 12) / 16 * 16 + 4, cc = (size_t)d->cc;
     const size_t ring = (size_t)(HALVES_SLOTS * d->cc / 16 * a->right) * 128 * 16;
     return images * (size_t)a->right * TILE * pitch * sizeof(float) + MC_MAX(ring, images * places * cc * sizeof(float)) + images * places * (cc + 8) * 2 * sizeof(uint16_t) + 128;
 }

@@ -113,20 +113,19 @@ __device__ __forceinline__ void clear(u16 *to, int halves)
     }
 }
 
-/* Three products; low ones first, while sums are small. */
-__device__ __forceinline__ void multiply3(float (&d)[4][4], const u32 (&h)[4], const u32 (&l)[4], const uint4 (&b)[4])
+/* Three products of two rows of tiles each; low ones first, while sums are small. */
+__device__ __forceinline__ void multiply3(float (&d)[2][4][4], const u32 (&h)[2][4], const u32 (&l)[2][4], const uint4 (&b)[4])
 {
 #pragma unroll
-    for (int t = 0; t < 4; t++) {
-        multiply(d[t], h, b[t].z, b[t].w);
+    for (int e = 0; e < 8; e++) {
+        multiply(d[e / 4][e % 4], h[e / 4], b[e % 4].z, b[e % 4].w);
     }
 #pragma unroll
-    for (int t = 0; t < 4; t++) {
-        multiply(d[t], l, b[t].x, b[t].y);
+    for (int e = 0; e < 8; e++) {
+        multiply(d[e / 4][e % 4], l[e / 4], b[e % 4].x, b[e % 4].y);
     }
 #pragma unroll
-    for (int t = 0; t < 4; t++) {
-        multiply(d[t], h, b[t].x, b[t].y);
+    for (int e = 0; e < 8; e++) {
+        multiply(d[e / 4][e % 4], h[e / 4], b[e % 4].x, b[e % 4].y);
     }
 }
-

@@ -32,7 +32,7 @@ struct mc_halves {
     int cc, fb;                 /* channels, and filters of y, that are taken at once */
     int64_t w_first;            /* elements from w to the tap that is read first */
     size_t scale_at, cut_at;    /* in the workspace */
-    bool fours;
+    bool fours, edges;          /* edges: windows reach beyond the image */
 };
 
 /* All but the split among blocks.  turned: filters are read from their end; from_y: windows, or what is spread, are y's. */

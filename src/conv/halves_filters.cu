@@ -34,8 +34,10 @@ template <int Steps> __device__ __forceinline__ void bring_filters(const args &p
 {
     const int each = p.right * 128;
     const uint4 *const from = p.filters + ((i64)step * p.tiles + blockIdx.y * p.right * 4) * 32;
-    for (int e = threadIdx.x; e < Steps * each; e += blockDim.x) {
-        const int s = e / each;
-        fetch16((float *)(slot + e), (const float *)(from + (i64)s * p.tiles * 32 + e - s * each));
+    for (int e = threadIdx.x; e < each; e += blockDim.x) {
+#pragma unroll
+        for (int s = 0; s < Steps; s++) {
+            fetch16((float *)(slot + s * each + e), (const float *)(from + s * p.tiles * 32 + e));
+        }
     }
 }

@@ -8,7 +8,45 @@
  * Here `in` is y and `out` is x; channels are y's, results x's. */
 __device__ __forceinline__ int pitch_of(int cells)
 {
-    return (cells + 11) / 16 * 16 + 4;  /* four planes and eight cells of each are different banks */
+    return (cells + 12) / 16 * 16 + 4;  /* four planes and eight cells of each are different banks; one cell is spare */
+}
+
+/* ---- what a tap came to, added to x: eight planes at four places a lane ---- */
+
+/* The spare cell, where a place meets nothing. */
+__device__ __forceinline__ void meet(float *(&to)[4], float *x, const args &p, const int (&plane)[4], const int (&line)[4], const int (&along)[4], int down, int right, int cells)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int y = line[i] + down, z = along[i] + right;
+        to[i] = x + plane[i] + ((u32)y < (u32)p.out[0] && (u32)z < (u32)p.out[1] ? y * p.out[1] + z : cells);
+    }
+}
+
+__device__ __forceinline__ void look(float (&was)[4][8], float *const (&to)[4], int pitch)
+{
+#pragma unroll
+    for (int e = 0; e < 32; e++) {
+        was[e / 8][e % 8] = to[e / 8][(e % 8 / 2 * 8 + e % 2) * pitch];
+    }
+}
+
+__device__ __forceinline__ void add(float *const (&to)[4], const float (&was)[4][8], const float (&part)[2][4][4], float scale, int pitch)
+{
+#pragma unroll
+    for (int e = 0; e < 32; e++) {
+        const int i = e / 8;
+        to[i][(e % 8 / 2 * 8 + e % 2) * pitch] = was[i][e % 8] + part[i / 2][e % 8 / 2][i % 2 * 2 + e % 2] * scale;
+    }
+}
+
+__device__ __forceinline__ void next(const args &p, int &down, int &right)
+{
+    right += p.dilation[1];
+    if (right == p.k[1] * p.dilation[1]) {
+        right = 0;
+        down += p.dilation[0];
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __grid_constant__ args p)
@@ -21,20 +59,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
     uint4 *const ring = (uint4 *)raw;
     u16 *const halves = (u16 *)raw + max(SLOTS * slot * 8, p.images * places * CC * 2);
     u32 *const seen = (u32 *)(halves + 2 * low);
-    int at[4], line[4], along[4];       /* of this lane's four places: where the first tap falls */
+    int plane[4], line[4], along[4];    /* of this lane's four places: where the first tap falls */
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         const int r = tile * 32 + i * 8 + lane / 4, image = r / places, u = r - image * places;
         line[i] = image < here ? u / p.in[1] * p.stride[0] - p.pad[0] : -(1 << 20);
         along[i] = u % p.in[1] * p.stride[1] - p.pad[1];
-        at[i] = (image * planes + column * 8 + lane % 4 * 2) * pitch + line[i] * p.out[1] + along[i];
+        plane[i] = ((image < here ? image : 0) * planes + column * 8 + lane % 4 * 2) * pitch;
     }
     for (int e = threadIdx.x; e < p.images * planes * pitch; e += blockDim.x) {
         x[e] = 0;
     }
     for (int chunk = 0; chunk < p.chunks; chunk++) {
         const int have = min(CC, p.channels - chunk * CC), step0 = chunk * p.steps;
-        u32 most = 0, h[2][C16][4], l[2][C16][4];
+        u32 most = 0, h[C16][2][4], l[C16][2][4];
         float f[2];
         __syncthreads();        /* nobody reads the ring any more */
         for (int i = 0; i < here; i++) {
@@ -62,21 +100,33 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
             const u16 *const row = halves + (r < here * places ? r : 0) * PITCH + lane / 16 * 8;
 #pragma unroll
             for (int j = 0; j < C16; j++) {
-                read_rows(h[m][j], row + j * 16);
-                read_rows(l[m][j], row + j * 16 + low);
+                read_rows(h[j][m], row + j * 16);
+                read_rows(l[j][m], row + j * 16 + low);
             }
         }
         const float scale = unscaled(most);
+        float part[2][4][4] = {};
+        int down = 0, right = 0;        /* of the tap, in elements of x */
         for (int tap = 0, turn = 0; tap < taps; tap++, turn = turn == SLOTS - 1 ? 0 : turn + 1) {
-            const int down = tap / p.k[1] * p.dilation[0], right = tap % p.k[1] * p.dilation[1], by = down * p.out[1] + right;
             const uint4 *const mine = ring + turn * slot + column * 32 + lane;
-            float part[2][4][4] = {};
+            float was[4][8], before[2][4][4];
+            float *to[4];
             fetched_before<1>();
-            __syncthreads();    /* this slot is there for all, the one before the last is free, and the tap before is added */
+            __syncthreads();    /* this slot is there for all, the one before the last is free, and the tap before the last is added */
             if (tap + 2 < taps) {
                 bring_filters<C16>(p, ring + (turn == 0 ? SLOTS - 1 : turn - 1) * slot, step0 + (tap + 2) * C16);
             }
             fetch_mark();
+            if (tap > 0) {
+                meet(to, x, p, plane, line, along, down, right, cells);
+                look(was, to, pitch);
+                next(p, down, right);
+            }
+#pragma unroll
+            for (int e = 0; e < 32; e++) {
+                before[e / 16][e / 4 % 4][e % 4] = part[e / 16][e / 4 % 4][e % 4];
+                part[e / 16][e / 4 % 4][e % 4] = 0;
+            }
 #pragma unroll
             for (int j = 0; j < C16; j++) {
                 uint4 b[4];
@@ -84,20 +134,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
                 for (int t = 0; t < 4; t++) {
                     b[t] = mine[j * p.right * 128 + t * 32];
                 }
-                multiply3(part[0], h[0][j], l[0][j], b);
-                multiply3(part[1], h[1][j], l[1][j], b);
+                multiply3(part, h[j], l[j], b);
             }
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                if ((u32)(line[i] + down) < (u32)p.out[0] && (u32)(along[i] + right) < (u32)p.out[1]) {
-                    float *const to = x + at[i] + by, was[8] = { to[0], to[pitch], to[8 * pitch], to[9 * pitch], to[16 * pitch], to[17 * pitch], to[24 * pitch], to[25 * pitch] };
-#pragma unroll
-                    for (int e = 0; e < 8; e++) {
-                        to[(e / 2 * 8 + e % 2) * pitch] = was[e] + part[i / 2][e / 2][i % 2 * 2 + e % 2] * scale;
-                    }
-                }
+            if (tap > 0) {
+                add(to, was, before, scale, pitch);
             }
         }
+        float was[4][8];
+        float *to[4];
+        __syncthreads();
+        meet(to, x, p, plane, line, along, down, right, cells);
+        look(was, to, pitch);
+        add(to, was, part, scale, pitch);
     }
     __syncthreads();
     for (int q = warp; q < here * planes; q += blockDim.x / 32) {

@@ -2,28 +2,35 @@
  *
  * Forward, and back to inputs: a block cuts its images, then makes all of their places, 32 x 32 of them and results a warp.
  * The row of a window is a place: nothing is gathered at all.  Rows beside the image are a row of zeros.  Filters come
- * through a ring of slots. */
+ * through a ring of slots.  EDGES: windows reach beyond the image. */
 enum { STEPS = 4 };             /* a slot: so many steps of 16 terms */
 
-struct row {                    /* of 16 places: the window of this lane's row, and lines that all windows begin in */
-    int line, place, at, first, last;
+struct row {                    /* the window of this lane's row */
+    int line, place, at;
+};
+struct band {                   /* lines that all windows of 32 places begin in */
+    int first, last;
 };
 
 __device__ __forceinline__ row row_at(const args &p, int tile, int here)
 {
     const int lane = threadIdx.x % 32, outs = p.out[0] * p.out[1], mine = tile * 16 + lane % 16, r = mine < here * outs ? mine : 0;
-    const int image = r / outs, u = r - image * outs, from = tile * 16, to = min(from + 15, here * outs - 1);
-    const bool one = from / outs == to / outs;
+    const int image = r / outs, u = r - image * outs;
     row a;
     a.line = u / p.out[1] * p.stride[0] - p.pad[0];
     a.place = u % p.out[1] * p.stride[1] - p.pad[1];
     a.at = ((image * p.in[0] + a.line) * p.in[1] + a.place) * PITCH + lane / 16 * 8;
-    a.first = one ? from % outs / p.out[1] * p.stride[0] - p.pad[0] : -(1 << 20);
-    a.last = one ? to % outs / p.out[1] * p.stride[0] - p.pad[0] : 1 << 20;
-    if (from >= here * outs) {
-        a.first = a.last = 1 << 20; /* beyond all lines: none of its taps meets anything */
-    }
     return a;
+}
+
+__device__ __forceinline__ band band_of(const args &p, int tile, int here)
+{
+    const int outs = p.out[0] * p.out[1], from = tile * 32, to = min(from + 31, here * outs - 1);
+    const bool one = from / outs == to / outs;
+    if (from >= here * outs) {
+        return { 1 << 20, 1 << 20 };    /* beyond all lines: none of its taps meets anything */
+    }
+    return { one ? from % outs / p.out[1] * p.stride[0] - p.pad[0] : -(1 << 20), one ? to % outs / p.out[1] * p.stride[0] - p.pad[0] : 1 << 20 };
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __grid_constant__ args p)
@@ -38,6 +45,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __gri
     float *const raw = (float *)ring;
     const int tile = warp % p.down, column = warp / p.down * 4, slot = STEPS * p.right * 128;
     const row a[2] = { row_at(p, tile * 2, here), row_at(p, tile * 2 + 1, here) };
+    const band lines = band_of(p, tile, here);
     float sum[2][4][4] = {}, part[2][4][4] = {};
     clear(halves + zero, PITCH);
     clear(halves + zero + low, PITCH);
@@ -81,23 +89,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __gri
 #pragma unroll
             for (int u = 0; u < STEPS; u++) {
                 const int4 by = shift[s + u];
+                if (EDGES && (lines.last + by.x < 0 || lines.first + by.x >= p.in[0])) {
+                    continue;           /* above or below the image */
+                }
                 uint4 b[4];
+                u32 h[2][4], l[2][4];
 #pragma unroll
                 for (int t = 0; t < 4; t++) {
                     b[t] = mine[u * p.right * 128 + t * 32];
                 }
 #pragma unroll
                 for (int m = 0; m < 2; m++) {
-                    if (a[m].last + by.x < 0 || a[m].first + by.x >= p.in[0]) {
-                        continue;       /* above or below the image */
-                    }
-                    const bool in = (u32)(a[m].line + by.x) < (u32)p.in[0] && (u32)(a[m].place + by.y) < (u32)p.in[1];
+                    const bool in = !EDGES || ((u32)(a[m].line + by.x) < (u32)p.in[0] && (u32)(a[m].place + by.y) < (u32)p.in[1]);
                     const u16 *const at = halves + (in ? a[m].at + by.z : zero);
-                    u32 h[4], l[4];
-                    read_rows(h, at);
-                    read_rows(l, at + low);
-                    multiply3(part[m], h, l, b);
+                    read_rows(h[m], at);
+                    read_rows(l[m], at + low);
                 }
+                multiply3(part, h, l, b);
             }
 #pragma unroll
             for (int e = 0; e < 32; e++) {
@@ -106,19 +114,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __gri
             }
         }
     }
+    const int result0 = (blockIdx.y * p.right * 4 + column) * 8 + lane % 4 * 2;
+    float scale[8], bias[8];
 #pragma unroll
-    for (int e = 0; e < 32; e++) {
-        const int r = tile * 32 + e / 16 * 16 + lane / 4 + e % 4 / 2 * 8, result = (blockIdx.y * p.right * 4 + column) * 8 + e / 4 % 4 * 8 + lane % 4 * 2 + e % 2;
-        if (r < here * outs && result < p.results) {
-            const i64 at = (first + r / outs) * p.ts[0] + result * p.ts[1] + r % outs;
-            float v = p.alpha * (sum[e / 16][e / 4 % 4][e % 4] * p.scale[result]);
-            if (p.c0) {
-                v += p.beta * p.c0[at];
+    for (int e = 0; e < 8; e++) {
+        const int result = min(result0 + e / 2 * 8 + e % 2, p.results - 1);
+        scale[e] = p.scale[result];
+        bias[e] = p.bias ? p.bias[result] : 0.f;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int r = tile * 32 + i * 8 + lane / 4, image = r / outs;
+        const i64 place = (first + image) * p.ts[0] + r - image * outs;
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            const int result = result0 + e / 2 * 8 + e % 2;
+            if (image < here && result < p.results) {
+                const i64 at = place + result * p.ts[1];
+                float v = p.alpha * (sum[i / 2][e / 2][i % 2 * 2 + e % 2] * scale[e]) + bias[e];
+                p.to[at] = finish(p.c0 ? v + p.beta * p.c0[at] : v, ACT);
             }
-            if (p.bias) {
-                v += p.bias[result];
-            }
-            p.to[at] = finish(v, ACT);
         }
     }
 }

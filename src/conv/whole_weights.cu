@@ -127,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
                 const int4 at = window[k + j + lane % 16];
 #pragma unroll
                 for (int i = 0; i < UNITS; i++) {
-                    const bool in = (u32)(at.x + line[i]) < (u32)p.in[0] && (u32)(at.y + along[i]) < (u32)p.in[1];
+                    const bool in = !EDGES || ((u32)(at.x + line[i]) < (u32)p.in[0] && (u32)(at.y + along[i]) < (u32)p.in[1]);
                     const u16 *const place = x + at.z + (line[i] * p.in[1] + along[i]) * PITCH + (unit + i) % C16 * 16 + lane / 16 * 8;
                     u32 b[4], c[4];
                     read_columns(b, in ? place : zero);

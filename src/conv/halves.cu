@@ -79,18 +79,24 @@ __device__ __forceinline__ u32 over_block(u32 most, u32 *seen)
     return most;
 }
 
+__device__ __forceinline__ u32 halves_of(float a, float b)
+{
+    u32 r;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+    return r;
+}
+
+/* Two numbers, packed; of what is not finite there is no low half. */
 __device__ __forceinline__ void halve2(float a, float b, const float f[2], u16 *high, u16 *low)
 {
-    const float s[2] = { a * f[0] * f[1], b * f[0] * f[1] };
-    u32 h[2], l[2];
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const half top = put<half>(s[i]);
-        h[i] = top.bits;
-        l[i] = (top.bits & 0x7c00) == 0x7c00 ? 0 : put<half>(s[i] - get<float>(top)).bits;
-    }
-    *(u32 *)high = h[0] | h[1] << 16;
-    *(u32 *)low = l[0] | l[1] << 16;
+    const float s0 = a * f[0] * f[1], s1 = b * f[0] * f[1];
+    const u32 top = halves_of(s0, s1);
+    half t[2];
+    t[0].bits = (u16)top;
+    t[1].bits = (u16)(top >> 16);
+    const u32 rest = halves_of(s0 - get<float>(t[0]), s1 - get<float>(t[1])), finite = ((top & 0x7c00) != 0x7c00 ? 0xffff : 0) | ((top & 0x7c000000) != 0x7c000000 ? 0xffff0000 : 0);
+    *(u32 *)high = top;
+    *(u32 *)low = rest & finite;
 }
 
 /* An image of `have` channels as (place, channel). */
@@ -98,7 +104,7 @@ __device__ __forceinline__ void cut_image(const args &p, u16 *to, int low, const
 {
     const int places = p.in[0] * p.in[1];
     for (int c = threadIdx.x / 32 * 2; c < CC; c += blockDim.x / 32 * 2) {
-#pragma unroll 4
+#pragma unroll 2
         for (int u = threadIdx.x % 32; u < places; u += 32) {
             u16 *const at = to + u * PITCH + c;
             halve2(c < have ? x[c * places + u] : 0.f, c + 1 < have ? x[(c + 1) * places + u] : 0.f, f, at, at + low);

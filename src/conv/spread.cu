@@ -67,9 +67,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
         along[i] = u % p.in[1] * p.stride[1] - p.pad[1];
         plane[i] = ((image < here ? image : 0) * planes + column * 8 + lane % 4 * 2) * pitch;
     }
-    for (int e = threadIdx.x; e < p.images * planes * pitch; e += blockDim.x) {
-        x[e] = 0;
-    }
     for (int chunk = 0; chunk < p.chunks; chunk++) {
         const int have = min(CC, p.channels - chunk * CC), step0 = chunk * p.steps;
         u32 most = 0, h[C16][2][4], l[C16][2][4];
@@ -77,6 +74,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
         __syncthreads();        /* nobody reads the ring any more */
         for (int i = 0; i < here; i++) {
             bring(raw + i * CC * places, p.x + (first + i) * p.xs + (i64)chunk * CC * places, have * places, p.fours);
+        }
+        for (int e = threadIdx.x * 4; chunk == 0 && e < p.images * planes * pitch; e += blockDim.x * 4) {
+            *(float4 *)(x + e) = { 0, 0, 0, 0 };
         }
         fetched();
         for (int i = 0; i < here; i++) {

@@ -8,7 +8,7 @@
 #include "function/far.h"
 #include <stdlib.h>
 
-enum { ALIGN = 64 };
+enum { ALIGN = 256 };         /* what cuBLASLt asks of a workspace */
 
 struct arena {
     mc_blocks *all;     /* in the order in which they were asked for */

@@ -42,24 +42,30 @@ __device__ __forceinline__ void bring(float *to, const float *from, int count, i
     }
 }
 
-__device__ __forceinline__ u32 larger(u32 most, float x)
+__device__ __forceinline__ u32 size_of(float x)
 {
-    const u32 bits = __float_as_uint(x) & 0x7fffffff;
-    return bits < 0x7f800000 && bits > most ? bits : most;
+    return __float_as_uint(x) & 0x7fffffff;
 }
 
 /* The largest finite |x| of what this thread brought itself: no other need have finished. */
 __device__ __forceinline__ u32 largest(const float *x, int count, int fours, u32 most)
 {
+    const u32 before = most;
+    const int unit = fours ? 4 : 1;
     if (fours) {
 #pragma unroll 4
         for (int e = threadIdx.x * 4; e < count; e += blockDim.x * 4) {
             const float4 v = *(const float4 *)(x + e);
-            most = larger(larger(larger(larger(most, v.x), v.y), v.z), v.w);
+            most = max(max(max(max(most, size_of(v.x)), size_of(v.y)), size_of(v.z)), size_of(v.w));
         }
-    } else {
-        for (int e = threadIdx.x; e < count; e += blockDim.x) {
-            most = larger(most, x[e]);
+    }
+    if (!fours || most >= 0x7f800000) {
+        most = before;
+        for (int e = threadIdx.x * unit; e < count; e += blockDim.x * unit) {
+            for (int i = 0; i < unit; i++) {
+                const u32 size = size_of(x[e + i]);
+                most = size < 0x7f800000 && size > most ? size : most;
+            }
         }
     }
     return most;
@@ -99,15 +105,20 @@ __device__ __forceinline__ void halve2(float a, float b, const float f[2], u16 *
     *(u32 *)low = rest & finite;
 }
 
-/* An image of `have` channels as (place, channel). */
+/* An image of `have` channels as (place, channel).  Eight channels of 32 places a warp; its lanes take them in turns of four
+ * pairs, so that no two lanes write to one bank. */
 __device__ __forceinline__ void cut_image(const args &p, u16 *to, int low, const float *x, int have, const float f[2])
 {
-    const int places = p.in[0] * p.in[1];
-    for (int c = threadIdx.x / 32 * 2; c < CC; c += blockDim.x / 32 * 2) {
-#pragma unroll 2
-        for (int u = threadIdx.x % 32; u < places; u += 32) {
-            u16 *const at = to + u * PITCH + c;
-            halve2(c < have ? x[c * places + u] : 0.f, c + 1 < have ? x[(c + 1) * places + u] : 0.f, f, at, at + low);
+    const int places = p.in[0] * p.in[1], parts = (places + 31) / 32, lane = threadIdx.x % 32;
+    for (int part = threadIdx.x / 32; part < CC / 8 * parts; part += blockDim.x / 32) {
+        const int u = part / (CC / 8) * 32 + lane;
+        if (u < places) {
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int c = part % (CC / 8) * 8 + (i + lane / 8) % 4 * 2;
+                u16 *const at = to + u * PITCH + c;
+                halve2(c < have ? x[c * places + u] : 0.f, c + 1 < have ? x[(c + 1) * places + u] : 0.f, f, at, at + low);
+            }
         }
     }
 }

@@ -14,7 +14,8 @@ extern "C" __global__ void __launch_bounds__(256) pack(const __grid_constant__ a
     u32 most = 0;
     float f[2];
     for (int e = threadIdx.x; e < all; e += blockDim.x) {
-        most = larger(most, filter(p, e / terms, e % terms, result));
+        const u32 size = size_of(filter(p, e / terms, e % terms, result));
+        most = size < 0x7f800000 && size > most ? size : most;
     }
     most = over_block(most, seen);
     factors(most, f);

@@ -148,13 +148,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
         add(to, was, part, scale, pitch);
     }
     __syncthreads();
-    for (int q = warp; q < here * planes; q += blockDim.x / 32) {
-        const int image = q / planes, result = blockIdx.y * planes + q - image * planes;
-        if (result < p.results) {
-            const i64 to = (first + image) * p.ts[0] + result * p.ts[1];
-            const float scale = p.scale[result];
+    for (int r = warp; r < here * p.right * 4; r += blockDim.x / 32) {     /* eight planes */
+        const int image = r / (p.right * 4), result = blockIdx.y * planes + (r - image * p.right * 4) * 8, some = min(8, p.results - result);
+        const float mine = lane < some ? p.alpha * p.scale[result + lane] : 0.f;
+        const float *from = x + r * 8 * pitch;
+        i64 to = (first + image) * p.ts[0] + result * p.ts[1];
+        for (int q = 0; q < some; q++, from += pitch, to += p.ts[1]) {
+            const float scale = __shfl_sync(0xffffffffu, mine, q);
+#pragma unroll 4
             for (int u = lane; u < cells; u += 32) {
-                const float v = p.alpha * (x[q * pitch + u] * scale);
+                const float v = from[u] * scale;
                 p.to[to + u] = p.c0 ? v + p.beta * p.c0[to + u] : v;
             }
         }

@@ -41,7 +41,7 @@ static int weight(const struct mc_kernel *k)
 /* Shares kernels out among texts, the heaviest first, each to the lightest text; to[i] is that of step i. */
 static int share_out(const struct mc_program *p, const int *first, int *to)
 {
-    int total[MC_CUDA_TEXTS] = { 0 }, texts = 0, most = MC_MIN(mc_cpu()->threads, MC_CUDA_TEXTS), kernels = 0;
+    int total[MC_CUDA_TEXTS] = { 0 }, texts = 0, most = MC_MIN(mc_cpu()->threads, MC_CUDA_TEXTS - 1), kernels = 0;
     for (size_t i = 0; i < p->step.n; i++) {
         to[i] = -1;
         kernels += first[i] == (int)i;
@@ -79,6 +79,21 @@ static mc_status print_text(const struct mc_program *p, const int *first, const 
     return out->bad ? MC_EMEMORY : MC_OK;
 }
 
+/* Where each step that is no kernel runs, and whether any looks at indices. */
+static void look_around(struct mc_code_unit *u)
+{
+    struct mc_program *p = &u->program;
+    for (size_t i = 0; i < p->step.n; i++) {
+        const struct mc_kernel *k = p->step.at[i].kernel;
+        for (size_t v = 0; k && v < k->val.n; v++) {
+            u->checks |= k->val.at[v].kind == K_CHECK;
+        }
+        if (p->step.at[i].kind == STEP_HOST) {
+            p->step.at[i].reason = mc_work_there(&p->step.at[i], &u->checks) || mc_lines_there(&p->step.at[i]) ? "" : "no kernel on the GPU: by the reference, here";
+        }
+    }
+}
+
 static void find_kernels(struct mc_code_unit *u, const int *to)
 {
     struct mc_program *p = &u->program;
@@ -89,15 +104,10 @@ static void find_kernels(struct mc_code_unit *u, const int *to)
             u->grid[i] = (struct mc_grid_kernel){ find(c, k, ""), mc_grid_vector(k) > 1 ? find(c, k, "_v") : NULL,
                                                   mc_grid_row(k).vector ? find(c, k, "_r") : NULL, mc_grid_tallies(k) ? find(c, k, "_tally") : NULL };
         }
-        for (size_t v = 0; k && v < k->val.n; v++) {
-            u->checks |= k->val.at[v].kind == K_CHECK;
-        }
-        if (p->step.at[i].kind == STEP_HOST) {
-            p->step.at[i].reason = mc_work_there(&p->step.at[i], &u->checks) || mc_lines_there(&p->step.at[i]) ? "" : "no kernel on the GPU: by the reference, here";
-        }
     }
 }
 
+/* requires: the steps' kernels.  leaves: their functions, loaded.  What ends a call is compiled at the same time. */
 mc_status mc_far_kernels(struct mc_code_unit *u)
 {
     struct mc_program *p = &u->program;
@@ -113,7 +123,14 @@ mc_status mc_far_kernels(struct mc_code_unit *u)
         at[i] = text[i].s;
         mc_str_add(&source, s == MC_OK ? text[i].s : "");
     }
-    s = s < 0 || !n ? s : mc_cuda_code_load_all(u->cuda, n, at, "--disable-warnings", u->far);
+    look_around(u);
+    if (s == MC_OK && (u->checks || p->nupdate)) {
+        mc_far_end_source(&text[n]);
+        s = text[n].bad ? MC_EMEMORY : MC_OK;
+        at[n] = text[n].s;
+        n++;
+    }
+    s = s < 0 || !n ? s : mc_cuda_code_load_all(u->cuda, n, at, MC_CUDA_OPTIONS, u->far);
     if (s == MC_OK) {
         find_kernels(u, to);
         u->source = source.n || source.bad ? mc_str_take(&source) : mc_strdup("");

@@ -80,6 +80,7 @@ bool mc_far_lends(const struct mc_function *f, const struct mc_shape_plan *p, in
 mc_array *mc_far_lend(struct mc_function *f, const struct mc_shape_plan *p, int output);    /* that, until the next call */
 /* far_end.c */
 extern const struct mc_cuda_text mc_far_end_text, mc_far_lines_text, mc_far_region_text;
+void mc_far_end_source(struct mc_str *out);                                     /* of the kernel that mc_far_end launches */
 mc_status mc_far_ready(struct mc_function *f);                                  /* memory for checks, before the first call */
 mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p); /* updates that go with the steps; what failed, told */
 mc_status mc_far_checks(struct mc_function *f);                                 /* did a kernel find an index out of range?  Waits */

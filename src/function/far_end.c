@@ -19,13 +19,22 @@ static const char source[] = {
     , 0 };
 const struct mc_cuda_text mc_far_end_text = { "function/settle.cu", source };
 
+static const char *defines(char room[32])
+{
+    snprintf(room, 32, "#define PAIRS %d\n", PAIRS);
+    return room;
+}
+
+void mc_far_end_source(struct mc_str *out)
+{
+    mc_cuda_source(&mc_far_end_text, defines((char[32]){ "" }), out);
+}
+
 /* ---- the end of the steps ---- */
 
 static mc_status launch(const struct mc_function *f, const struct args *a)
 {
-    char defines[32];
-    snprintf(defines, sizeof defines, "#define PAIRS %d\n", PAIRS);
-    void *kernel = mc_cuda_kernel(&mc_far_end_text, defines, "settle");
+    void *kernel = mc_cuda_kernel(&mc_far_end_text, defines((char[32]){ "" }), "settle");
     uint64_t most = 0;
     for (int i = 0; i < a->n; i++) {
         most = MC_MAX(most, a->at[i].bytes);

@@ -26,7 +26,7 @@ struct mc_code_unit {           /* shared by copies; counted */
     mc_graph *graph;
     struct mc_program program;
     struct mc_cuda *cuda;       /* the GPU that it runs on (far.h); NULL: the processor */
-    struct mc_cuda_code *far[8]; /* there: its kernels, in as many texts as are compiled at once; by step */
+    struct mc_cuda_code *far[9]; /* there: its kernels, in as many texts as are compiled at once, and what ends a call */
     struct mc_grid_kernel *grid;
     bool checks;                /* there: some kernel checks indices */
     struct mc_code *lib[2];     /* kernels over vectors, others; both NULL: everything by the reference */

@@ -70,7 +70,7 @@ static struct mc_cuda_code *load(struct mc_cuda *d, const struct mc_cuda_text *t
     if (!l.code && !VEC_RESERVE(known, 1)) {
         mc_fail_memory(sizeof l, "kernels");
     } else if (!l.code) {
-        l.code = mc_cuda_code_load(d, source->s, "");
+        l.code = mc_cuda_code_load(d, source->s, MC_CUDA_OPTIONS);
         if (l.code) {
             VEC_PUSH(known, l);
         } else {

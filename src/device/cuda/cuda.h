@@ -93,7 +93,8 @@ mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n);
 /* ---- nvrtc.c, code.c: CUDA C text to machine code, cached on disk; that to kernels ---- */
 struct mc_cuda_code;                                          /* one a text and device, shared by all who ask */
 struct mc_cuda_code *mc_cuda_code_load(struct mc_cuda *d, const char *source, const char *options); /* NULL: the compiler's message */
-enum { MC_CUDA_TEXTS = 8 };                                   /* compiled at once */
+enum { MC_CUDA_TEXTS = 9 };                                   /* compiled at once */
+#define MC_CUDA_OPTIONS "--disable-warnings"                  /* for texts of our own */
 mc_status mc_cuda_code_load_all(struct mc_cuda *d, int n, const char *const *source, const char *options, struct mc_cuda_code **out); /* all or none */
 void *mc_cuda_code_kernel(struct mc_cuda_code *c, const char *name); /* CUfunction; NULL: there is none, no error set */
 void mc_cuda_code_free(struct mc_cuda_code *c);

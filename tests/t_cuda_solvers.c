@@ -525,6 +525,26 @@ TEST(cuda_conv_planner_remembers)
     }
 }
 
+/* Strides as channels: pads of every kind, flips, windows that leave a rest, images that no window reaches the end of. */
+TEST(cuda_conv_strides_as_channels)
+{
+    static const char *const shapes[] = {
+        "n2c3f8 i23x20 k5x4 s2x2 p2x1", "n3c1f4 i19x22 k11x7 s4x3 p2x2 flip", "n2c5f6 i12x17 k3x3 s3x2", "n2c3f4 i8x9 k3x3 s2x2 p-1x-2 q0x-1",
+        "n2c2f3 i11x8 k4x5 s1x4 p1x3 q5x2", "n2c16f16 i16x16 k4x4 s4x4 flip", "n2c3f4 i9x9 k2x3 s2x3 p4x4",
+    };
+    struct tally t = { 0 };
+    GPU_OR_SKIP();
+    for (size_t s = 0; s < NELEM(shapes); s++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            for (size_t v = (s + (size_t)pass) % 3; v < NELEM(variants); v += test_is_full() ? 1 : 3) {
+                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[v]);
+                one(&p.base, &mc_conv_cuda_fold, &t);
+            }
+        }
+    }
+    CHECK(t.served > 30 && t.failed == 0, "served %d, had nothing for %d", t.served, t.failed);
+}
+
 /* ---- doubt ---- */
 
 /* Sums shrink as they do when operands are cut to 10 bits; else as exact as any. */

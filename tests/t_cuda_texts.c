@@ -41,6 +41,7 @@ static const struct {
     { &mc_conv_few_text, { "#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n", "#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n" },
       { "#define PASS 0\n#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q 8\n#define TA 1\n",
         "#define PASS 2\n#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define Q 4\n#define TA 3\n" } },
+    { &mc_conv_fold_text, { "#define INDEX unsigned\n", "#define INDEX u64\n" }, { "#define T unsigned short\n#define PACK 8\n", "#define T unsigned long long\n#define PACK 1\n" } },
     { &mc_conv_im2col_text, { FLOATS }, { "#define INDEX unsigned\n", "#define INDEX u64\n" } },
     { &mc_conv_fft_text, { "#define T float\n", "#define T bf16\n" },
       { "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define PAIRS 0\n", "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define PAIRS 0\n",

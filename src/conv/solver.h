@@ -14,7 +14,7 @@ extern const struct mc_solver mc_conv_one, mc_conv_fft, mc_conv_winograd, mc_con
     mc_conv_spread, mc_conv_im2col, mc_conv_exchange, mc_conv_exchange_full, mc_conv_relayout, mc_conv_onednn, mc_conv_onednn_winograd, mc_conv_reference;
 
 /* mc_conv_problem.inner: who must not wrap again, so that planning ends. */
-enum { INNER_EXCHANGE = 1, INNER_RELAYOUT = 2 };
+enum { INNER_EXCHANGE = 1, INNER_RELAYOUT = 2, INNER_FOLD = 4 };
 
 static inline const struct mc_conv_problem *conv(const struct mc_problem *p)
 {

@@ -13,12 +13,13 @@ gemm      plan device value base
 conv      gemm plan device op graph value base
 pool      plan device op graph value base
 norm      plan device op graph value base
+pooled    conv gemm plan device op graph value base
 softmax   plan device value base
 rewrite   op graph value base
 grad      op graph value base
 render    device op graph value base
-lower     rewrite grad conv gemm pool norm softmax render plan device op graph value base
-function  lower rewrite grad conv gemm pool norm softmax render plan device op graph value base
+lower     rewrite grad pooled conv gemm pool norm softmax render plan device op graph value base
+function  lower rewrite grad pooled conv gemm pool norm softmax render plan device op graph value base
 "
 outside="src/nn tools examples bench"   # these stand on the public headers alone
 

@@ -21,11 +21,10 @@ static const char *chosen_before(const struct mc_function *f, const struct mc_sh
     return first ? mc_conv_keep(q, first) : NULL;
 }
 
-mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_conv_problem *q)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_node *n = st->heavy;
-    struct mc_step_plan *sp = &p->step[step];
     struct mc_type in[3];
     const mc_array *value[3] = { 0 };
     int v[3];
@@ -36,12 +35,20 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     }
     roles(f, st, v);
     const struct mc_spot *y = &p->place[mc_heavy_result(st, 0)];
-    struct mc_conv_problem q = { .dtype = y->type.dtype, .alpha = 1, .has_epilogue = st->kernel && !f->code->cuda };
-    q.algo = mc_attr_named(n, "algo")->text;
-    q.precision = mc_attr_named(n, "precision")->text;
-    TRY(mc_conv_shape_of(n, in, value, &y->type, &q.s));
+    *q = (struct mc_conv_problem){ .dtype = y->type.dtype, .alpha = 1, .has_epilogue = st->kernel && !f->code->cuda };
+    q->algo = mc_attr_named(n, "algo")->text;
+    q->precision = mc_attr_named(n, "precision")->text;
+    TRY(mc_conv_shape_of(n, in, value, &y->type, &q->s));
     mc_conv_strides_of(n, p->place[v[CONV_X]].strides, p->place[v[CONV_W]].strides, p->place[v[CONV_Y]].strides,
-                       (int64_t)mc_dtypes[q.dtype].size, &q.at);
+                       (int64_t)mc_dtypes[q->dtype].size, &q->at);
+    return MC_OK;
+}
+
+mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    struct mc_step_plan *sp = &p->step[step];
+    struct mc_conv_problem q;
+    TRY(mc_convolve_problem(f, p, step, &q));
     const char *kept = chosen_before(f, p, step, &q);
     q.algo = kept ? kept : q.algo;
     sp->plan = f->code->cuda ? mc_conv_cuda_plan(&q) : mc_conv_plan(&q);
@@ -73,18 +80,12 @@ static void finish(void *arg, const int64_t at[5], const int64_t size[5])
     mc_launch_box(r, to, many);
 }
 
-mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_plan *plan, void **operand, char *scratch)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_step_plan *sp = &p->step[step];
     char *base[MOST_OPERANDS + 1];
     struct mc_running r = { .st = st, .l = &sp->launch, .base = base };
-    void *operand[CONV_NOPERAND] = { 0 };
-    int v[3];
-    roles(f, st, v);
-    for (int i = 0; i < 3; i++) {
-        operand[i] = f->ptr[v[i]];
-    }
     if (st->kernel && !f->code->cuda) {
         TRY(mc_bases(f, p, step, scratch, base));
         scratch += sp->launch.copies;
@@ -93,6 +94,17 @@ mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, 
         memcpy(&operand[CONV_EPILOGUE], &box, sizeof box); /* a function's address as an operand */
         operand[CONV_EPILOGUE_ARG] = &r;
     }
-    TRY(sp->plan->run(sp->plan, operand, scratch, f->threads));
+    TRY(plan->run(plan, operand, scratch, f->threads));
     return mc_running_end(f, p, step, &r);
+}
+
+mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+{
+    void *operand[CONV_NOPERAND] = { 0 };
+    int v[3];
+    roles(f, &f->code->program.step.at[step], v);
+    for (int i = 0; i < 3; i++) {
+        operand[i] = f->ptr[v[i]];
+    }
+    return mc_convolve_with(f, p, step, p->step[step].plan, operand, scratch);
 }

@@ -80,6 +80,8 @@ struct mc_step_plan {
     struct mc_far_custom *custom; /* a user's CUDA C */
     struct mc_far_lines *lines; /* what goes along lines */
     struct mc_plan *plan;       /* heavy work */
+    struct mc_plan *joined;     /* that, and the work of the step in front; NULL: not so */
+    bool idle;                  /* its work is done by those that read it */
     double flops;               /* of heavy work */
     int64_t copy[2];            /* a product's operands that must be made dense first: their place in the scratch; -1 */
     int64_t *dense;             /* the same by kernel operand; NULL: none */
@@ -145,7 +147,7 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p);
 void mc_shape_plan_drop(struct mc_function *f, struct mc_shape_plan *p);   /* f forgets it */
 void mc_shape_plan_let_go(const struct mc_function *f, struct mc_shape_plan *p); /* of the arrays of a call that is over */
 mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step); /* one step, when sizes come while running */
-mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step); /* launches and solvers, once places are known */
+mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step); /* launches, once places are known */
 /* memory.c */
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
 mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *p); /* once steps have said what they need */
@@ -181,16 +183,27 @@ void mc_tally_join(const struct mc_running *r, char *const *base);
 void mc_custom_install(void);   /* sets mc_custom_kernel_hook; by itself at start, named by compile.c so that archives bring it along */
 /* heavy.c */
 const char *mc_heavy_family(const struct mc_step *st);  /* "gemm", "conv" */
-mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+const char *mc_heavy_solver(const struct mc_step_plan *sp);  /* who does the work at that shape: "fft"; "idle" where those that read it do */
+mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step); /* sizes and strides are known, places not yet */
 mc_status mc_heavy_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 int mc_heavy_source(const struct mc_function *f, const struct mc_node *n, int i);   /* the value of its input */
 int mc_heavy_result(const struct mc_step *st, int i);                               /* the i-th value it makes, before its kernel */
 mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 void mc_launch_box(struct mc_running *r, const int64_t *at, const int64_t *size); /* a finishing kernel, along the kernel's axes */
+/* joined.c */
+mc_status mc_joined_plan(struct mc_function *f, struct mc_shape_plan *p);          /* once heavy work is planned: who does that of the step in front */
+mc_status mc_joined_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 /* convolve.c */
+struct mc_conv_problem;
+mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_conv_problem *q);
+/* Runs a plan on operands as a convolution has them, with the kernel that finishes the step. */
+mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_plan *plan, void **operand, char *scratch);
 mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 /* pooling.c */
+struct mc_pool_problem;
+/* v: the value of each role; -1: there is no such array, or nobody reads the marks that would be made */
+mc_status mc_pooling_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v[3], struct mc_pool_problem *q);
 mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_pooling_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int step);

@@ -40,13 +40,21 @@ mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step
 
 mc_status mc_heavy_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
-    return row_of(&f->code->program.step.at[step])->run(f, p, step, scratch);
+    const struct mc_step_plan *sp = &p->step[step];
+    return sp->idle     ? MC_OK
+           : sp->joined ? mc_joined_run(f, p, step, scratch)
+                        : row_of(&f->code->program.step.at[step])->run(f, p, step, scratch);
 }
 
 const char *mc_heavy_family(const struct mc_step *st)
 {
     const struct heavy *h = row_of(st);
     return h ? h->family : "solver";
+}
+
+const char *mc_heavy_solver(const struct mc_step_plan *sp)
+{
+    return sp->idle ? "idle" : sp->joined ? sp->joined->solver->name : sp->plan ? sp->plan->solver->name : "";
 }
 
 int mc_heavy_source(const struct mc_function *f, const struct mc_node *n, int i)

@@ -42,7 +42,7 @@ mc_step_info mc_function_step(const mc_function *f, int i)
         info.solver = s->kernel->name;
     }
     if (s->heavy && f->plans && f->plans->step[i].plan) {
-        info.solver = f->plans->step[i].plan->solver->name;
+        info.solver = mc_heavy_solver(&f->plans->step[i]);
     }
     return info;
 }

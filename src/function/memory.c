@@ -88,9 +88,14 @@ static int root_of(const struct mc_program *p, int v)
 /* Does the heavy work that a kernel finishes read v?  It does while blocks are finished. */
 static bool heavy_reads(const struct mc_function *f, const struct mc_step *st, int v)
 {
+    const struct mc_program *p = &f->code->program;
+    const mc_node *front = st->before < 0 ? NULL : p->step.at[st->before].heavy;
     bool reads = false;
     for (int i = 0; st->heavy && i < st->heavy->nin; i++) {
-        reads |= root_of(&f->code->program, mc_heavy_source(f, st->heavy, i)) == v;
+        reads |= root_of(p, mc_heavy_source(f, st->heavy, i)) == v;
+    }
+    for (int i = 0; front && i < front->nin; i++) {
+        reads |= root_of(p, mc_heavy_source(f, front, i)) == v;
     }
     return reads;
 }
@@ -196,6 +201,10 @@ static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, s
     const struct mc_step *st = &f->code->program.step.at[step];
     mc_status s = MC_OK;
     if (st->kind == STEP_EARLY || st->kind == STEP_TYPE || (st->kind == STEP_VIEW && !p->place[st->dst[0]].own)) {
+        return MC_OK;
+    }
+    if (p->step[step].idle) {
+        p->place[st->dst[0]].base = BASE_TYPE;
         return MC_OK;
     }
     const int product = st->heavy && st->kernel ? st->operand[st->product] : -1;

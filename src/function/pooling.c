@@ -23,15 +23,12 @@ static void roles(const struct mc_function *f, const struct mc_step *st, int ste
     }
 }
 
-mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+mc_status mc_pooling_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v[POOL_NARRAY], struct mc_pool_problem *q)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
-    struct mc_step_plan *sp = &p->step[step];
     struct mc_type in[MOST_INPUTS];
     const mc_array *value[MOST_INPUTS] = { 0 };
     const int64_t *strides[POOL_NARRAY];
-    struct mc_pool_problem q;
-    int v[POOL_NARRAY];
     for (int i = 0; i < st->heavy->nin; i++) {
         const struct mc_spot *at = &p->place[mc_heavy_source(f, st->heavy, i)];
         in[i] = at->type;
@@ -41,7 +38,16 @@ mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     for (int r = 0; r < POOL_NARRAY; r++) {
         strides[r] = v[r] < 0 ? NULL : p->place[v[r]].strides;
     }
-    TRY(mc_pool_problem_of(st->heavy, in, value, strides, &q));
+    return mc_pool_problem_of(st->heavy, in, value, strides, q);
+}
+
+mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    struct mc_step_plan *sp = &p->step[step];
+    struct mc_pool_problem q;
+    int v[POOL_NARRAY];
+    TRY(mc_pooling_problem(f, p, step, v, &q));
     sp->plan = f->code->cuda ? mc_pool_cuda_plan(&q) : mc_pool_plan(&q);
     if (!sp->plan) {
         return mc_last_status();

@@ -22,8 +22,7 @@ static void classify(const struct mc_function *f, int step, struct mc_step_row *
         r->type = !compiled ? "ref" : f->code->cuda ? "CUDA" : "C";
         break;
     case STEP_HEAVY: {
-        const struct mc_plan *plan = f->plans ? f->plans->step[step].plan : NULL;
-        snprintf(r->class, sizeof r->class, "%s %s%s", mc_heavy_family(s), plan ? plan->solver->name : "", s->kernel ? " + kernel" : "");
+        snprintf(r->class, sizeof r->class, "%s %s%s", mc_heavy_family(s), f->plans ? mc_heavy_solver(&f->plans->step[step]) : "", s->kernel ? " + kernel" : "");
         r->type = s->kernel && !compiled ? "ref" : "lib";
         break;
     }

@@ -227,15 +227,12 @@ mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int
     const struct mc_step *st = &f->code->program.step.at[step];
     mc_status s = MC_OK;
     if (f->code->cuda) {
-        s = st->kind == STEP_HEAVY ? mc_heavy_plan(f, p, step) : MC_OK;
-        s = s == MC_OK && st->kernel ? mc_grid_plan(f, p, step) : s;
+        s = st->kernel ? mc_grid_plan(f, p, step) : MC_OK;
         s = s == MC_OK ? mc_custom_far_plan(f, p, step, &p->step[step].custom) : s;
         s = s == MC_OK ? mc_lines_plan(f, p, step, &p->step[step].lines) : s;
         s = s == MC_OK && !p->step[step].custom && !p->step[step].lines ? mc_work_plan(f, p, step) : s;
     } else if (st->kind == STEP_KERNEL && f->code->fn[step]) {
         s = mc_launch_plan(f, p, step);
-    } else if (st->kind == STEP_HEAVY) {
-        s = mc_heavy_plan(f, p, step);
     }
     p->scratch = MC_MAX(p->scratch, p->step[step].workspace);
     return s;
@@ -254,6 +251,7 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
     }
     for (size_t i = 0; p->step && i < f->code->program.step.n; i++) {
         mc_plan_free(p->step[i].plan);
+        mc_plan_free(p->step[i].joined);
         mc_free(p->step[i].launch.value);
         mc_free(p->step[i].launch.s);
         mc_free(p->step[i].launch.step);
@@ -291,6 +289,10 @@ static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey)
         for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {
             s = mc_shape_plan_step(f, p, (int)i);
         }
+        for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {
+            s = pr->step.at[i].kind == STEP_HEAVY ? mc_heavy_plan(f, p, (int)i) : MC_OK;
+        }
+        s = s < 0 || pr->dynamic ? s : mc_joined_plan(f, p);
         s = s < 0 || pr->dynamic ? s : mc_plan_memory(f, p);
         s = s < 0 || !f->code->cuda ? s : mc_far_constants(f, p);
         for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {

@@ -164,6 +164,7 @@ static mc_status run_dynamic(struct mc_function *f, struct mc_shape_plan *p)
             }
             set_pointer(f, p, (size_t)v);
         }
+        TRY(st->kind == STEP_HEAVY ? mc_heavy_plan(f, p, i) : MC_OK);
         TRY(mc_shape_plan_work(f, p, i));
         TRY(grow_arena(f, p->scratch));
         TRY(run_checked(f, p, i));

@@ -129,7 +129,7 @@ mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode)
 {
     struct mc_program *p = m->p;
     struct mc_kernel *k = mc_calloc(1, sizeof *k, "kernel");
-    struct mc_step s = { .kind = m->epilogue[group] >= 0 ? STEP_HEAVY : STEP_KERNEL, .kernel = k, .nnode = nnode, .product = -1, .reason = "" };
+    struct mc_step s = { .kind = m->epilogue[group] >= 0 ? STEP_HEAVY : STEP_KERNEL, .kernel = k, .nnode = nnode, .product = -1, .before = -1, .reason = "" };
     if (!k) {
         return MC_EMEMORY;
     }

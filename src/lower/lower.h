@@ -41,6 +41,7 @@ struct mc_step {
     int *dst, ndst;        /* value ids made */
     int product;           /* STEP_HEAVY with an epilogue: which of the kernel's operands it makes; -1 */
     mc_node *heavy;        /* STEP_HEAVY */
+    int before;            /* STEP_HEAVY: the step in front whose work a solver may do as well (join.c); -1 */
     const char *reason;    /* why not faster, or "" */
 };
 struct mc_program {
@@ -78,6 +79,8 @@ void mc_groups_free(struct mc_groups *groups);
 mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout, mc_node *const *out,
                           int nup, struct mc_shared *const *shared, mc_node *const *update, enum mc_fusing fuse);
 void mc_program_free(struct mc_program *p);
+/* join.c: which steps may do the work of one in front; before lifetimes are known */
+void mc_join_steps(struct mc_program *p);
 /* The axis along which n is a position 0, 1, 2...: arange, or arange with axes of size 1 around it; -1: it is none. */
 int mc_position_axis(const mc_node *n);
 unsigned mc_varies(const struct mc_type *t);  /* axes not known to have size 1 */

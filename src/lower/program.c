@@ -54,7 +54,7 @@ mc_status mc_add_step(struct make *m, enum mc_step_kind kind, mc_node *n, const 
     struct mc_program *p = m->p;
     VEC(int) src = { 0 };
     int dst[16];
-    struct mc_step s = { .kind = kind, .nnode = 1, .product = -1, .reason = reason, .ndst = n->nout };
+    struct mc_step s = { .kind = kind, .nnode = 1, .product = -1, .before = -1, .reason = reason, .ndst = n->nout };
     mc_status st = MC_OK;
     for (int i = 0; i < n->nin && st == MC_OK; i++) {
         int v = kind == STEP_TYPE || mc_reads_type_only(n) ? size_of(m, n->in[i]) : mc_value_of(m, n->in[i]);
@@ -143,14 +143,22 @@ static mc_status emit_group(struct make *m, mc_node **node, int n)
     return st;
 }
 
+/* What step s reads, the i-th step does. */
+static void reads(struct mc_program *p, const struct mc_step *s, int i)
+{
+    for (int k = 0; k < s->nsrc; k++) {
+        for (int v = s->src[k]; v >= 0; v = p->value.at[v].view_of) {
+            p->value.at[v].last = MC_MAX(p->value.at[v].last, i);
+        }
+    }
+}
+
 static void find_lifetimes(struct mc_program *p)
 {
     for (size_t i = 0; i < p->step.n; i++) {
-        const struct mc_step *s = &p->step.at[i];
-        for (int k = 0; k < s->nsrc; k++) {
-            for (int v = s->src[k]; v >= 0; v = p->value.at[v].view_of) {
-                p->value.at[v].last = MC_MAX(p->value.at[v].last, (int)i);
-            }
+        reads(p, &p->step.at[i], (int)i);
+        if (p->step.at[i].before >= 0) {
+            reads(p, &p->step.at[p->step.at[i].before], (int)i);
         }
     }
     for (int i = 0; i < p->noutput + p->nupdate; i++) {
@@ -208,6 +216,7 @@ static mc_status build(struct make *m, mc_node *const *out, int nout, enum mc_fu
         st = v >= 0 ? MC_OK : mc_fail(MC_EMEMORY, "lower: an output has no value");
     }
     if (st == MC_OK) {
+        mc_join_steps(p);
         find_lifetimes(p);
     }
     return st;

@@ -1,0 +1,81 @@
+/* join.c: steps that may do the work of one in front of them: a pooling by maxima that of the convolution it pools, the
+ * gradients of a convolution that of spreading maxima over its y.  Whether they do is decided for each shape.
+ *
+ * Invariant: what the step in front makes is read by such steps alone. */
+#include "lower/lower.h"
+#include "op/conv.h"
+#include "op/pool.h"
+
+/* The one input of n that may be made by the step in front, and by which op. */
+static mc_node *joint(const mc_node *n, const char **op)
+{
+    const int pass = mc_conv_pass_of(n->op);
+    if (strcmp(n->op->name, "pool_max") == 0) {
+        *op = "conv";
+        return n->in[0];
+    }
+    *op = "pool_spread";
+    return pass == CONV_INPUTS || pass == CONV_WEIGHTS ? n->in[mc_conv_operand[pass][CONV_Y]] : NULL;
+}
+
+static bool is_marked(const mc_node *n)
+{
+    int role[POOL_NARRAY];
+    return strcmp(n->op->name, "conv") == 0 || (mc_pool_roles(n, role) && role[POOL_KEY] >= 0);
+}
+
+/* The step that makes the joint input of step s, by such an op and nothing that finishes it; -1: it is none. */
+static int in_front(const struct mc_program *p, const struct mc_step *s)
+{
+    const char *op;
+    mc_node *x = s->heavy ? joint(s->heavy, &op) : NULL;
+    const int v = x ? p->value_of[x->id] : -1, made = v < 0 || p->value.at[v].kind != VALUE_TEMP ? -1 : p->value.at[v].step;
+    const struct mc_step *m = made < 0 ? NULL : &p->step.at[made];
+    return m && m->heavy && !m->kernel && strcmp(m->heavy->op->name, op) == 0 && is_marked(m->heavy) ? made : -1;
+}
+
+static bool is_result(const struct mc_program *p, int v)
+{
+    bool yes = false;
+    for (int i = 0; i < p->noutput; i++) {
+        yes |= p->output[i] == v;
+    }
+    for (int i = 0; i < p->nupdate; i++) {
+        yes |= p->update[i] == v;
+    }
+    return yes;
+}
+
+static int times_read(const struct mc_step *s, int v)
+{
+    int n = 0;
+    for (int k = 0; k < s->nsrc; k++) {
+        n += s->src[k] == v;
+    }
+    return n;
+}
+
+/* Do steps that are joined to the step `made` read its result once each, and nothing else read it? */
+static bool apart(const struct mc_program *p, int made)
+{
+    const int v = p->step.at[made].dst[0];
+    bool yes = !is_result(p, v);
+    for (size_t i = 0; i < p->step.n; i++) {
+        const int n = times_read(&p->step.at[i], v);
+        yes = yes && n <= (p->step.at[i].before == made);
+    }
+    return yes;
+}
+
+void mc_join_steps(struct mc_program *p)
+{
+    for (size_t i = 0; i < p->step.n; i++) {
+        p->step.at[i].before = in_front(p, &p->step.at[i]);
+    }
+    for (size_t i = 0; i < p->step.n; i++) {
+        const int made = p->step.at[i].before;
+        for (size_t k = i; made >= 0 && !apart(p, made) && k < p->step.n; k++) {
+            p->step.at[k].before = p->step.at[k].before == made ? -1 : p->step.at[k].before;
+        }
+    }
+}

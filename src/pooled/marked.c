@@ -1,0 +1,143 @@
+/* marked.c: the gradients of a pooled convolution, a term for each window.
+ *
+ * x lies channels last, with its border of zeros, in blocks of as many channels as a vector has lanes; of few channels a
+ * vector has several taps.  So an element of y that is marked meets a few vectors, the same distance away whichever it is:
+ *
+ *   weights  the sums of a filter stay in registers while they meet all windows of one image, and are then added to the
+ *            filter's, image by image; a task is some filters and a block of channels
+ *   inputs   windows of an image are sorted by the element of y that they mark, so that those of many filters at one
+ *            element are one sum over filters, added to an image that lies in cache; a task is an image
+ *
+ * Invariant: the order of a sum follows from the problem alone. */
+#include "gemm/kernel.h"
+#include "pooled/marked_plan.h"
+
+/* ---- sizes ---- */
+
+static const struct mc_marked_kernel *kernel(int64_t n)
+{
+    const struct mc_marked_kernel *const table[ISA_COUNT] = { [ISA_AVX512] = mc_marked_avx512, [ISA_AVX2] = mc_marked_avx2, [ISA_PLAIN] = mc_marked_plain };
+    int lanes[ISA_COUNT];
+    for (int i = 0; i < ISA_COUNT; i++) {
+        lanes[i] = table[i] ? table[i]->lanes : 0;
+    }
+    return table[mc_isa_fitting(lanes, 2 * n - 1)]; /* a vector that is more than half full is one */
+}
+
+/* Several taps in a vector take fewer of them; but what is added to x are whole vectors, which must be whole taps. */
+static bool packs(const struct marked *d, const struct mc_conv_shape *s)
+{
+    const int64_t line = s->k[2] * s->c, lanes = d->k->lanes;
+    return s->c <= lanes && conv_ceil(line, lanes) < s->k[2] && (s->pass == CONV_WEIGHTS || line % lanes == 0);
+}
+
+static void sizes(struct marked *d, const struct mc_pooled_problem *p)
+{
+    const struct mc_conv_shape *s = &p->conv.s;
+    d->k = kernel(s->k[2] * s->c);
+    d->each = packs(d, s) ? s->c : d->k->lanes;
+    d->blocks = conv_ceil(s->c, d->each);
+    d->lines = (s->out[1] - 1) * s->stride[1] + s->k[1];
+    d->columns = (s->out[2] - 1) * s->stride[2] + s->k[2];
+    d->pitch = d->columns * d->each;
+    d->windows = p->out[1] * p->out[2];
+    d->across = conv_ceil(s->k[2] * d->each, d->k->lanes);
+    d->vectors = s->k[1] * d->across;
+    const int64_t near = NEAR / (s->f * d->k->lanes * (int64_t)sizeof(float)), most = s->pass == CONV_WEIGHTS ? d->k->most : MC_MIN(near, (int64_t)d->k->most);
+    d->parts = conv_ceil(d->vectors, MC_MAX(most, (int64_t)1));
+    d->part = conv_ceil(d->vectors, d->parts);
+    d->tasks = s->pass == CONV_WEIGHTS ? conv_ceil(s->f, FILTERS) * d->blocks : s->n;
+}
+
+static size_t sorted_bytes(const struct marked *d, const struct mc_pooled_problem *p)
+{
+    const int64_t all = d->windows * p->conv.s.f;
+    return marked_room(marked_block(d)) + marked_room(d->windows * p->w[1] * p->w[2] + 1) + 3 * marked_room(all);
+}
+
+static size_t lay_out(struct marked *d, const struct mc_pooled_problem *p, int slots)
+{
+    const struct mc_conv_shape *s = &p->conv.s;
+    const bool weights = s->pass == CONV_WEIGHTS;
+    const int64_t size = d->vectors * d->k->lanes;
+    d->slots = slots;
+    d->shared = marked_room(weights ? s->n * d->blocks * marked_block(d) + d->k->lanes : d->blocks * s->f * size); /* the last line of the last image is read beyond */
+    d->own = weights ? marked_room(FILTERS * size) : sorted_bytes(d, p);
+    return d->shared + (size_t)slots * d->own;
+}
+
+static void release(struct mc_plan *plan)
+{
+    mc_free(((struct marked *)(void *)plan)->first);
+    mc_free(((struct marked *)(void *)plan)->tap);
+}
+
+static struct mc_plan *plan(const struct mc_problem *p_)
+{
+    const struct mc_pooled_problem *p = pooled(p_);
+    const struct mc_conv_shape *s = &p->conv.s;
+    struct marked *d = mc_calloc(1, sizeof *d, "plans");
+    if (!d) {
+        return NULL;
+    }
+    sizes(d, p);
+    d->first = mc_alloc((size_t)d->windows * sizeof *d->first, "plans");
+    d->tap = mc_alloc((size_t)d->vectors * sizeof *d->tap, "plans");
+    d->base.run = mc_marked_run;
+    d->base.destroy = release;
+    if (!d->first || !d->tap) {
+        release(&d->base);
+        mc_free(d);
+        return NULL;
+    }
+    for (int64_t v = 0; v < d->vectors; v++) {
+        d->tap[v] = v / d->across * d->pitch + v % d->across * d->k->lanes;
+    }
+    for (int64_t i = 0; i < d->windows; i++) {
+        const int64_t u = i / p->out[2] * p->stride[1] - p->pad[1], v = i % p->out[2] * p->stride[2] - p->pad[2];
+        d->first[i] = (int32_t)(u * s->stride[1] * d->pitch + v * s->stride[2] * d->each);
+    }
+    for (int64_t i = 0; i < p->w[1] * p->w[2]; i++) {
+        d->off[i] = (int32_t)(i / p->w[2] * s->stride[1] * d->pitch + i % p->w[2] * s->stride[2] * d->each);
+    }
+    int slots = 1;
+    while (slots < mc_team_size() && lay_out(d, p, slots + 1) <= mc_plan_cap(NULL)) {
+        slots++;
+    }
+    d->base.workspace = lay_out(d, p, slots);
+    return &d->base;
+}
+
+/* ---- what it takes ---- */
+
+static const char *refuse(const struct mc_problem *p_)
+{
+    const struct mc_pooled_problem *p = pooled(p_);
+    const struct mc_conv_shape *s = &p->conv.s;
+    struct marked d = { .part = 0 };
+    if (s->pass == CONV_FORWARD || mc_pooled_not_plain(p)) {
+        return s->pass == CONV_FORWARD ? "serves gradients" : mc_pooled_not_plain(p);
+    }
+    sizes(&d, p);
+    return marked_block(&d) > INT32_MAX / 4 || d.windows * s->f > INT32_MAX / 64 || d.vectors * d.k->lanes * s->f > INT32_MAX / 4 ? "counts in 32 bits"
+           : p->w[1] * p->w[2] > CELLS             ? "tells 256 cells of a window apart"
+           : lay_out(&d, p, 1) > mc_plan_cap(NULL) ? "needs more workspace than the flag workspace allows"
+                                                   : NULL;
+}
+
+/* Vectors that are multiplied and added, one a cycle where they are the widest; what each sum has around it; copies of x. */
+static double estimate(const struct mc_problem *p_)
+{
+    const struct mc_pooled_problem *p = pooled(p_);
+    const struct mc_conv_shape *s = &p->conv.s;
+    struct marked d = { .part = 0 };
+    sizes(&d, p);
+    const double hz = mc_conv_peak(&p->conv) / mc_gemm_kernel(MC_FLOAT32)->flops, images = (double)(s->n * s->f * d.windows);
+    const double sums = images * (double)(d.blocks * d.parts), each = s->pass == CONV_WEIGHTS ? 3 : 4;
+    const double cycles = images * (double)(d.blocks * d.vectors) * (d.k == mc_marked_avx512 ? 1.2 : 0.7) + sums * each;
+    const double copies = 8 * mc_conv_copy((double)marked_room(s->n * d.blocks * marked_block(&d)));
+    const double seconds = cycles / hz + copies;
+    return 3e-6 + seconds / mc_conv_threads(seconds, (double)d.tasks);
+}
+
+const struct mc_solver mc_pooled_marked = { .name = "marked", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -604,6 +604,9 @@ TEST(cuda_conv_estimates_of_exchanged_sizes)
           mc_conv_cuda_direct.least(&c.base));
     CHECK(mc_conv_cudnn.estimate(&c.base) > 1e-3, "%g s by cuDNN", mc_conv_cudnn.estimate(&c.base));
     CHECK(mc_conv_cudnn.estimate(&p.base) < 1e-3, "%g s as it is", mc_conv_cudnn.estimate(&p.base));
+    const struct mc_conv_problem first = convolution("n128c3f64 i224x224 k11x11 s4x4 p2x2", CONV_FORWARD, &variants[12]); /* float16 */
+    CHECK(mc_conv_cuda_fold.estimate(&first.base) < 0.5 * mc_conv_cudnn.estimate(&first.base), "%g s as it is, %g s by strides as channels",
+          mc_conv_cudnn.estimate(&first.base), mc_conv_cuda_fold.estimate(&first.base));
 }
 
 /* ---- pooling, normalisation ---- */

@@ -36,8 +36,11 @@ void bench_stay(struct text *to, const char *outputs);      /* "borrow(y)" as "b
 struct bench_net {
     mc_net *net;
     struct bench_function b;
+    double compiling; /* seconds of mc_net_trainer */
 };
-bool bench_net_begin(struct bench_net *s, const char *name, const char *model, int64_t batch);
+bool bench_net_make(struct bench_net *s, const char *name, const char *model);  /* without a batch, */
+bool bench_net_batch(struct bench_net *s, int64_t batch);                      /* which this adds; */
+bool bench_net_begin(struct bench_net *s, const char *name, const char *model, int64_t batch); /* both */
 void bench_net_end(struct bench_net *s);
 double bench_net_flops(const struct bench_net *s, int64_t batch); /* of a step */
 
@@ -50,9 +53,10 @@ bool bench_lenet(const char *suite);   /* monochord_bench_lenet.c */
 bool bench_train(const char *suite);   /* monochord_bench_train.c: nets-train */
 bool bench_logreg(const char *suite);  /* monochord_bench_compile.c */
 bool bench_compile(const char *suite);
-int bench_compile_child(void);         /* compiles once in this process and prints milliseconds: with a first call, without; the device before */
+int bench_compile_child(void);         /* compiles once in this process and prints CHILD_TIMES */
 double bench_start_device(void);       /* milliseconds; 0 where that is the processor */
 int bench_lenet_child(void);
+enum { CHILD_TIMES = 4 };              /* milliseconds: until the first result, until what makes it is compiled, of that mc_compile alone; the device, before all that */
 bool bench_children(const char *suite, const char *child); /* `monochord bench CHILD` with a fresh folder, and again */
 
 /* monochord_bench_copy.c: copies by a team of threads; seconds of one copy. */

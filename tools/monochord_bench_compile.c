@@ -97,7 +97,7 @@ double bench_start_device(void)
     return (seconds_now() - start) * 1e3;
 }
 
-/* Prints milliseconds: the graph, its gradients, mc_compile and the first call; mc_compile alone; before them, the device. */
+/* The graph is two formulas: what is made is as good as compiled alone. */
 int bench_compile_child(void)
 {
     struct bench_function b = { 0 };
@@ -108,7 +108,7 @@ int bench_compile_child(void)
     double compiled = seconds_now();
     bool good = b.f && bench_call(&b);
     double called = seconds_now();
-    good ? printf("%.6f %.6f %.6f\n", (called - start) * 1e3, (compiled - start) * 1e3, device) : complain_library("compile");
+    good ? printf("%.6f %.6f %.6f %.6f\n", (called - start) * 1e3, (compiled - start) * 1e3, (compiled - start) * 1e3, device) : complain_library("compile");
     bench_free(&b);
     return !good;
 }
@@ -132,7 +132,7 @@ static void remove_folder(const char *path)
     rmdir(path);
 }
 
-static bool run_child(const char *cache, const char *child, double ms[3])
+static bool run_child(const char *cache, const char *child, double ms[CHILD_TIMES])
 {
     char self[4096];
     struct text command = { 0 };
@@ -143,7 +143,7 @@ static bool run_child(const char *cache, const char *child, double ms[3])
     self[n] = '\0';
     text_addf(&command, "XDG_CACHE_HOME='%s' '%s' bench %s", cache, self, child);
     FILE *from = popen(command.s, "r");
-    bool good = from && fscanf(from, "%lf %lf %lf", &ms[0], &ms[1], &ms[2]) == 3;
+    bool good = from && fscanf(from, "%lf %lf %lf %lf", &ms[0], &ms[1], &ms[2], &ms[3]) == CHILD_TIMES;
     good = from && pclose(from) == 0 && good;
     text_free(&command);
     return good || complain("compile: the child failed") == 0;
@@ -164,27 +164,35 @@ static void report_times(const char *suite, const char *name, const char *algo, 
 
 bool bench_children(const char *suite, const char *child)
 {
-    double ms[3], cold[2][ROUNDS], warm[2][ROUNDS], device[ROUNDS];
+    static const char *const what[CHILD_TIMES] = { "first result", "made and compiled", "mc_compile alone", NULL };
+    double ms[CHILD_TIMES], cold[CHILD_TIMES][ROUNDS], warm[CHILD_TIMES][ROUNDS];
     const char *tmp = getenv("TMPDIR");
     for (int i = 0; i < ROUNDS; i++) {
         struct text cache = { 0 };
         text_addf(&cache, "%s/monochord-bench-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        bool good = mkdtemp(cache.s) && run_child(cache.s, child, ms);
-        cold[0][i] = ms[0], cold[1][i] = ms[1];
-        good = good && run_child(cache.s, child, ms);
-        warm[0][i] = ms[0], warm[1][i] = ms[1], device[i] = ms[2];
+        bool good = mkdtemp(cache.s) != NULL;
+        memset(ms, 0, sizeof ms);
+        for (int round = 0; round < 2; round++) {
+            good = good && run_child(cache.s, child, ms);
+            for (int k = 0; k < CHILD_TIMES; k++) {
+                (round ? warm : cold)[k][i] = ms[k];
+            }
+        }
         remove_folder(cache.s);
         text_free(&cache);
         if (!good) {
             return false;
         }
     }
-    report_times(suite, "cold, first result", "", cold[0], ROUNDS);
-    report_times(suite, "cold, mc_compile alone", "", cold[1], ROUNDS);
-    report_times(suite, "warm, first result", "", warm[0], ROUNDS);
-    report_times(suite, "warm, mc_compile alone", "", warm[1], ROUNDS);
-    if (device[0] > 0) {
-        report_times(suite, "the device, before all that", "", device, ROUNDS);
+    for (int round = 0; round < 2; round++) {
+        for (int k = 0; what[k]; k++) {
+            char name[64];
+            snprintf(name, sizeof name, "%s, %s", round ? "warm" : "cold", what[k]);
+            report_times(suite, name, "", (round ? warm : cold)[k], ROUNDS);
+        }
+    }
+    if (warm[CHILD_TIMES - 1][0] > 0) {
+        report_times(suite, "the device, before all that", "", warm[CHILD_TIMES - 1], ROUNDS);
     }
     return true;
 }

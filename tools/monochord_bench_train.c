@@ -30,15 +30,21 @@ static const struct mode {
 
 /* ---- a net and its trainer ---- */
 
-bool bench_net_begin(struct bench_net *s, const char *name, const char *model, int64_t batch)
+bool bench_net_make(struct bench_net *s, const char *name, const char *model)
+{
+    s->b = (struct bench_function){ .g = must(mc_graph_new()), .nin = 2, .nout = 2 };
+    s->net = must(mc_net_new(s->b.g, NULL, 1));
+    bool good = mc_net_read(s->net, name, model) >= 0;
+    double start = seconds_now();
+    s->b.f = good ? mc_net_trainer(s->net) : NULL;
+    s->compiling = seconds_now() - start;
+    return s->b.f != NULL;
+}
+
+bool bench_net_batch(struct bench_net *s, int64_t batch)
 {
     uint64_t state = 1;
     int64_t dims[MC_MAX_RANK] = { 0 };
-    s->b = (struct bench_function){ .g = must(mc_graph_new()), .nin = 2, .nout = 2 };
-    s->net = must(mc_net_new(s->b.g, NULL, 1));
-    if (mc_net_read(s->net, name, model) < 0 || !(s->b.f = mc_net_trainer(s->net))) {
-        return false;
-    }
     const mc_layer *first = mc_net_layer(s->net, 0), *last = mc_net_layer(s->net, -1);
     memcpy(dims, mc_layer_dims(first), (size_t)mc_layer_rank(first) * sizeof *dims);
     dims[0] = batch;
@@ -49,6 +55,11 @@ bool bench_net_begin(struct bench_net *s, const char *name, const char *model, i
     s->b.in[0] = bench_place(x);
     s->b.in[1] = bench_place(t);
     return s->b.in[0] && s->b.in[1];
+}
+
+bool bench_net_begin(struct bench_net *s, const char *name, const char *model, int64_t batch)
+{
+    return bench_net_make(s, name, model) && bench_net_batch(s, batch);
 }
 
 void bench_net_end(struct bench_net *s)

@@ -83,8 +83,8 @@ static mc_status far_make(struct mc_function *f, const struct mc_shape_plan *p, 
         return MC_OK;
     }
     TRY(check_given(f, i, out, t->dtype, t->rank, t->dims));
-    bool fresh = out->kind == 3 && !*out->u.slot;
-    f->result[i] = fresh && !f->output[i].stays ? mc_cuda_home(f->code->cuda, t->dtype, t->rank, t->dims) : NULL;
+    bool fresh = out->kind == 3 && !*out->u.slot, again = p->far->runs > 0; /* for one call pinning costs more than it gains */
+    f->result[i] = fresh && again && !f->output[i].stays ? mc_cuda_home(f->code->cuda, t->dtype, t->rank, t->dims) : NULL;
     f->home[i] = f->result[i] != NULL;
     if (f->home[i]) {
         return MC_OK;

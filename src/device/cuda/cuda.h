@@ -44,7 +44,8 @@ struct mc_cuda {
     long pid;                   /* of the process that started it: a forked child gets an error */
     void *blas, *dnn;           /* handles of cuBLASLt and cuDNN, made on first use by those who use them */
     struct mc_cuda_pool *pool;
-    struct mc_cuda_stage *stage; /* NULL until the first large transfer */
+    struct mc_cuda_stage *stage; /* NULL until several large transfers */
+    size_t plain;               /* bytes that went without it */
     struct mc_cuda_trail *trail;
     bool recording;             /* between mc_cuda_capture and mc_cuda_captured */
 };

@@ -1,7 +1,8 @@
 /* staging.c: bytes between the host and the device.
  *
  * The device reads and writes only pinned memory at its full speed, so large transfers go through two
- * pinned chunks: while one travels, the processor fills or empties the other.
+ * pinned chunks: while one travels, the processor fills or empties the other.  Pinning those takes as long as the
+ * driver's own way takes for several megabytes, so they are made once so much has gone that way.
  *
  * Invariant: a chunk is touched by the host only once the event recorded after its last use has passed. */
 #include "device/cuda/driver.h"
@@ -10,6 +11,8 @@ enum { CHUNKS = 2 };
 static const size_t whole = 4 << 20;  /* bytes of a chunk */
 static const size_t least = 256 << 10; /* pieces smaller than this cost more to start than they hide */
 static const size_t straight = 64 << 10; /* the driver takes so little along with the command itself */
+static const size_t patience = 8 << 20; /* bytes that go the driver's way before there are chunks, */
+static const size_t fewest = 256 << 10; /* where a transfer counts as so many at least */
 
 struct mc_cuda_stage {
     char *chunk[CHUNKS];
@@ -60,6 +63,14 @@ static size_t piece_of(size_t n)
     return MC_MIN(MC_MAX(n / 4, least), whole);
 }
 
+/* Is it the driver's to do?  It is done with the host's memory when it returns. */
+static bool plainly(struct mc_cuda *d, size_t n, size_t always)
+{
+    bool plain = n <= always || (!d->stage && d->plain + n <= patience);
+    d->plain += plain && n > always ? MC_MAX(n, fewest) : 0;
+    return plain;
+}
+
 /* ---- to the device ---- */
 
 static mc_status put_pieces(struct mc_cuda *d, char *there, const char *here, size_t n)
@@ -88,7 +99,7 @@ mc_status mc_cuda_put(struct mc_cuda *d, void *there, const void *here, size_t n
     mc_status s = MC_OK;
     if (d->recording) {
         s = mc_fail(MC_EDEVICE, "%s: what the host sends cannot be recorded", d->id);
-    } else if (n && n <= straight) {
+    } else if (n && plainly(d, n, straight)) {
         s = mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(there_of(there), here, n, d->stream), "sending", NULL);
     } else if (n) {
         s = put_pieces(d, there, here, n);
@@ -132,6 +143,9 @@ mc_status mc_cuda_get(struct mc_cuda *d, void *here, const void *there, size_t n
     mc_status s = MC_OK;
     if (d->recording) {
         s = mc_fail(MC_EDEVICE, "%s: what the host fetches cannot be recorded", d->id);
+    } else if (n && plainly(d, n, 0)) {
+        s = mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(here, there_of(there), n, d->stream), "fetching", NULL);
+        s = s < 0 ? s : mc_cuda_wait(d);
     } else if (n) {
         s = get_pieces(d, here, there, n);
     }

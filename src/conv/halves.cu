@@ -85,24 +85,13 @@ __device__ __forceinline__ u32 over_block(u32 most, u32 *seen)
     return most;
 }
 
-__device__ __forceinline__ u32 halves_of(float a, float b)
+/* Of what is not finite there is no low half. */
+__device__ __forceinline__ void put2(u16 *high, u16 *low, float a, float b, const float f[2])
 {
-    u32 r;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
-    return r;
-}
-
-/* Two numbers, packed; of what is not finite there is no low half. */
-__device__ __forceinline__ void halve2(float a, float b, const float f[2], u16 *high, u16 *low)
-{
-    const float s0 = a * f[0] * f[1], s1 = b * f[0] * f[1];
-    const u32 top = halves_of(s0, s1);
-    half t[2];
-    t[0].bits = (u16)top;
-    t[1].bits = (u16)(top >> 16);
-    const u32 rest = halves_of(s0 - get<float>(t[0]), s1 - get<float>(t[1])), finite = ((top & 0x7c00) != 0x7c00 ? 0xffff : 0) | ((top & 0x7c000000) != 0x7c000000 ? 0xffff0000 : 0);
-    *(u32 *)high = top;
-    *(u32 *)low = rest & finite;
+    u32 h, l;
+    halve2(a, b, f, &h, &l);
+    *(u32 *)high = h;
+    *(u32 *)low = l & (((h & 0x7c00) != 0x7c00 ? 0xffff : 0) | ((h & 0x7c000000) != 0x7c000000 ? 0xffff0000 : 0));
 }
 
 /* An image of `have` channels as (place, channel).  Eight channels of 32 places a warp; its lanes take them in turns of four
@@ -117,7 +106,7 @@ __device__ __forceinline__ void cut_image(const args &p, u16 *to, int low, const
             for (int i = 0; i < 4; i++) {
                 const int c = part % (CC / 8) * 8 + (i + lane / 8) % 4 * 2;
                 u16 *const at = to + u * PITCH + c;
-                halve2(c < have ? x[c * places + u] : 0.f, c + 1 < have ? x[(c + 1) * places + u] : 0.f, f, at, at + low);
+                put2(at, at + low, c < have ? x[c * places + u] : 0.f, c + 1 < have ? x[(c + 1) * places + u] : 0.f, f);
             }
         }
     }

@@ -26,7 +26,7 @@ __device__ __forceinline__ void cut_lines(u16 *to, int low, const float *y, int 
 #pragma unroll 4
         for (int u = threadIdx.x % 32 * 2; u < pitch; u += 64) {
             u16 *const at = to + r * pitch + u;
-            halve2(r < have && u < outs ? y[r * outs + u] : 0.f, r < have && u + 1 < outs ? y[r * outs + u + 1] : 0.f, f, at, at + low);
+            put2(at, at + low, r < have && u < outs ? y[r * outs + u] : 0.f, r < have && u + 1 < outs ? y[r * outs + u + 1] : 0.f, f);
         }
     }
 }

@@ -3,6 +3,7 @@
  * split.cu has the algebra, and for large matrices it packs them first.  Here a block has 64 x 64 of C and a part of the
  * summed axis; 64 terms at a time it takes tiles of A and B into registers, finds the largest of each, which sets their
  * scale, leaves their halves in shared memory and multiplies.  What 64 terms come to is scaled back and added up in float32.
+ * Low halves are not scaled up, so that all three products have one sum; what is lost lies 2^40 below a tile's largest.
  * A tile with an infinity or a NaN is multiplied plainly, so that they come out as they should.
  *
  * Parts of a sum are added by `add`, in order. */
@@ -46,11 +47,17 @@ __device__ __forceinline__ void take(float (&v)[MINE], const side &s, int from, 
             v[e + 2] = q.z;
             v[e + 3] = q.w;
         }
-        return;
-    }
+    } else if (have >= MINE) {
+        const float *at = x;
 #pragma unroll
-    for (int e = 0; e < MINE; e++) {
-        v[e] = e < have ? x[e * s.k] : 0.f;
+        for (int e = 0; e < MINE; e++, at += s.k) {
+            v[e] = *at;
+        }
+    } else {
+#pragma unroll
+        for (int e = 0; e < MINE; e++) {
+            v[e] = e < have ? x[e * s.k] : 0.f;
+        }
     }
 }
 
@@ -73,11 +80,7 @@ __device__ __forceinline__ void cut(u16 *to, int low, const side &s, const float
     factors(most, f);
 #pragma unroll
     for (int e = 0; e < MINE / 2; e++) {
-        u32 hi[2], lo[2];
-        halve(v[2 * e], f, &hi[0], &lo[0]);
-        halve(v[2 * e + 1], f, &hi[1], &lo[1]);
-        h[e] = hi[0] | hi[1] << 16;
-        l[e] = lo[0] | lo[1] << 16;
+        halve2(v[2 * e], v[2 * e + 1], f, &h[e], &l[e]);
     }
     uint4 *const at = (uint4 *)(to + s.mine * PITCH + s.first), *const below = (uint4 *)(to + low + s.mine * PITCH + s.first);
 #pragma unroll
@@ -96,7 +99,7 @@ __device__ __forceinline__ void multiply_tiles(float (&sum)[16], const u16 *a, c
     const int lane = threadIdx.x % 32, low = TILE * PITCH;
     const u16 *const row = a + (threadIdx.x / 32 % 2 * 32 + lane % 16) * PITCH + lane / 16 * 8;
     const u16 *const col = b + (threadIdx.x / 64 * 16 + lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8;
-    float high[4][4] = {}, rest[4][4] = {};
+    float part[4][4] = {};
 #pragma unroll
     for (int k = 0; k < TILE; k += 16) {
         u32 h[2][4], l[2][4], bh[4], bl[4];
@@ -109,20 +112,20 @@ __device__ __forceinline__ void multiply_tiles(float (&sum)[16], const u16 *a, c
         read_rows(bl, col + k + low);
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            multiply(high[e], h[e / 2], bh[e % 2 * 2], bh[e % 2 * 2 + 1]);
+            multiply(part[e], h[e / 2], bl[e % 2 * 2], bl[e % 2 * 2 + 1]);
         }
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            multiply(rest[e], h[e / 2], bl[e % 2 * 2], bl[e % 2 * 2 + 1]);
+            multiply(part[e], l[e / 2], bh[e % 2 * 2], bh[e % 2 * 2 + 1]);
         }
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            multiply(rest[e], l[e / 2], bh[e % 2 * 2], bh[e % 2 * 2 + 1]);
+            multiply(part[e], h[e / 2], bh[e % 2 * 2], bh[e % 2 * 2 + 1]);
         }
     }
 #pragma unroll
     for (int e = 0; e < 16; e++) {
-        sum[e] += (high[e / 4][e % 4] + rest[e / 4][e % 4] * (1.0f / 2048)) * scale_a * scale_b;
+        sum[e] += part[e / 4][e % 4] * scale_a * scale_b;
     }
 }
 
@@ -138,13 +141,16 @@ __device__ __forceinline__ void multiply_plainly(float (&sum)[16], const side &a
     }
 }
 
-__device__ __forceinline__ void finished(const args &p, int batch, int row, int col, float sum)
+/* Of a row of C, whose first element is c, and c0 that of C0. */
+__device__ __forceinline__ void finished(const args &p, float *c, const float *c0, int col, float sum)
 {
-    float v = p.alpha * sum;
-    if (p.c0) {
-        v += p.beta * p.c0[batch * p.c0s[0] + row * p.c0s[1] + col * p.c0s[2]];
-    }
-    p.c[batch * p.cs[0] + row * p.cs[1] + col * p.cs[2]] = finish(v, ACT);
+    const float v = p.alpha * sum;
+    c[col * p.cs[2]] = finish(c0 ? v + p.beta * c0[col * p.c0s[2]] : v, ACT);
+}
+
+__device__ __forceinline__ const float *row_of_c0(const args &p, int batch, int row)
+{
+    return p.c0 ? p.c0 + batch * p.c0s[0] + row * p.c0s[1] : 0;
 }
 
 extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_constant__ args p)
@@ -184,13 +190,19 @@ extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_consta
         }
     }
 #pragma unroll
-    for (int e = 0; e < 16; e++) {
-        const int row = i + row_of(e), col = j + col_of(e);
-        if (row < p.m && col < p.n) {
-            if (p.splits > 1) {
-                p.parts[((i64)(blockIdx.y * p.batch + batch) * p.m + row) * p.n + col] = sum[e];
-            } else {
-                finished(p, batch, row, col, sum[e]);
+    for (int r = 0; r < 16; r += r % 8 == 0 ? 2 : 6) {  /* a thread has four rows of four */
+        const int row = i + row_of(r);
+        float *const part = p.parts + ((i64)(blockIdx.y * p.batch + batch) * p.m + row) * p.n, *const c = p.c + batch * p.cs[0] + row * p.cs[1];
+        const float *const c0 = row_of_c0(p, batch, row);
+#pragma unroll
+        for (int e = r; e < r + 6; e += e % 2 == 0 ? 1 : 3) {
+            const int col = j + col_of(e);
+            if (row < p.m && col < p.n) {
+                if (p.splits > 1) {
+                    part[col] = sum[e];
+                } else {
+                    finished(p, c, c0, col, sum[e]);
+                }
             }
         }
     }
@@ -206,6 +218,7 @@ extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ ar
         for (int s = 0; s < p.splits; s++) {
             sum += p.parts[(i64)s * count + e];
         }
-        finished(p, e / each, e % each / p.n, e % p.n, sum);
+        const int batch = e / each, row = e % each / p.n;
+        finished(p, p.c + batch * p.cs[0] + row * p.cs[1], row_of_c0(p, batch, row), e % p.n, sum);
     }
 }

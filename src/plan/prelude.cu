@@ -139,15 +139,30 @@ __device__ __forceinline__ void halve(float x, const float f[2], unsigned *high,
     *low = (h.bits & 0x7c00) == 0x7c00 ? 0 : put<half>((scaled - get<float>(h)) * 2048.0f).bits;
 }
 
+__device__ __forceinline__ unsigned halves_of(float a, float b)
+{
+    unsigned r;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+    return r;
+}
+
+/* Two numbers, packed; low halves are as small as they are, so that all products have one scale.  Both are finite. */
+__device__ __forceinline__ void halve2(float a, float b, const float f[2], unsigned *high, unsigned *low)
+{
+    const float s[2] = { a * f[0] * f[1], b * f[0] * f[1] };
+    half t[2];
+    *high = halves_of(s[0], s[1]);
+    t[0].bits = (unsigned short)*high;
+    t[1].bits = (unsigned short)(*high >> 16);
+    *low = halves_of(s[0] - get<float>(t[0]), s[1] - get<float>(t[1]));
+}
+
 /* The largest of a warp's. */
 __device__ __forceinline__ unsigned over_warp(unsigned most)
 {
-#pragma unroll
-    for (int d = 16; d > 0; d /= 2) {
-        const unsigned other = __shfl_xor_sync(0xffffffffu, most, d);
-        most = other > most ? other : most;
-    }
-    return most;
+    unsigned r;
+    asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(r) : "r"(most));
+    return r;
 }
 
 /* ---- matrices of halves on tensor cores, a warp at a time ---- */

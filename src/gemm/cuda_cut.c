@@ -74,7 +74,7 @@ static double estimate(const struct mc_problem *p_)
     const struct mc_gemm_problem *p = gemm(p_);
     const int64_t n = splits(p), processors = mc_cuda_current() ? MC_MAX(mc_cuda_current()->processors, 1) : 100;
     const double waves = (double)gemm_ceil(tiles(p) * n, BLOCKS * processors), steps = (double)gemm_ceil(gemm_ceil(p->k, TILE), n);
-    return 4e-6 + waves * (1e-6 + steps * 3.8e-6) + (n > 1 ? 3e-6 : 0);
+    return 2e-6 + waves * steps * 4e-6 + (n > 1 ? 1e-6 : 0);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)

@@ -4,7 +4,7 @@
  *   reducing  `lanes` threads share a point of the kept axes: along the reduced axes side by side, or, where
  *             neighbours are kept, above each other.  Long ones are split over blocks: launch i walks stage i, each block
  *             a part of the point's elements, adds up itself what those before it have left, and leaves its sums
- *   tallies   a team of lanes takes every so many rows and has sums of its own, which NAME_tally adds
+ *   tallies   sums over the rows ride along: grid_tally.c
  *
  * All arguments are one struct, made by mc_grid_args; axes come innermost first, steps are in bytes (positions
  * for an index).  Invariant: which numbers are added in which order depends on the launch alone. */
@@ -19,16 +19,6 @@ static bool is_element(const struct mc_kernel *k, const struct mc_koperand *o)
 bool mc_grid_walks(const struct print *p, size_t i)
 {
     return is_element(p->k, &p->k->operand.at[i]);
-}
-
-bool mc_grid_tallies(const struct mc_kernel *k)
-{
-    for (size_t i = 0; i < k->operand.n; i++) {
-        if (k->operand.at[i].tally) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Can its points be split over blocks?  A team's tallies go along whole rows. */
@@ -310,91 +300,14 @@ void mc_grid_point(struct print *p)
     pointers(p, 'o');
 }
 
-/* ---- tallies ---- */
-
-static int tally_slot(const struct mc_kernel *k, size_t operand)
-{
-    int slot = 0;
-    for (size_t i = 0; i < operand; i++) {
-        slot += k->operand.at[i].tally;
-    }
-    return slot;
-}
-
-size_t mc_grid_tally_size(const struct mc_kernel *k)
-{
-    size_t size = 0;
-    for (size_t i = 0; i < k->operand.n; i++) {
-        size = k->operand.at[i].tally ? MC_MAX(size, mc_dtypes[k->operand.at[i].dtype].size) : size;
-    }
-    return size;
-}
-
-void mc_grid_part(struct print *p, size_t operand, const char *team)
-{
-    mc_str_addf(p->out, "A.scratch + ((i64)%d * A.teams + %s) * A.count[1] * %zu", tally_slot(p->k, operand), team, mc_grid_tally_size(p->k));
-}
-
-void mc_grid_open_rows(struct print *p)
-{
-    if (!mc_grid_tallies(p->k)) {
-        mc_str_add(p->out, "const u32 at = A.column ? blockIdx.x * blockDim.x + threadIdx.x : blockIdx.x * blockDim.y + threadIdx.y;\n{\n");
-        return;
-    }
-    mc_str_add(p->out, "const u32 team = blockIdx.x * blockDim.y + threadIdx.y;\n"
-                       "for (u32 first = blockIdx.x * blockDim.y; first < A.count[0]; first += A.teams) {\nconst u32 at = first + threadIdx.y;\n");
-}
-
-void mc_grid_close_rows(struct print *p)
-{
-    mc_str_add(p->out, "}\n");
-}
-
-/* The team's sums begin at zero; each lane adds to the same ones in every row. */
-static void begin_tallies(struct print *p)
-{
-    for (size_t i = 0; i < p->k->operand.n; i++) {
-        const char *t = p->d->store[p->k->operand.at[i].dtype];
-        if (p->k->operand.at[i].tally) {
-            mc_str_addf(p->out, "char *const sums%zu = ", i);
-            mc_grid_part(p, i, "(blockIdx.x * blockDim.y + threadIdx.y)");
-            mc_str_addf(p->out, ";\nfor (u32 r = lane; r < A.count[1]; r += lanes) ((%s *)sums%zu)[r] = 0;\n", t, i);
-        }
-    }
-}
-
-/* A few places of a row a block, as many as one sector of memory has: all threads read of teams, then a warp adds up a place. */
-static void print_tally(struct print *p)
-{
-    mc_str_addf(p->out, "ENTRY %s_tally(const %s_args A)\n{\nBEGIN\nconst u32 wide = %d, deep = 1024 / wide; __shared__ double sums[wide][deep + 1];\n", p->k->name, p->k->name, GRID_PLACES);
-    mc_str_add(p->out, "const u32 x = threadIdx.x, y = threadIdx.y, from = blockIdx.x * wide, me = (y * wide + x) % 32, place = (y * wide + x) / 32; i64 none = 0; double c = 0;\n");
-    for (size_t i = 0; i < p->k->operand.n; i++) {
-        const char *t = p->d->store[p->k->operand.at[i].dtype];
-        if (p->k->operand.at[i].tally) {
-            mc_str_addf(p->out, "if (blockIdx.y == %d && from + x < A.count[1]) {\n_Pragma(\"unroll 8\") for (u32 team = y; team < A.teams; team += deep) c += ((const %s *)(", tally_slot(p->k, i), t);
-            mc_grid_part(p, i, "team");
-            mc_str_add(p->out, "))[from + x];\n}\n");
-        }
-    }
-    mc_str_add(p->out, "sums[x][y] = c;\n__syncthreads();\nif (place >= wide) return;\nc = 0;\nfor (u32 i = me; i < deep; i += 32) c += sums[place][i];\n"
-                       "warp_<0>(c, none, [](double &to, i64 &, const double l, const i64) { to += l; });\nif (me || from + place >= A.count[1]) return;\n");
-    for (size_t i = 0; i < p->k->operand.n; i++) {
-        const char *t = p->d->store[p->k->operand.at[i].dtype];
-        if (p->k->operand.at[i].tally) {
-            mc_str_addf(p->out, "if (blockIdx.y == %d) {\ni64 o = 0; u32 left = from + place;\n", tally_slot(p->k, i));
-            mc_str_addf(p->out, "for (u32 d = 0; d < A.axes[1]; d++) { u32 i = left; if (d + 1 < A.axes[1]) { left = i / A.size[A.axes[0] + d]; i -= left * A.size[A.axes[0] + d]; } "
-                                "o += (i64)i * A.step[%zu][A.axes[0] + d]; }\n*(%s *)(A.p[%zu] + o) = (%s)c;\n}\n", i, t, i, t);
-        }
-    }
-    mc_str_add(p->out, "}\n");
-}
+/* ---- reducing kernels ---- */
 
 static void print_reducing(struct print *p)
 {
     bool splits = mc_grid_splits(p->k), positions;
     mc_str_addf(p->out, "template <int V> INLINE void %s_of(const %s_args &A)\n{\n", p->k->name, p->k->name);
     mc_str_add(p->out, "const u32 lanes = A.column ? blockDim.y : blockDim.x, lane = A.column ? threadIdx.y : threadIdx.x;\n");
-    begin_tallies(p);
+    mc_grid_begin_tallies(p);
     mc_grid_open_rows(p);
     mc_grid_point(p);
     mc_str_add(p->out, "const u32 from = blockIdx.y * A.chunk, to = !live ? from : from + A.chunk < A.count[1] ? from + A.chunk : A.count[1];\n");
@@ -449,7 +362,7 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
         } else {
             print_reducing(&p);
             if (mc_grid_tallies(&k)) {
-                print_tally(&p);
+                mc_grid_print_tally(&p);
             }
         }
     }

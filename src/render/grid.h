@@ -17,12 +17,14 @@ void mc_grid_point(struct print *p);
 void mc_grid_merge(struct print *p, int v, const char *type);
 int  mc_grid_slot(const struct mc_kernel *k, int v);                     /* of reduction v among all */
 
-/* Tallies: each team of lanes has sums of its own in the scratch memory, a row's length of them. */
+/* ---- grid_tally.c: each team of lanes has sums of its own in the scratch memory, a row's length of them ---- */
 void mc_grid_open_rows(struct print *p);                                 /* the team's rows, one after another, or the one */
 void mc_grid_close_rows(struct print *p);
 void mc_grid_part(struct print *p, size_t operand, const char *team);    /* the address of a team's sums */
+void mc_grid_begin_tallies(struct print *p);                             /* the team's sums are zero */
+void mc_grid_print_tally(struct print *p);
 
-/* grid_row.c */
+/* ---- grid_row.c ---- */
 void mc_grid_print_row(struct print *p, struct mc_grid_row row);
 
 #endif

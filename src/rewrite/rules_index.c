@@ -1,4 +1,4 @@
-/* rules_index.c: parts of tensors, tensors with parts changed, tensors joined.
+/* rules_index.c: parts of tensors, tensors with parts changed.
  *
  * A part of a result is made from parts of the operands, if nobody needs the rest; parts of parts become
  * one.  What is out of range must stay an error: an index is only merged where that can be seen. */
@@ -387,51 +387,6 @@ static mc_node *update(const struct mc_match *m)
     return NULL;
 }
 
-/* ---- join, stack ---- */
-
-enum { MOST_PARTS = 256 };
-
-/* Joins within are opened, empty parts left out, stacks of numbers become one stack. */
-static mc_node *join(const struct mc_match *m)
-{
-    mc_node *n = m->root, *part_of[MOST_PARTS];
-    int64_t axis = mc_attr_int(&n->attr[0]);
-    int count = 0, stacks = 0;
-    bool changed = false;
-    for (int i = 0; i < n->nin; i++) {
-        mc_node *x = n->in[i];
-        bool inner = mc_node_is(x, "join") && mc_attr_int(&x->attr[0]) == axis && mc_used_once(m, x);
-        if (count + (inner ? x->nin : 1) > MOST_PARTS) {
-            return NULL;
-        }
-        bool empty = x->type.dims[axis] == 0 && n->nin > 1;
-        changed |= inner || empty;
-        for (int k = 0; k < (inner ? x->nin : !empty); k++) {
-            part_of[count++] = inner ? x->in[k] : x;
-        }
-    }
-    for (int i = 0; i < count; i++) {
-        stacks += mc_node_is(part_of[i], "stack");
-    }
-    if (count == 0 || (!changed && count > 1 && stacks < count)) {
-        return NULL;
-    }
-    if (stacks < count || n->type.rank != 1) {
-        return count == 1 ? part_of[0] : changed ? mc_node_make(m->g, n->op, count, part_of, n->attr) : NULL;
-    }
-    mc_node *number[MOST_PARTS];
-    int numbers = 0;
-    for (int i = 0; i < count; i++) {
-        for (int k = 0; k < part_of[i]->nin; k++) {
-            if (numbers == MOST_PARTS) {
-                return NULL;
-            }
-            number[numbers++] = part_of[i]->in[k];
-        }
-    }
-    return mc_call_op(m->g, "stack", numbers, number, NULL);
-}
-
 static const struct mc_rule rows[] = {
     { .op = "subtensor", .make = subtensor, .promise = ROUND, .name = "subtensor",
       .sample = "x[1:][0]; x[1:4][1:3]; x[::-1][::-1]; (x + y[0])[1:3]; transpose(x)[1]; expand_dims(x, 0)[0, 2:]; "
@@ -443,7 +398,5 @@ static const struct mc_rule rows[] = {
     { .op = "subtensor_update", .make = one_number, .promise = EXACT, .name = "update by a number", .sample = "set_subtensor(x[1:], alloc(2.0f64, x[1:].shape))" },
     { .op = "gather_update", .make = one_number, .promise = EXACT, .name = "updates by a number",
       .sample = "inc_subtensor(x[[0, 2]], alloc(2.0f64, [2, 5]))" },
-    { .op = "join", .make = join, .promise = EXACT, .name = "join",
-      .sample = "join([join([x, y]), x]); join([stack([x[0, 0], 2.0f64]), stack([y[0, 0]])]); join([alloc(1.0f64, [0, 5]), x])" },
 };
 const struct mc_rule_table mc_rules_index = { rows, (int)NELEM(rows) };

@@ -319,17 +319,24 @@ TEST(math_in_plain_c)
     CHECK(k == NELEM(plain), "%zu of %zu loops", k, NELEM(plain));
 }
 
+/* All functions as kernels print them; NULL after a failed check. */
+static struct mc_code *kernel_code(void)
+{
+    mc_status status = MC_OK;
+    char *text = unit();
+    struct mc_code *code = mc_code_load(text, mc_cpu_flags(), &status);
+    mc_free(text);
+    CHECK(code, "%s", mc_last_error());
+    return code;
+}
+
 TEST(math_in_kernels)
 {
     if (!mc_cc_present()) {
         SKIP("no C compiler");
     }
-    mc_status status = MC_OK;
-    char *text = unit();
-    struct mc_code *code = mc_code_load(text, mc_cpu_flags(), &status);
-    mc_free(text);
-    REQUIRE(code, "%s", mc_last_error());
-    for (size_t i = 0; i < mc_nmath; i++) {
+    struct mc_code *code = kernel_code();
+    for (size_t i = 0; code && i < mc_nmath; i++) {
         if (mc_math_rows[i].arity) {
             test_row(&mc_math_rows[i], loop_of(code, &mc_math_rows[i]), 8, "in a kernel");
         }
@@ -378,6 +385,62 @@ TEST(math_becomes_vectors)
     remove(path);
 }
 
+/* ---- the same functions over whole vectors ---- */
+
+static const struct mc_math_row *vector_row(const char *name)
+{
+    char c[64];
+    snprintf(c, sizeof c, "mcf_%s", name);
+    return row_named(c);
+}
+
+/* "run_exp" and its kin over vectors; NULL after a failed check */
+static struct mc_code *vector_code(void)
+{
+    struct mc_str s = { 0 };
+    mc_status status = MC_OK;
+    mc_str_add(&s, "typedef long long i64;\n");
+    mc_str_add(&s, mc_wide_text);
+    for (int i = 0; i < mc_nwide; i++) {
+        if (vector_row(mc_wide_functions_known[i])) {
+            mc_str_addf(&s, "void run_%s(const float *x, const void *y, float *z, i64 n)\n{ (void)y; for (i64 i = 0; i < n; i += 16) {\n"
+                            "  vm m = n - i < 16 ? (vm)((1u << (n - i)) - 1) : (vm)-1; v_store(z + i, v_%s(v_load(x + i, m)), m); } }\n",
+                        mc_wide_functions_known[i], mc_wide_functions_known[i]);
+        }
+    }
+    struct mc_code *code = mc_code_load(s.s, mc_cpu_flags(), &status);
+    mc_str_free(&s);
+    CHECK(code, "%s", mc_last_error());
+    return code;
+}
+
+static loop *vector_loop(const struct mc_code *code, const char *name)
+{
+    char run[64];
+    snprintf(run, sizeof run, "run_%s", name);
+    return (loop *)(uintptr_t)mc_code_symbol(code, run);
+}
+
+static bool vectors_run(void)
+{
+    return mc_cc_present() && mc_cpu()->avx512dq;
+}
+
+TEST(math_on_vectors)
+{
+    if (!vectors_run()) {
+        SKIP("no C compiler or no AVX-512");
+    }
+    struct mc_code *code = vector_code();
+    for (int i = 0; code && i < mc_nwide; i++) {
+        const struct mc_math_row *row = vector_row(mc_wide_functions_known[i]);
+        if (row) { /* the others are single instructions */
+            test_row(row, vector_loop(code, mc_wide_functions_known[i]), test_is_full() ? 16 : 1, "on vectors");
+        }
+    }
+    mc_code_unref(&code);
+}
+
 /* ---- all 2^32 ---- */
 
 struct sweep {
@@ -421,76 +484,40 @@ static void sweep_range(void *arg, int64_t from, int64_t to, int thread)
 }
 
 /* Each function in a test of its own, so that none runs into the time limit. */
-static void sweep(const char *name)
+static void sweep(const char *name, bool vectors)
 {
-    if (!mc_cc_present()) {
-        SKIP("no C compiler");
+    if (!mc_cc_present() || (vectors && !vectors_run())) {
+        SKIP("no C compiler, or no AVX-512");
     }
-    mc_status status = MC_OK;
-    char *text = unit();
-    struct mc_code *code = mc_code_load(text, mc_cpu_flags(), &status);
-    mc_free(text);
-    REQUIRE(code, "%s", mc_last_error());
-    char wide[64];
-    snprintf(wide, sizeof wide, "mcd_%s", name + 4);
-    struct sweep s = { .row = row_named(name), .lock = PTHREAD_MUTEX_INITIALIZER };
-    s.run = loop_of(code, s.row);
-    s.wide = row_named(wide) ? loop_of(code, row_named(wide)) : NULL;
-    mc_team_run(sweep_range, &s, INT64_C(1) << 32, 1 << 20, 0);
-    keeps_bound(s.row, &s.worst, "of every number");
+    struct mc_code *code = kernel_code(), *wide = vectors ? vector_code() : NULL;
+    char row[2][64];
+    snprintf(row[0], sizeof row[0], "mcf_%s", name);
+    snprintf(row[1], sizeof row[1], "mcd_%s", name);
+    struct sweep s = { .row = row_named(row[0]), .lock = PTHREAD_MUTEX_INITIALIZER };
+    if (code && (wide || !vectors)) {
+        s.run = vectors ? vector_loop(wide, name) : loop_of(code, s.row);
+        s.wide = row_named(row[1]) ? loop_of(code, row_named(row[1])) : NULL;
+        mc_team_run(sweep_range, &s, INT64_C(1) << 32, 1 << 20, 0);
+        keeps_bound(s.row, &s.worst, vectors ? "of every number, on vectors" : "of every number");
+    }
+    mc_code_unref(&wide);
     mc_code_unref(&code);
 }
 
 #define SWEEP(id)                                                                                  \
     TEST_FULL(math_every_##id)                                                                     \
     {                                                                                              \
-        sweep("mcf_" #id);                                                                         \
+        sweep(#id, false);                                                                         \
     }
 SWEEP(exp) SWEEP(exp2) SWEEP(expm1) SWEEP(log) SWEEP(log2) SWEEP(log10) SWEEP(log1p)
 SWEEP(sin) SWEEP(cos) SWEEP(tan) SWEEP(asin) SWEEP(acos) SWEEP(atan)
 SWEEP(sinh) SWEEP(cosh) SWEEP(tanh) SWEEP(asinh) SWEEP(acosh) SWEEP(atanh)
 SWEEP(erf) SWEEP(erfc) SWEEP(sigmoid) SWEEP(softplus)
 
-/* ---- the same functions over whole vectors ---- */
-
-static const struct mc_math_row *vector_row(const char *name)
-{
-    char c[64];
-    snprintf(c, sizeof c, "mcf_%s", name);
-    return row_named(c);
-}
-
-static void test_vectors(const struct mc_code *code)
-{
-    for (int i = 0; i < mc_nwide; i++) {
-        const struct mc_math_row *row = vector_row(mc_wide_functions_known[i]);
-        char name[64];
-        snprintf(name, sizeof name, "run_%s", mc_wide_functions_known[i]);
-        if (row) { /* the others are single instructions */
-            test_row(row, (loop *)(uintptr_t)mc_code_symbol(code, name), test_is_full() ? 16 : 1, "on vectors");
-        }
+#define SWEEP_VECTORS(id)                                                                          \
+    TEST_FULL(math_vectors_every_##id)                                                             \
+    {                                                                                              \
+        sweep(#id, true);                                                                          \
     }
-}
-
-TEST(math_on_vectors)
-{
-    if (!mc_cc_present() || !mc_cpu()->avx512dq) {
-        SKIP("no C compiler or no AVX-512");
-    }
-    struct mc_str s = { 0 };
-    mc_status status = MC_OK;
-    mc_str_add(&s, "typedef long long i64;\n");
-    mc_str_add(&s, mc_wide_text);
-    for (int i = 0; i < mc_nwide; i++) {
-        if (vector_row(mc_wide_functions_known[i])) {
-            mc_str_addf(&s, "void run_%s(const float *x, const void *y, float *z, i64 n)\n{ (void)y; for (i64 i = 0; i < n; i += 16) {\n"
-                            "  vm m = n - i < 16 ? (vm)((1u << (n - i)) - 1) : (vm)-1; v_store(z + i, v_%s(v_load(x + i, m)), m); } }\n",
-                        mc_wide_functions_known[i], mc_wide_functions_known[i]);
-        }
-    }
-    struct mc_code *code = mc_code_load(s.s, mc_cpu_flags(), &status);
-    mc_str_free(&s);
-    REQUIRE(code, "%s", mc_last_error());
-    test_vectors(code);
-    mc_code_unref(&code);
-}
+SWEEP_VECTORS(exp) SWEEP_VECTORS(expm1) SWEEP_VECTORS(log) SWEEP_VECTORS(log1p)
+SWEEP_VECTORS(tanh) SWEEP_VECTORS(sigmoid) SWEEP_VECTORS(softplus)

@@ -56,13 +56,6 @@ VECTOR vf v_scale(vf a, vf n) { return (vf)__builtin_ia32_scalefps512_mask(a, n,
 VECTOR vf v_exponent(vf a) { return (vf)__builtin_ia32_getexpps512_mask(a, (vf){ 0 }, (vm)-1, 4); }
 VECTOR vf v_within(vf a, vf b) { return (vf)__builtin_ia32_rangeps512_mask(a, b, 2, (vf){ 0 }, (vm)-1, 4); } /* the lesser size, a's sign */
 
-/* 1 / a for normal a and 1 / a: one Newton step */
-VECTOR vf v_inverse(vf a)
-{
-    vf r = (vf)__builtin_ia32_rcp14ps512_mask(a, (vf){ 0 }, (vm)-1);
-    return r * (1 - a * r) + r;
-}
-
 /* ---- halves of halves ---- */
 typedef float v8 __attribute__((vector_size(32)));
 typedef float v4 __attribute__((vector_size(16)));
@@ -205,7 +198,7 @@ VECTOR vf v_tanh(vf x)
 VECTOR vf v_sigmoid(vf x)
 {
     vf e = v_exp(-v_fabs(x));
-    return v_sel(v_lt(x, v_all(0)), e, v_all(1)) * v_inverse(1 + e);
+    return v_sel(v_lt(x, v_all(0)), e, v_all(1)) / (1 + e);
 }
 
 /* ---- logarithms: x = 2^k (1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1] ---- */

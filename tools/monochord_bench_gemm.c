@@ -61,17 +61,16 @@ static bool make(const struct shape *s, struct bench_function *b)
 }
 
 /* False: not by this solver. */
-static bool by_solver(const char *suite, const struct shape *s, const char *solver, struct bench_function *b, double seconds)
+static bool by_solver(const char *suite, const char *name, const struct shape *s, const char *solver, struct bench_function *b)
 {
-    char name[48], algo[48];
+    char algo[48];
     struct result r = { suite, name, "", "float32", algo, .error = -1 };
     mc_flag_set("gemm.algo", solver);
     mc_function *f = b->f;
     b->f = must(mc_function_copy(f, 1)); /* with no plans yet */
-    snprintf(name, sizeof name, "%dx%dx%d", s->m, s->k, s->n);
     r.flops = 2. * s->m * s->k * s->n;
     r.bytes = 4. * ((double)s->m * s->k + (double)s->k * s->n + (double)s->m * s->n);
-    r.time = time_calls(bench_call, b, seconds);
+    r.time = time_calls(bench_call, b, 0.4);
     snprintf(algo, sizeof algo, "%s", solver);
     for (int i = 0; i < mc_function_nsteps(b->f) && strcmp(solver, "auto") == 0; i++) {
         mc_step_info step = mc_function_step(b->f, i);
@@ -96,10 +95,15 @@ bool bench_gemm(const char *suite)
     for (int i = 0; i < COUNT(shapes); i++) {
         const struct shape *s = &shapes[i];
         struct bench_function b = { 0 };
+        char name[48];
+        snprintf(name, sizeof name, "%dx%dx%d", s->m, s->k, s->n);
+        if (!bench_wanted(name, "")) {
+            continue;
+        }
         bool large = (double)s->m * s->k * s->n > 1e10;
         bool made = make(s, &b);
         for (int k = 0; made && k < COUNT(solvers); k++) {
-            if ((!large || solvers[k].large) && !by_solver(suite, s, solvers[k].name, &b, 0.4) && k == 0) {
+            if ((!large || solvers[k].large) && !by_solver(suite, name, s, solvers[k].name, &b) && k == 0) {
                 made = false; /* the others may decline */
             }
         }

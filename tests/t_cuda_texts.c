@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-extern const struct mc_cuda_text mc_norm_text, mc_pool_text;
+extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pooled_few_text;
 
 #define FLOATS "#define T float\n#define A float\n#define FLOAT 1\n", "#define T half\n#define A float\n#define FLOAT 1\n", \
     "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
@@ -58,6 +58,9 @@ static const struct {
         POOL3 "#define LINES 1\n#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL3 "#define LINES 1\n#define PASS 1\n#define MODE 0\n#define KEY 1\n",
         POOL3 "#define LINES 1\n#define PASS 0\n#define MODE 3\n#define KEY 0\n", POOL3 "#define LINES 1\n#define PASS 1\n#define MODE 2\n#define KEY 0\n" } },
     { &mc_pool_text, { "#define T unsigned char\n#define A u64\n#define FLOAT 0\n" }, { POOL "#define PASS 0\n#define MODE 2\n#define KEY 0\n" } },
+    { &mc_pooled_few_text, { "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q 8\n#define W1 2\n#define W2 2\n#define S1 2\n#define S2 2\n",
+                             "#define C 3\n#define KH 4\n#define KW 3\n#define SH 2\n#define SW 1\n#define Q 4\n#define W1 3\n#define W2 4\n#define S1 3\n#define S2 4\n" },
+      { "#define PASS 0\n", "#define PASS 2\n" } },
     { &mc_norm_text, { FLOATS }, { "#define BACKWARD 0\n#define INDEX u64\n", "#define BACKWARD 1\n#define INDEX unsigned\n" } },
 };
 

@@ -2,7 +2,7 @@
 #include "plan/cuda.h"
 #include "pooled/solver.h"
 
-static const struct mc_solver *const solvers[] = { NULL };
+static const struct mc_solver *const solvers[] = { &mc_pooled_cuda_few, NULL };
 
 /* ---- operands ---- */
 

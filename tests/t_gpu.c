@@ -366,6 +366,26 @@ TEST(far_lines)
     }
 }
 
+/* Kernels come in the forms that some shape may need. */
+TEST(far_forms_that_sizes_rule_out)
+{
+    static const struct { const char *input, *formula; bool vector, row; } cases[] = {
+        { "input x float32[?, ?]", "softmax(x)", true, true },     { "input x float32[?, 10]", "softmax(x)", false, false }, { "input x float32[?, 16]", "softmax(x)", true, false },
+        { "input x float32[?, 512]", "softmax(x)", true, true },   { "input x float32[?, 999]", "softmax(x)", false, false }, { "input x float32[5, 3]", "tanh(x)", false, false },
+        { "input x float32[4, 3]", "tanh(x)", true, false },       { "input x float32[?, 3]", "tanh(x)", true, false },
+    };
+    ON_GPU();
+    for (size_t i = 0; i < NELEM(cases); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_formula(g, cases[i].input);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = cases[i].formula });
+        const char *text = mc_function_source(f);
+        CHECK(f && (strstr(text, "_v(const") != NULL) == cases[i].vector && (strstr(text, "_r(const") != NULL) == cases[i].row, "%s of %s: %s", cases[i].formula, cases[i].input, mc_last_error());
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
 /* Joins, indices, parts that are set: there, in one recording with the kernels; repeated places are settled in their order. */
 TEST(far_work)
 {

@@ -66,6 +66,18 @@ static int share_out(const struct mc_program *p, const int *first, int *to)
     return texts;
 }
 
+/* What no step of those that share a kernel needs is not printed. */
+static void rule_out(const struct mc_program *p, const int *first)
+{
+    for (size_t i = 0; i < p->step.n; i++) {
+        if (first[i] >= 0) {
+            struct mc_kernel *k = p->step.at[i].kernel, *printed = p->step.at[first[i]].kernel;
+            const unsigned never = mc_grid_never(&p->step.at[i]);
+            k->never = printed->never = first[i] == (int)i ? never : printed->never & never;
+        }
+    }
+}
+
 static mc_status print_text(const struct mc_program *p, const int *first, const int *to, int text, struct mc_kernel **k, struct mc_str *out)
 {
     int n = 0;
@@ -117,6 +129,9 @@ mc_status mc_far_kernels(struct mc_code_unit *u)
     const char *at[MC_CUDA_TEXTS];
     u->grid = mc_calloc(p->step.n + 1, sizeof *u->grid, "compile");
     mc_status s = k && to && first && u->grid ? MC_OK : MC_EMEMORY;
+    if (s == MC_OK) {
+        rule_out(p, first);
+    }
     int n = s == MC_OK ? share_out(p, first, to) : 0;
     for (int i = 0; i < n && s == MC_OK; i++) {
         s = print_text(p, first, to, i, k, &text[i]);

@@ -39,6 +39,7 @@ struct mc_far_plan {            /* a shape plan's part of the device */
 };
 
 /* grid.c */
+unsigned mc_grid_never(const struct mc_step *st);                               /* for its kernel's `never` */
 mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_grid_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 void mc_grid_free(struct mc_grid_launch *l);

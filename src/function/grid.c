@@ -158,11 +158,17 @@ static void spread(const struct mc_kernel *k, struct mc_grid_launch *l, struct m
     l->scratch = h->splits > 1 ? (size_t)k->nreduce * h->splits * (size_t)points * 16 : 0;
 }
 
-/* May NAME_r do it?  Rows that lie dense, of a length that lanes can keep and that keeps them busy. */
+/* A length that lanes can keep and that keeps them busy. */
+static bool keeps(struct mc_grid_row row, int64_t length)
+{
+    return row.vector && length * 2 >= row.vector * WARP && length <= (int64_t)row.vector * row.kept * row.most;
+}
+
+/* May NAME_r do it?  Rows that lie dense, of such a length. */
 static bool keeps_rows(const struct mc_kernel *k, const struct space *s, const struct mc_grid_launch *l, const struct mc_spot *place, const struct mc_grid_kernel *g)
 {
     struct mc_grid_row row = mc_grid_row(k);
-    return g->row && row.vector && s->n[1] == 1 && s->count[1] * 2 >= row.vector * WARP && s->count[1] <= (int64_t)row.vector * row.kept * row.most &&
+    return g->row && s->n[1] == 1 && keeps(row, s->count[1]) &&
            dense(k, s, l, place, s->n[0], row.vector);
 }
 
@@ -225,6 +231,45 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
     }
     return MC_OK;
 }
+
+/* ---- what is known before there is a shape ---- */
+
+/* Elements along the axes that a walk goes along; -1: only a call tells. */
+static int64_t known_length(const struct mc_step *st)
+{
+    const struct mc_kernel *k = st->kernel;
+    int64_t size[MC_MAX_RANK], length = 1;
+    for (int a = 0; a < MC_MAX_RANK; a++) {
+        size[a] = 1;
+    }
+    for (int i = 0; i < st->nnode; i++) {
+        const mc_node *n = st->node[i];
+        for (int j = -1; j < (n->op->flags & OP_REDUCES ? n->nin : 0); j++) {
+            const struct mc_type *t = j < 0 ? &n->type : &n->in[j]->type;
+            for (int a = 0; a < t->rank && t->rank == k->rank; a++) {
+                size[a] = t->dims[a] > 1 || (t->dims[a] < 0 && size[a] == 1) ? t->dims[a] : size[a];
+            }
+        }
+    }
+    for (int a = 0; a < k->rank && length >= 0; a++) {
+        bool walked = k->mode == KERNEL_MAP || k->reduced & 1u << a;
+        length = !walked ? length : size[a] < 0 || !mc_mul_size((size_t)length, (size_t)size[a], &(size_t){ 0 }) ? -1 : length * size[a];
+    }
+    return length;
+}
+
+unsigned mc_grid_never(const struct mc_step *st)
+{
+    const struct mc_kernel *k = st->kernel;
+    const int64_t length = known_length(st);
+    const struct mc_grid_row row = mc_grid_row(k);
+    if (length < 0) {
+        return 0;
+    }
+    return (length % mc_grid_vector(k) ? GRID_VECTOR : 0) | (row.vector && (length % row.vector || !keeps(row, length)) ? GRID_ROW : 0);
+}
+
+/* ---- planning and running ---- */
 
 mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {

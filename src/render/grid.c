@@ -45,7 +45,7 @@ int mc_grid_vector(const struct mc_kernel *k)
         most = !o->index && mc_print_moves(k, o) ? MC_MAX(most, mc_dtypes[o->dtype].size) : most;
     }
     bool along = k->inner >= 0 && (k->mode == KERNEL_MAP || k->reduced & 1u << k->inner);
-    return along && !mc_grid_tallies(k) ? (int)(16 / most) : 1; /* a team's tallies are counted in elements */
+    return along && !mc_grid_tallies(k) && !(k->never & GRID_VECTOR) ? (int)(16 / most) : 1; /* a team's tallies are counted in elements */
 }
 
 /* "o3 += i * A.step[3][axis]" for the operands that a walk moves. */

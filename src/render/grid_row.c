@@ -34,7 +34,7 @@ struct mc_grid_row mc_grid_row(const struct mc_kernel *k)
     size_t each = 4 * loads + 16 / size * MC_MAX(size / 4, 1) * sums; /* registers for each vector that is kept */
     int kept = REGISTERS + 4 * each <= MANY ? 4 : 2;
     size_t registers = REGISTERS + (size_t)kept * each;
-    if (k->mode != KERNEL_ROW || torn(k) || registers > MOST) {
+    if (k->mode != KERNEL_ROW || k->never & GRID_ROW || torn(k) || registers > MOST) {
         return (struct mc_grid_row){ 0 };
     }
     return (struct mc_grid_row){ (int)(16 / size), kept, registers > FEW ? 512 : 1024 };

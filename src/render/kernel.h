@@ -57,6 +57,7 @@ struct mc_kernel {
     bool bounded;               /* has functions that are exact below a bound alone: err[3] is set where an argument
                                    was beyond, and whoever launched it has the reference make its results anew */
     bool wide;                  /* printed over vectors: its innermost loop takes sixteen elements at a time */
+    unsigned never;             /* forms for a GPU's grid that sizes known beforehand rule out: GRID_VECTOR, GRID_ROW */
     double flops;               /* an element */
 };
 
@@ -124,6 +125,7 @@ bool mc_grid_splits(const struct mc_kernel *k);  /* can blocks share its points?
                                                     and, where the last one reduces, another of one block along y that ends it */
 bool mc_grid_ends(const struct mc_kernel *k);    /* does its last stage reduce? */
 enum { GRID_SHARED = 16 };                       /* bytes of shared memory a thread needs where lanes are above each other or more than 32 */
+enum { GRID_VECTOR = 1, GRID_ROW = 2 };
 int  mc_grid_vector(const struct mc_kernel *k);  /* elements NAME_v takes at once; 1: there is only NAME. */
 bool mc_grid_tallies(const struct mc_kernel *k); /* does anything ride along?  Then there is NAME_tally, which adds up what the teams have */
 enum { GRID_PLACES = 8 };                        /* of a row that a block of NAME_tally takes: threads along x; along y are 128 */

@@ -336,6 +336,15 @@ static struct mc_conv_problem convolution(const char *shape, enum mc_conv_pass p
     return p;
 }
 
+static bool serves(const struct mc_solver *s, enum mc_conv_pass pass)
+{
+    return s == &mc_conv_cuda_few             ? pass != CONV_INPUTS
+           : s == &mc_conv_cuda_exchange_full ? pass != CONV_WEIGHTS
+           : s == &mc_conv_cuda_spread        ? pass == CONV_INPUTS
+           : s == &mc_conv_cudnn              ? mc_nv_found(NV_CUDNN)->there
+                                              : true;
+}
+
 static void conv_pass(enum mc_conv_pass pass)
 {
     struct tally t[16] = { { 0 } };
@@ -349,11 +358,7 @@ static void conv_pass(enum mc_conv_pass pass)
     }
     tell(t, 16);
     for (int k = 0; mc_conv_cuda_solvers[k]; k++) {
-        const bool dnn = mc_conv_cuda_solvers[k] == &mc_conv_cudnn;
-        const bool none = dnn && !mc_nv_found(NV_CUDNN)->there;
-        const struct mc_solver *not_of[] = { [CONV_FORWARD] = NULL, [CONV_INPUTS] = &mc_conv_cuda_few, [CONV_WEIGHTS] = &mc_conv_cuda_exchange_full };
-        const bool other = mc_conv_cuda_solvers[k] == not_of[pass];
-        CHECK(none || other || t[k].served > 0, "%s took nothing of the grid", t[k].name);
+        CHECK(!serves(mc_conv_cuda_solvers[k], pass) || t[k].served > 0, "%s took nothing of the grid", mc_conv_cuda_solvers[k]->name);
     }
 }
 

@@ -60,6 +60,9 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
     replace(t, "asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(s.bits));", "f = shim_h2f(s.bits);");
     replace(t, "asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h.bits) : \"f\"(f));", "h.bits = shim_f2h(f);");
     replace(t, "asm(\"cvt.rn.f16.f64 %0, %1;\" : \"=h\"(h.bits) : \"d\"(f));", "h.bits = shim_f2h(f);");
+    replace(t, "asm(\"cvt.rn.f16x2.f32 %0, %1, %2;\" : \"=r\"(r) : \"f\"(b), \"f\"(a));", "r = (unsigned)shim_f2h(b) << 16 | shim_f2h(a);");
+    replace(t, "asm volatile(\"redux.sync.max.u32 %0, %1, 0xffffffff;\" : \"=r\"(r) : \"r\"(most));",
+            "r = most; for (int apart = 16; apart; apart /= 2) { const unsigned other = __shfl_xor_sync(0xffffffffu, r, apart); r = other > r ? other : r; }");
     replace(t, "asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4, %2;\" ::\"r\"((unsigned)__cvta_generic_to_shared(to)), \"l\"(from), "
                "\"r\"(there ? 4 : 0) : \"memory\");", "*to = there ? *from : 0;");
     replace(t, "asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" ::\"r\"((unsigned)__cvta_generic_to_shared(to)), \"l\"(from) : \"memory\");",

@@ -4,6 +4,8 @@
 #include "gemm/split.h"
 
 static const char text[] = {
+#include "gemm/split_tiles_text.h"
+    ,
 #include "gemm/split_text.h"
     , 0 };
 static const char pack_text[] = {

@@ -1,0 +1,170 @@
+/* split_tiles.cu: in front of split.cu: what its kernels are told, and how tiles of the operands come to shared memory.
+ *
+ * MODE says how the operands of C = A B lie:
+ *   0   matrices: rows of A, columns of B, each with k running fastest
+ *   1   A is windows of images (image, place, channel), gathered as they are needed; k is tap by tap, channels fastest
+ *   2   the gradient of filters: k is images and places, A is y with channels fastest, B is x shifted by a tap
+ *
+ * Tiles lie in shared memory in rows of 128 bytes whose 16-byte pieces are permuted by row % 8, as the tensor cores
+ * read them; matrices and filters are packed in such tiles already, high before low, and come as blocks. */
+typedef unsigned u32;
+typedef unsigned short u16;
+enum { TM = 128, TK = 64, ROW = 128 };
+
+struct seen {                   /* of a row's elements */
+    u32 most;                   /* the bits of the largest finite |x| */
+    u32 infinite;
+};
+struct where {                  /* an element of C or C0 */
+    i64 batch, group, row, col; /* rows come in groups: images */
+};
+struct args {
+    const u16 *a, *b;
+    i64 a_low, b_low, a_batch, b_batch; /* low: of images, how far the low halves lie behind the high ones */
+    const seen *a_seen, *b_seen;
+    i64 a_seen_batch, b_seen_batch;
+    float *c, *partial;         /* partial: of each split; 0: there is one */
+    const float *c0, *bias;
+    where cs, c0s;
+    i64 bias_batch;
+    int m, n, steps, splits, batch;
+    int a_seen_rows, b_seen_cols, group_rows;  /* rows that share one */
+    float alpha, beta;
+    int act;
+    /* MODE 0: what infinities are multiplied by */
+    const float *plain_a, *plain_b;
+    i64 as[3], bs[3];
+    int k;
+    /* MODE 1 and 2 */
+    const int2 *taps;           /* MODE 1, for UNIT channels each: how far on, and the shift along both axes */
+    int in[2], out[2], stride[2], pad[2], dilation[2], taps1;
+    int channels, channels_pad, y_pad, image; /* image: halves from one to the next of A's (MODE 1), of x (MODE 2) */
+    i64 y_image;
+    i64 tap_stride[2];          /* MODE 2: of the result */
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+/* ---- shared memory ---- */
+
+enum { A_BYTES = TM * ROW, B_BYTES = TN * ROW, SLOT = 2 * (A_BYTES + B_BYTES) };
+
+__device__ __forceinline__ void copy16(u32 to, const u16 *from, bool there)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
+}
+__device__ __forceinline__ void copy8(u32 to, const u16 *from, bool there)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(there ? 8 : 0) : "memory");
+}
+/* A block of memory; its bytes are counted by the barrier. */
+__device__ __forceinline__ void copy_block(u32 to, const void *from, u32 bytes, u32 barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes),
+                 "r"(barrier) : "memory");
+}
+
+__device__ __forceinline__ void barrier_make(u32 b, int arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(b), "r"(arrivals) : "memory");
+}
+__device__ __forceinline__ void barrier_arrive(u32 b)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(b) : "memory");
+}
+__device__ __forceinline__ void barrier_expect(u32 b, u32 bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(b), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void barrier_wait(u32 b, u32 phase)
+{
+    asm volatile("{\n\t.reg .pred p;\nagain:\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n\t@!p bra again;\n\t}" ::"r"(b), "r"(phase)
+                 : "memory");
+}
+
+__device__ __forceinline__ u64 tile_at(u32 address, bool k_fastest)
+{
+    const u64 leading = k_fastest ? 1 : TK * ROW >> 4, stride = 8 * ROW >> 4;
+    return (u64)((address & 0x3ffff) >> 4) | leading << 16 | stride << 32 | (u64)1 << 62;
+}
+
+#if MODE == 1
+struct window {                 /* where the windows of this thread's rows begin */
+    int at[TM / 16];            /* in units of UNIT halves */
+    u32 corner[TM / 16];        /* line and place, 16 bits each; outside: far away.  INSIDE: no window leaves its image */
+};
+
+__device__ __forceinline__ void windows(const args &p, window &w, int row)
+{
+#pragma unroll
+    for (int i = 0; i < TM / 16; i++) {
+        const int mine = row + (threadIdx.x >> 3) + i * 16, r = mine < p.m ? mine : p.m - 1, places = p.out[0] * p.out[1];
+        const int image = r / places, u = r % places;
+        const int y = u / p.out[1] * p.stride[0] - p.pad[0], x = u % p.out[1] * p.stride[1] - p.pad[1];
+        w.at[i] = (int)((image * (i64)p.image + ((i64)y * p.in[1] + x) * p.channels_pad) / UNIT);
+        w.corner[i] = (u32)(y & 0xffff) << 16 | (u32)(x & 0xffff);
+    }
+}
+
+__device__ __forceinline__ void load_windows(const args &p, u32 to, const u16 *a, const window &w, int step)
+{
+    const int piece = threadIdx.x & 7, first = threadIdx.x >> 3;
+    to += first * ROW + ((piece ^ (first & 7)) << 4);
+#pragma unroll
+    for (int u = 0; u < 8 / UNIT; u++) {
+        const int2 tap = p.taps[(step * TK + piece * 8) / UNIT + u];
+        const u16 *from = a + tap.x;
+#pragma unroll
+        for (int i = 0; i < TM / 16; i++) {
+#if INSIDE
+            const bool there = true;    /* terms beyond the last tap meet zeros among the filters */
+            const u16 *x = from + (i64)w.at[i] * UNIT;
+#else
+            const u32 spot = __vadd2(w.corner[i], (u32)tap.y);
+            const bool there = (spot >> 16) < (u32)p.in[0] && (spot & 0xffff) < (u32)p.in[1];
+            const u16 *x = there ? from + (i64)w.at[i] * UNIT : a;
+#endif
+#if UNIT == 8
+            copy16(to + i * 16 * ROW, x, there);
+            copy16(to + i * 16 * ROW + A_BYTES, x + p.a_low, there);
+#else
+            copy8(to + i * 16 * ROW + u * 8, x, there);
+            copy8(to + i * 16 * ROW + u * 8 + A_BYTES, x + p.a_low, there);
+#endif
+        }
+    }
+}
+#endif
+
+#if MODE == 2
+/* 64 places of y, and of x as a tap sees it: rows are places, in blocks of 64 channels. */
+__device__ __forceinline__ void load_places(const args &p, u32 to, const u16 *y, const u16 *x, int f, int c, int t, int step)
+{
+    const int piece = threadIdx.x & 7, first = threadIdx.x >> 3, places = p.out[0] * p.out[1];
+    const int t0 = t / p.taps1 * p.dilation[0] - p.pad[0], t1 = t % p.taps1 * p.dilation[1] - p.pad[1];
+#pragma unroll
+    for (int i = 0; i < TK / 16; i++) {
+        const int r = first + i * 16, k = step * TK + r;
+        const int image = k / places, u = k - image * places;
+        const int line = u / p.out[1], row = line * p.stride[0] + t0, col = (u - line * p.out[1]) * p.stride[1] + t1;
+        const bool is = k < p.k, there = is && (u32)row < (u32)p.in[0] && (u32)col < (u32)p.in[1];
+        const u16 *from_y = y + (is ? image * p.y_image + (i64)u * p.y_pad : 0);
+        const u16 *from_x = x + (there ? image * (i64)p.image + ((i64)row * p.in[1] + col) * p.channels_pad : 0);
+        const u32 at = to + r * ROW + ((piece ^ (r & 7)) << 4);
+#pragma unroll
+        for (int block = 0; block < TM / 64; block++) {
+            const int j = f + block * 64 + piece * 8;
+            const bool ok = is && j < p.y_pad;
+            copy16(at + block * TK * ROW, from_y + (ok ? j : 0), ok);
+            copy16(at + block * TK * ROW + A_BYTES, from_y + (ok ? j : 0) + p.a_low, ok);
+        }
+#pragma unroll
+        for (int block = 0; block < TN / 64; block++) {
+            const int j = c + block * 64 + piece * 8;
+            const bool ok = there && j < p.channels_pad;
+            copy16(at + 2 * A_BYTES + block * TK * ROW, from_x + (ok ? j : 0), ok);
+            copy16(at + 2 * A_BYTES + block * TK * ROW + B_BYTES, from_x + (ok ? j : 0) + p.b_low, ok);
+        }
+    }
+}
+#endif
+#endif

@@ -57,8 +57,20 @@ enum { DNN_X, DNN_W, DNN_Y, DNN_C0, DNN_BIAS, DNN_VIRTUAL };
 void *mc_dnn_graph(struct mc_dnn *g, void *handle, const struct mc_conv_problem *p, int64_t alignment);
 const char *mc_dnn_refuse(const struct mc_conv_problem *p);  /* what no graph can say */
 bool mc_dnn_fused(const struct mc_conv_problem *p);          /* does more follow the convolution?  Then c0 is an operand */
-/* ---- cudnn_engines.c: configurations: an engine and its knobs ---- */
+/* ---- cudnn_search.c: which configuration serves ---- */
 enum { MC_DNN_NAME = 64 };
+struct mc_dnn_ready {           /* an execution plan */
+    struct mc_dnn made;
+    void *plan;
+    size_t workspace;
+    char name[MC_DNN_NAME];
+};
+void *mc_dnn_handle(void);      /* NULL: failed, error set */
+mc_status mc_dnn_execute(const struct mc_dnn_ready *r, const struct mc_conv_problem *p, void *const *operand, void *workspace);
+void mc_dnn_forget(struct mc_dnn_ready *r);
+bool mc_dnn_choose(const struct mc_conv_problem *p, void *graph, struct mc_dnn_ready *use);     /* as the mode asks; false: none can be had */
+bool mc_dnn_choose_first(const struct mc_conv_problem *p, void *graph, struct mc_dnn_ready *use); /* the first that the heuristics name */
+/* ---- cudnn_engines.c: configurations: an engine and its knobs ---- */
 bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, char name[MC_DNN_NAME]); /* "e38:5f1c..."; false: not for p */
 int64_t mc_dnn_number(void *desc, int name, int64_t missing);       /* an attribute */
 typedef bool mc_dnn_visit(void *arg, void *config);                 /* true ends the walk */

@@ -1,0 +1,284 @@
+/* cudnn_search.c: which of cuDNN's configurations serves a problem.
+ *
+ *   estimate    the first configuration that its heuristic (mode A) names and that can be had
+ *   measure     those of modes A, B and fallback, and every engine as it sets its own knobs, timed as long as a budget lasts:
+ *               the heuristics do not name the transforms of forward passes, which are up to 28 times as fast as what they do
+ *   exhaustive  the same, and every engine with every choice of its knobs, up to a number of each
+ *
+ * A configuration is known as "e38:5f1c...", its engine and a hash of its knobs; wisdom keeps the fastest.  Its notes are
+ * not the last word on what it rounds: before one is taken its result is looked at (mc_plan_exact), and what was found is
+ * remembered.
+ *
+ * Invariant: what is taken can be recorded, needs no more workspace than the flag allows, is let through by
+ * cudnn_engines.c, and was as exact as the problem allows. */
+#include "conv/cuda.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+void *mc_dnn_handle(void)
+{
+    struct mc_cuda *d = mc_cuda_current();
+    if (!d->dnn && (mc_nv.cudnnCreate(&d->dnn) != 0 || mc_nv.cudnnSetStream(d->dnn, d->stream) != 0)) {
+        d->dnn = NULL;
+        mc_fail(MC_EUNSUPPORTED, "%s: cuDNN does not start", d->name);
+    }
+    return d->dnn;
+}
+
+mc_status mc_dnn_execute(const struct mc_dnn_ready *r, const struct mc_conv_problem *p, void *const *operand, void *workspace)
+{
+    static const int from[] = { [DNN_X] = CONV_X, [DNN_W] = CONV_W, [DNN_Y] = CONV_Y, [DNN_C0] = CONV_C0, [DNN_BIAS] = CONV_BIAS };
+    const bool there[] = { true, true, true, mc_dnn_fused(p) && p->beta != 0, p->has_bias };
+    struct mc_dnn g = { 0 };
+    int64_t id[NELEM(from)], n = 0;
+    void *at[NELEM(from)];
+    for (int i = 0; i < (int)NELEM(from); i++) {
+        if (there[i]) {
+            id[n] = i;
+            at[n++] = operand[from[i]];
+        }
+    }
+    void *pack = mc_dnn_new(&g, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    mc_dnn_set(&g, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, id);
+    mc_dnn_set(&g, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, at);
+    mc_dnn_set(&g, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+    mc_dnn_finish(&g, pack);
+    const int failed = g.failed ? -1 : mc_nv.cudnnBackendExecute(mc_dnn_handle(), r->plan, pack);
+    mc_dnn_free(&g);
+    return failed ? mc_fail(MC_EUNSUPPORTED, "conv: cuDNN's %s failed: %s", r->name, failed < 0 ? "no variant pack" : mc_nv.cudnnGetErrorString(failed))
+                  : MC_OK;
+}
+
+/* ---- execution plans ---- */
+
+void mc_dnn_forget(struct mc_dnn_ready *r)
+{
+    mc_dnn_free(&r->made);
+    r->plan = NULL;
+}
+
+/* A configuration made ready to run; false: it cannot be, is not for p, or needs more workspace than the flag allows. */
+static bool prepare(const struct mc_conv_problem *p, void *config, struct mc_dnn_ready *r)
+{
+    void *h = mc_dnn_handle();
+    *r = (struct mc_dnn_ready){ 0 };
+    if (!mc_dnn_describe(p, config, r->name)) {
+        return false;
+    }
+    r->plan = mc_dnn_new(&r->made, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    mc_dnn_set(&r->made, r->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &h);
+    mc_dnn_set(&r->made, r->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config);
+    mc_dnn_finish(&r->made, r->plan);
+    const int64_t bytes = r->made.failed ? -1 : mc_dnn_number(r->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 0);
+    if (bytes < 0 || bytes > (int64_t)mc_plan_cap(&mc_site_cuda)) {
+        mc_dnn_forget(r);
+        return false;
+    }
+    r->workspace = (size_t)bytes;
+    return true;
+}
+
+/* ---- which is taken ---- */
+
+struct search {
+    const struct mc_conv_problem *p;
+    struct mc_dnn_ready best;
+    double seconds;
+    const char *wanted;         /* a name from wisdom; NULL: any */
+    void *operand[8];
+    VEC(uint64_t) seen;
+    double each, end;           /* seconds for one, and when to stop */
+};
+
+struct trial {
+    const struct mc_dnn_ready *r;
+    const struct search *s;
+    void *workspace;
+};
+
+static mc_status run_trial(void *arg)
+{
+    const struct trial *t = arg;
+    return mc_dnn_execute(t->r, t->s->p, t->s->operand, t->workspace);
+}
+
+static double seconds_of(const struct search *s, const struct mc_dnn_ready *r)
+{
+    struct trial t = { .r = r, .s = s, .workspace = r->workspace ? mc_site_cuda.take(r->workspace) : NULL };
+    struct mc_timing got = { 0 };
+    if (t.workspace || !r->workspace) {
+        got = mc_site_cuda.time(run_trial, &t, s->each, 1.3 * s->seconds);
+    }
+    mc_site_cuda.give(t.workspace);
+    return got.n > 0 ? got.least : -1;
+}
+
+/* ---- doubt ---- */
+
+static bool key_of(const struct mc_conv_problem *p, const char *what, struct mc_str *key)
+{
+    mc_site_cuda.word(key);
+    mc_str_addf(key, " cudnn %s%s ", mc_nv_found(NV_CUDNN)->version, what);
+    mc_conv_word(&p->base, key);
+    return !key->bad;
+}
+
+/* Of one that has just run. */
+static bool exact_now(const struct search *s, const struct mc_dnn_ready *r)
+{
+    return mc_plan_exact(&s->p->base, s->operand, r->name);
+}
+
+/* Of one that nobody has timed, by a run of its own.  Where there is no memory for that its notes are believed. */
+static bool exact_once(struct search *s, const struct mc_dnn_ready *r, bool *asked)
+{
+    const struct mc_family *family = s->p->base.family;
+    struct trial t = { .r = r, .s = s, .workspace = r->workspace ? mc_site_cuda.take(r->workspace) : NULL };
+    bool ok = true;
+    *asked = (t.workspace || !r->workspace) && family->operands(&s->p->base, s->operand) >= 0;
+    if (*asked) {
+        ok = run_trial(&t) >= 0 && exact_now(s, r);
+        family->discard(&s->p->base, s->operand);
+    } else {
+        mc_clear_error();
+    }
+    mc_site_cuda.give(t.workspace);
+    return ok;
+}
+
+static bool exact(struct search *s, const struct mc_dnn_ready *r)
+{
+    struct mc_str key = { 0 };
+    char said[64], what[MC_DNN_NAME + 8];
+    double unused;
+    bool ok, asked = false;
+    snprintf(what, sizeof what, " %s is", r->name);
+    const bool named = key_of(s->p, what, &key);
+    if (named && mc_wisdom_find(key.s, said, &unused)) {
+        ok = strcmp(said, "exact") == 0 || mc_fail(MC_ECHECK, "%s is not as exact as is asked", r->name) == MC_OK;
+    } else {
+        ok = exact_once(s, r, &asked);
+    }
+    if (named && asked) {
+        mc_wisdom_put(key.s, ok ? "exact" : "inexact", 0);
+    }
+    mc_str_free(&key);
+    return ok;
+}
+
+static bool take_first(void *arg, void *config)
+{
+    struct search *s = arg;
+    char name[MC_DNN_NAME];
+    if ((s->wanted && (!mc_dnn_describe(s->p, config, name) || strcmp(name, s->wanted) != 0)) || !prepare(s->p, config, &s->best)) {
+        return false;
+    }
+    if (!s->wanted && !exact(s, &s->best)) {
+        LOG(LOG_PLAN, "    cudnn is not taken: %s", mc_last_error());
+        mc_dnn_forget(&s->best);
+    }
+    return s->best.plan != NULL;
+}
+
+static bool known(struct search *s, const char *name)
+{
+    const uint64_t h = mc_hash_str(name);
+    for (size_t i = 0; i < s->seen.n; i++) {
+        if (s->seen.at[i] == h) {
+            return true;
+        }
+    }
+    VEC_PUSH(s->seen, h);
+    return false;
+}
+
+static bool time_one(void *arg, void *config)
+{
+    struct search *s = arg;
+    struct mc_dnn_ready r;
+    char name[MC_DNN_NAME];
+    if (!mc_dnn_describe(s->p, config, name) || known(s, name) || !prepare(s->p, config, &r)) {
+        return false;
+    }
+    const double t = seconds_of(s, &r);
+    LOG(LOG_PLAN, "    cudnn %s takes %.3g us, workspace %zu", r.name, t * 1e6, r.workspace);
+    const bool wins = t > 0 && (!s->best.plan || t < 0.98 * s->seconds), good = wins && exact_now(s, &r);
+    if (wins && !good) {
+        LOG(LOG_PLAN, "    cudnn is not taken: %s", mc_last_error());
+    }
+    if (good) {
+        mc_dnn_forget(&s->best);
+        s->best = r;
+        s->seconds = t;
+    } else {
+        mc_dnn_forget(&r);
+    }
+    return mc_now() > s->end && s->best.plan;
+}
+
+/* What was fastest, of those that were looked at. */
+static bool word(const struct mc_conv_problem *p, enum mc_plan_mode mode, struct mc_str *key)
+{
+    return key_of(p, mode == PLAN_EXHAUSTIVE ? " exact all" : " exact", key);
+}
+
+/* What wisdom remembers; an exhaustive search counts for every mode. */
+static bool remembered(struct search *s, void *graph)
+{
+    for (int mode = PLAN_EXHAUSTIVE; mode >= (int)mc_plan_mode() && mode >= PLAN_MEASURE; mode--) {
+        struct mc_str key = { 0 };
+        char name[64];
+        double seconds;
+        if (word(s->p, (enum mc_plan_mode)mode, &key) && mc_wisdom_find(key.s, name, &seconds)) {
+            s->wanted = name;
+            if (!mc_dnn_walk(s->p, graph, PLAN_MEASURE, take_first, s)) {
+                mc_dnn_engine(s->p, graph, strtoll(name + 1, NULL, 10), take_first, s);
+            }
+            s->wanted = NULL;
+        }
+        mc_str_free(&key);
+        if (s->best.plan) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void time_all(struct search *s, void *graph, enum mc_plan_mode mode)
+{
+    struct mc_str key = { 0 };
+    if (s->p->base.family->operands(&s->p->base, s->operand) < 0) {
+        return;
+    }
+    s->each = mode == PLAN_EXHAUSTIVE ? 0.02 : 0.01;
+    s->end = mc_now() + (mode == PLAN_EXHAUSTIVE ? 60 : 1.5);
+    mc_dnn_walk(s->p, graph, mode, time_one, s);
+    s->p->base.family->discard(&s->p->base, s->operand);
+    if (s->best.plan && word(s->p, mode, &key)) {
+        mc_wisdom_put(key.s, s->best.name, s->seconds);
+    }
+    mc_str_free(&key);
+    VEC_FREE(s->seen);
+}
+
+bool mc_dnn_choose(const struct mc_conv_problem *p, void *graph, struct mc_dnn_ready *use)
+{
+    struct search s = { .p = p };
+    const enum mc_plan_mode mode = mc_plan_mode();
+    if (!remembered(&s, graph) && mode >= PLAN_MEASURE) {
+        time_all(&s, graph, mode);
+    }
+    if (!s.best.plan) {
+        mc_dnn_walk(p, graph, PLAN_MEASURE, take_first, &s);
+    }
+    *use = s.best;
+    return use->plan != NULL;
+}
+
+bool mc_dnn_choose_first(const struct mc_conv_problem *p, void *graph, struct mc_dnn_ready *use)
+{
+    struct search s = { .p = p };
+    const bool found = mc_dnn_walk(p, graph, PLAN_ESTIMATE, take_first, &s);
+    *use = s.best;
+    return found;
+}

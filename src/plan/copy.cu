@@ -1,8 +1,8 @@
 /* copy.cu: TO[...] = FROM[...], each with its own strides.
  *
  * line: the last axis is the one that both arrays have closest together.
- * tile: the last axis is closest together in TO, the one before it in FROM; 32 by 32 elements go through shared memory
- * so that both are met in order.  INDEX: an unsigned type that counts all elements. */
+ * tile: the last axis is closest together in TO, the one before it in FROM; SIDE by SIDE elements go through shared memory
+ * so that both are met in order: 64 of two bytes and less, which would leave memory waiting otherwise, or 32.  INDEX: an unsigned type that counts all elements. */
 struct args {
     TO *to;
     const FROM *from;
@@ -27,13 +27,16 @@ extern "C" __global__ void __launch_bounds__(256) line(const __grid_constant__ a
 }
 
 #if RANK > 1
+enum { SIDE = sizeof(FROM) <= 2 ? 64 : 32, PAD = sizeof(FROM) <= 2 ? 2 : 1 };
+
 extern "C" __global__ void __launch_bounds__(256) tile(const __grid_constant__ args a)
 {
-    __shared__ FROM s[32][33];
-    const i64 across = (a.size[RANK - 1] + 31) / 32, down = (a.size[RANK - 2] + 31) / 32, all = across * down * a.count;
+    __shared__ FROM s[SIDE][SIDE + PAD];
+    const i64 rows = a.size[RANK - 2], cols = a.size[RANK - 1];
+    const i64 across = (cols + SIDE - 1) / SIDE, down = (rows + SIDE - 1) / SIDE, all = across * down * a.count;
     const int x = threadIdx.x & 31, y = threadIdx.x >> 5;
     for (i64 block = blockIdx.x; block < all; block += gridDim.x) {
-        const i64 j = block % across * 32, i = block / across % down * 32;
+        const i64 j = block % across * SIDE, i = block / across % down * SIDE;
         INDEX rest = (INDEX)(block / across / down);
         i64 to = 0, from = 0;
 #pragma unroll
@@ -43,15 +46,19 @@ extern "C" __global__ void __launch_bounds__(256) tile(const __grid_constant__ a
             to += at * a.ts[z];
             from += at * a.fs[z];
         }
-        for (int k = y; k < 32; k += 8) {
-            if (i + x < a.size[RANK - 2] && j + k < a.size[RANK - 1]) {
-                s[k][x] = a.from[from + (i + x) * a.fs[RANK - 2] + (j + k) * a.fs[RANK - 1]];
+#pragma unroll
+        for (int e = 0; e < SIDE * SIDE / 256; e++) {
+            const int k = y + e / (SIDE / 32) * 8, l = x + e % (SIDE / 32) * 32;
+            if (i + l < rows && j + k < cols) {
+                s[k][l] = a.from[from + (i + l) * a.fs[RANK - 2] + (j + k) * a.fs[RANK - 1]];
             }
         }
         __syncthreads();
-        for (int k = y; k < 32; k += 8) {
-            if (i + k < a.size[RANK - 2] && j + x < a.size[RANK - 1]) {
-                a.to[to + (i + k) * a.ts[RANK - 2] + (j + x) * a.ts[RANK - 1]] = get<TO>(s[x][k]);
+#pragma unroll
+        for (int e = 0; e < SIDE * SIDE / 256; e++) {
+            const int k = y + e / (SIDE / 32) * 8, l = x + e % (SIDE / 32) * 32;
+            if (i + k < rows && j + l < cols) {
+                a.to[to + (i + k) * a.ts[RANK - 2] + (j + l) * a.ts[RANK - 1]] = get<TO>(s[l][k]);
             }
         }
         __syncthreads();

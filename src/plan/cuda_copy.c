@@ -120,6 +120,7 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
     const int64_t all = count;
     simplify(&l);
     const int inner = closest(&l);
+    const int64_t side = mc_dtypes[l.from].size <= 2 ? 64 : 32; /* of a tile */
     const bool turn = inner != l.rank - 1 && l.size[inner] >= 4 && l.size[l.rank - 1] >= 4;
     if (turn) {
         before_last(&l, inner);
@@ -132,7 +133,7 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
     mc_str_addf(&defines, "#define TO %s\n#define FROM %s\n#define RANK %d\n", mc_dtypes[l.to].c, mc_dtypes[l.from].c, l.rank);
     mc_cuda_index(&defines, all);
     c->kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_cuda_copy_text, defines.s, turn ? "tile" : "line");
-    c->grid = mc_cuda_line(turn ? count * ((l.size[l.rank - 1] + 31) / 32) * ((l.size[l.rank - 2] + 31) / 32) * 256 : count, 256);
+    c->grid = mc_cuda_line(turn ? count * ((l.size[l.rank - 1] + side - 1) / side) * ((l.size[l.rank - 2] + side - 1) / side) * 256 : count, 256);
     mc_str_free(&defines);
     if (!c->kernel) {
         mc_free(c);

@@ -10,7 +10,7 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_pooled_few_text = { "pooled/few.cu", text };
 
-enum { P = 4, WARPS = 8, MOST_TAPS = 49, MOST_STRIDE = 2, MOST_SHARED = 100 << 10, BANKS = 32 };
+enum { P = 4, WARPS = 8, THREADS = 160, MOST_TAPS = 49, MOST_STRIDE = 2, MOST_SHARED = 100 << 10, BANKS = 32 };
 
 struct args {
     const void *x;
@@ -99,7 +99,7 @@ static void shape(struct few *d, const struct mc_pooled_problem *p)
     a->windows = (int)(p->out[1] * p->out[2]);
     a->fours = up(a->windows - 4, BANKS) + 4;      /* four banks further for each filter */
     a->filters = up(s->f, d->q) + 4;
-    d->planes = a->windows % 4 == 0 && a->gs[0] % 4 == 0 && a->gs[1] % 4 == 0 && a->ks[0] % 4 == 0 && a->ks[1] % 4 == 0;
+    d->planes = a->windows % 4 == 0 && (!forward || a->out[1] % 2 == 0) && a->gs[0] % 4 == 0 && a->gs[1] % 4 == 0 && a->ks[0] % 4 == 0 && a->ks[1] % 4 == 0;
 }
 
 /* Floats of a block; kept as 64 bits until it is known that they are few. */
@@ -118,7 +118,7 @@ static void grids(struct few *d, const struct mc_pooled_problem *p)
     const size_t shared = (size_t)shared_floats(d, s) * sizeof(float);
     const int64_t processors = mc_cuda_current() ? MC_MAX(mc_cuda_current()->processors, 1) : 100, weights = s->f * s->c * s->k[1] * s->k[2];
     if (s->pass == CONV_FORWARD) {
-        const int64_t work = (int64_t)a->out[0] * a->across * conv_ceil(s->f, d->q), turns = conv_ceil(work, 256);
+        const int64_t work = (int64_t)a->out[0] * a->across * conv_ceil(s->f, d->q), turns = conv_ceil(work, THREADS);
         d->grid = (struct mc_grid){ { (unsigned)s->n, 1, 1 }, { (unsigned)up(conv_ceil(work, turns), 32), 1, 1 }, shared };
         return;
     }

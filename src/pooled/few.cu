@@ -7,7 +7,7 @@
  *             to is added up, and what blocks came to by `add`, in order
  *
  * Sizes of filters and windows are compiled in: C channels, KH x KW taps, strides SH, SW; windows W1 x W2, strides S1, S2. */
-enum { P = 4, WARPS = 8, TAPS = C * KH * KW, SPAN = (P - 1) * SW + KW, WIDE = (SPAN + 3) / 4 * 4, SIDE = P / W2 > 0 ? P / W2 : 1 };
+enum { P = 4, WARPS = 8, THREADS = 160, TAPS = C * KH * KW, SPAN = (P - 1) * SW + KW, WIDE = (SPAN + 3) / 4 * 4, SIDE = P / W2 > 0 ? P / W2 : 1 };
 
 struct args {
     const float *x;
@@ -72,21 +72,29 @@ __device__ __forceinline__ void put_windows(const args &p, const float (&sum)[W1
 {
     float *const g = p.g + image * p.gs[0] + f * p.gs[1] + u * p.out[1] + v;
     unsigned char *const mark = p.mark ? p.mark + image * p.ks[0] + f * p.ks[1] + u * p.out[1] + v : 0;
+    float most[SIDE];
+    unsigned char cell[SIDE];
 #pragma unroll
     for (int k = 0; k < SIDE; k++) {
-        float most;
-        unsigned char cell;
+        largest(p, sum, k, u * W1, (v + k) * W2, &most[k], &cell[k]);
+    }
+    if (SIDE == 2 && p.whole && mark) {
+        *(float2 *)g = make_float2(most[0], most[SIDE - 1]);
+        *(unsigned short *)mark = (unsigned short)(cell[0] | cell[SIDE - 1] << 8);
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < SIDE; k++) {
         if (v + k < p.out[1]) {
-            largest(p, sum, k, u * W1, (v + k) * W2, &most, &cell);
-            g[k] = most;
+            g[k] = most[k];
             if (mark) {
-                mark[k] = cell;
+                mark[k] = cell[k];
             }
         }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256, 2) forward(const __grid_constant__ args p)
+extern "C" __global__ void __launch_bounds__(THREADS, 4) forward(const __grid_constant__ args p)
 {
     extern __shared__ float4 room[];
     float *const w = (float *)room, *const x = w + TAPS * p.filters;

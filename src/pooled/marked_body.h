@@ -19,12 +19,12 @@ FUSED void add_to(float *p, V v)
     memcpy(p, &v, sizeof v);
 }
 
-/* A register each, or a place beside the stack: not to be read again through a pointer. */
-FUSED void copy(const int nv, int64_t *to, const int64_t *from)
+/* Distances in bytes: a register each, or a place beside the stack, not to be read again through a pointer. */
+FUSED void in_bytes(const int nv, int64_t *to, const int64_t *from)
 {
     UNROLL(12)
     for (int v = 0; v < nv; v++) {
-        to[v] = from[v];
+        to[v] = from[v] * (int64_t)sizeof(float);
     }
 }
 
@@ -32,16 +32,18 @@ FUSED void weights_of(const int nv, const struct mc_marked_weights *a)
 {
     V sum[MOST];
     int64_t tap[MOST];
-    copy(nv, tap, a->tap);
+    in_bytes(nv, tap, a->tap);
     UNROLL(12)
     for (int v = 0; v < nv; v++) {
         sum[v] = (V){ 0 };
     }
     for (int64_t i = 0; i < a->n; i++) {
-        const float *at = a->x + a->first[i] + a->off[a->mark[i]], g = a->g[i];
+        const char *at = (const char *)(a->x + a->first[i] + a->off[a->mark[i]]);
+        const float g = a->g[i];
+        __asm__("" : "+r"(at)); /* one register: with tap[v] it is the address, without a sum of its own */
         UNROLL(12)
         for (int v = 0; v < nv; v++) {
-            sum[v] += g * load(at + tap[v]);
+            sum[v] += g * load((const float *)(const void *)(at + tap[v]));
         }
     }
     UNROLL(12)

@@ -133,4 +133,4 @@ static double estimate(const struct mc_problem *p)
     return 2e-6 + (fft->refuse(p) ? implicit(conv(p)) : MC_MIN(implicit(conv(p)), 1.1 * fft->estimate(p)));
 }
 
-const struct mc_solver mc_conv_cudnn = { .name = "cudnn", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cudnn = { .name = "cudnn", .refuse = refuse, .estimate = estimate, .plan = plan, .doubted = true };

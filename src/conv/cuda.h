@@ -69,7 +69,8 @@ void *mc_dnn_handle(void);      /* NULL: failed, error set */
 mc_status mc_dnn_execute(const struct mc_dnn_ready *r, const struct mc_conv_problem *p, void *const *operand, void *workspace);
 void mc_dnn_forget(struct mc_dnn_ready *r);
 bool mc_dnn_choose(const struct mc_conv_problem *p, void *graph, struct mc_dnn_ready *use);     /* as the mode asks; false: none can be had */
-bool mc_dnn_choose_first(const struct mc_conv_problem *p, void *graph, struct mc_dnn_ready *use); /* the first that the heuristics name */
+/* Of those that the heuristics name: the same as `like`, or the first. */
+bool mc_dnn_choose_like(const struct mc_conv_problem *p, void *graph, const struct mc_dnn_ready *like, struct mc_dnn_ready *use);
 /* ---- cudnn_engines.c: configurations: an engine and its knobs ---- */
 bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, char name[MC_DNN_NAME]); /* "e38:5f1c..."; false: not for p */
 int64_t mc_dnn_number(void *desc, int name, int64_t missing);       /* an attribute */

@@ -53,7 +53,7 @@ static void choose_loose(struct dnn *d, const struct mc_conv_problem *p)
 {
     void *graph = mc_dnn_graph(&d->loose_graph, mc_dnn_handle(), p, mc_dtypes[p->dtype].size);
     if (graph) {
-        mc_dnn_choose_first(p, graph, &d->loose);
+        mc_dnn_choose_like(p, graph, &d->use, &d->loose);
     }
 }
 

@@ -84,7 +84,7 @@ struct search {
     const struct mc_conv_problem *p;
     struct mc_dnn_ready best;
     double seconds;
-    const char *wanted;         /* a name from wisdom; NULL: any */
+    const char *wanted;         /* the name of one that was looked at; NULL: any */
     void *operand[8];
     VEC(uint64_t) seen;
     double each, end;           /* seconds for one, and when to stop */
@@ -275,10 +275,13 @@ bool mc_dnn_choose(const struct mc_conv_problem *p, void *graph, struct mc_dnn_r
     return use->plan != NULL;
 }
 
-bool mc_dnn_choose_first(const struct mc_conv_problem *p, void *graph, struct mc_dnn_ready *use)
+bool mc_dnn_choose_like(const struct mc_conv_problem *p, void *graph, const struct mc_dnn_ready *like, struct mc_dnn_ready *use)
 {
-    struct search s = { .p = p };
-    const bool found = mc_dnn_walk(p, graph, PLAN_ESTIMATE, take_first, &s);
+    struct search s = { .p = p, .wanted = like->name };
+    if (!mc_dnn_walk(p, graph, PLAN_ESTIMATE, take_first, &s)) {
+        s.wanted = NULL;
+        mc_dnn_walk(p, graph, PLAN_ESTIMATE, take_first, &s);
+    }
     *use = s.best;
-    return found;
+    return use->plan != NULL;
 }

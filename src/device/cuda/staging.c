@@ -63,7 +63,7 @@ static size_t piece_of(size_t n)
     return MC_MIN(MC_MAX(n / 4, least), whole);
 }
 
-/* Is it the driver's to do?  It is done with the host's memory when it returns. */
+/* Is it the driver's to do? */
 static bool plainly(struct mc_cuda *d, size_t n, size_t always)
 {
     bool plain = n <= always || (!d->stage && d->plain + n <= patience);
@@ -101,6 +101,7 @@ mc_status mc_cuda_put(struct mc_cuda *d, void *there, const void *here, size_t n
         s = mc_fail(MC_EDEVICE, "%s: what the host sends cannot be recorded", d->id);
     } else if (n && plainly(d, n, straight)) {
         s = mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(there_of(there), here, n, d->stream), "sending", NULL);
+        s = s == MC_OK && n > straight ? mc_cuda_wait(d) : s; /* `here` may be pinned, and then is read later */
     } else if (n) {
         s = put_pieces(d, there, here, n);
     }

@@ -401,6 +401,14 @@ struct mc_plan *mc_conv_plan_in(const struct mc_family *family, const struct mc_
     return mc_plan_make(&p.base);
 }
 
+double mc_conv_seconds(const struct mc_family *family, const struct mc_conv_problem *asked)
+{
+    struct mc_conv_problem p = *asked;
+    p.base.family = family;
+    settle(&p);
+    return possible(&p) ? mc_plan_seconds(&p.base) : -1;
+}
+
 struct mc_plan *mc_conv_plan(const struct mc_conv_problem *p)
 {
     return mc_conv_plan_in(&mc_conv_family, p);

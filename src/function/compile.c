@@ -1,6 +1,8 @@
 /* compile.c: from a spec to a function: one array of passes that reads as prose. */
 #include "function/compiling.h"
+#include "device/cuda/cuda.h"
 #include "function/profile.h"
+#include "lower/layouts.h"
 
 static mc_status copy_graph(struct compiling *c);
 static mc_status rewrite(struct compiling *c);
@@ -123,6 +125,10 @@ static mc_status rewrite(struct compiling *c)
                               .level = c->mode == MODE_FAST_COMPILE ? REWRITE_FAST : REWRITE_FULL,
                               .watch = c->mode == MODE_DEBUG ? mc_debug_note : NULL, .arg = c };
     mc_status s = all ? mc_rewrite(c->g, (int)n, all, &how) : MC_EMEMORY;
+    if (s == MC_OK && how.level == REWRITE_FULL) {
+        s = c->code->cuda ? mc_cuda_enter(c->code->cuda) : MC_OK;
+        s = s < 0 ? s : mc_lower_layouts(c->g, (int)n, all, c->code->cuda != NULL);
+    }
     if (s == MC_OK) {
         mc_node **left = mc_graph_reach((int)n, all, &c->code->nodes_after);
         mc_spec_put_results(c, all);

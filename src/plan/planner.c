@@ -257,14 +257,21 @@ static bool wisdom_key(const struct choice *c, bool exhaustive, struct mc_str *k
     return !key->bad;
 }
 
-static struct mc_plan *remembered(struct choice *c, bool exhaustive)
+static bool known(const struct choice *c, bool exhaustive, char name[64], double *seconds)
 {
     struct mc_str key = { 0 };
+    const bool found = wisdom_key(c, exhaustive, &key) && mc_wisdom_find(key.s, name, seconds);
+    mc_str_free(&key);
+    return found;
+}
+
+static struct mc_plan *remembered(struct choice *c, bool exhaustive)
+{
     struct mc_plan *plan = NULL;
     char name[64];
     double seconds;
-    const bool known = wisdom_key(c, exhaustive, &key) && mc_wisdom_find(key.s, name, &seconds);
-    for (const struct mc_solver *const *s = c->problem->family->solvers; known && *s; s++) {
+    const bool found = known(c, exhaustive, name, &seconds);
+    for (const struct mc_solver *const *s = c->problem->family->solvers; found && *s; s++) {
         if (strcmp((*s)->name, name) == 0 && !mc_plan_declines(c->problem, *s)) {
             plan = plan_within(c, *s);
             if (plan) {
@@ -274,7 +281,6 @@ static struct mc_plan *remembered(struct choice *c, bool exhaustive)
             break;
         }
     }
-    mc_str_free(&key);
     return plan;
 }
 
@@ -406,4 +412,20 @@ struct mc_plan *mc_plan_make(const struct mc_problem *p)
     mc_str_free(&c.why);
     VEC_FREE(c.list);
     return plan;
+}
+
+double mc_plan_seconds(const struct mc_problem *p)
+{
+    struct choice c = { .problem = p, .mode = mc_flag_int(FLAG_plan) };
+    char name[64];
+    double seconds = -1;
+    p->family->word(p, &c.word);
+    const bool good = !c.word.bad && c.word.s;
+    const bool timed = good && c.mode != PLAN_ESTIMATE && (known(&c, true, name, &seconds) || known(&c, false, name, &seconds));
+    if (good && !timed && gather(&c) && c.able) {
+        seconds = c.list.at[0].estimate;
+    }
+    mc_str_free(&c.word);
+    VEC_FREE(c.list);
+    return seconds;
 }

@@ -337,6 +337,26 @@ TEST(far_channels)
     }
 }
 
+/* What one stage has stored the next one reads, rather than all that it was made of: blocks of their own for each, or not. */
+TEST(far_stages_read_back)
+{
+    static const int64_t shapes[][4] = { { 4, 3, 64, 64 }, { 2, 5, 70, 71 }, { 2, 40, 9, 4 } };
+    ON_GPU();
+    for (size_t i = 0; i < 2 * NELEM(shapes); i++) {
+        struct agree a = { .scale = 16384 };
+        const int64_t *dims = shapes[i / 2];
+        const mc_dtype d = i % 2 ? MC_FLOAT16 : MC_FLOAT32;
+        agree_input(&a, "x", sample(d, 4, dims, -1, 1), 0);
+        agree_input(&a, "v", sample(d, 4, dims, .5, 1), 0);
+        agree_input(&a, "u", sample(d, 4, dims, .5, 1), 0);
+        agree_output(&a, "x * v + u");
+        agree_output(&a, "s = x * v + u; s - mean(s, axis=[0, 2, 3], keepdims=True)");
+        const char *wrong = agree_in(&a, "FAST_RUN", 1);
+        CHECK(!wrong, "%s, %lld images, %lld channels: %s", mc_dtype_name(d), (long long)dims[0], (long long)dims[1], wrong);
+        agree_free(&a);
+    }
+}
+
 /* Sums that run and lines in order: short, longer than a block's shared memory, cut into chunks; NaN, equal ones; every dtype. */
 TEST(far_lines)
 {

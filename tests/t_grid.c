@@ -130,6 +130,29 @@ TEST(grid_rows_of_several_stages)
     mc_graph_free(g);
 }
 
+/* The last stage reads what the first stored, not the three that it was made of; in halves it was rounded. */
+TEST(grid_stages_read_back)
+{
+    static const mc_dtype dtypes[] = { MC_FLOAT32, MC_FLOAT64, MC_FLOAT16 };
+    for (size_t i = 0; i < NELEM(dtypes); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", dtypes[i], 3);
+        mc_input(g, "v", dtypes[i], 3);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, v", .outputs = "x * v + 1, x * v + 1 - mean(x * v + 1, axis=[0, 2], keepdims=True)" });
+        REQUIRE(f, "%s", mc_error(g));
+        struct mc_str text = { 0 };
+        int back = 0;
+        grid_text(f, &text);
+        for (const char *s = text.s; s && (s = strstr(s, " = a")); s++) { /* "const float v3 = a2[j];", but not "v0 = (float)a0[j]" */
+            back += s[4] >= '0' && s[4] <= '9' && s[5] == '[';
+        }
+        CHECK((back > 0) == (dtypes[i] != MC_FLOAT16), "%s: %d values are read back\n%s", mc_dtype_name(dtypes[i]), back, text.s);
+        mc_str_free(&text);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
 /* What the host says of a kernel is what the text has: NAME_v where vectors are, launches of their own for stages where sums are
  * split, NAME_r where rows are kept, NAME_tally where sums ride along. */
 TEST(grid_entries)

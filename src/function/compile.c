@@ -116,6 +116,20 @@ static mc_status copy_graph(struct compiling *c)
     return s;
 }
 
+/* What a convolution takes there is asked within the GPU. */
+static mc_status layouts(struct compiling *c, int n, mc_node **all)
+{
+    struct mc_cuda *there = c->code->cuda;
+    mc_status s = there ? mc_cuda_enter(there) : MC_OK;
+    if (s == MC_OK) {
+        s = mc_lower_layouts(c->g, n, all, there != NULL);
+        if (there) {
+            mc_cuda_leave(there);
+        }
+    }
+    return s;
+}
+
 static mc_status rewrite(struct compiling *c)
 {
     size_t n;
@@ -125,10 +139,7 @@ static mc_status rewrite(struct compiling *c)
                               .level = c->mode == MODE_FAST_COMPILE ? REWRITE_FAST : REWRITE_FULL,
                               .watch = c->mode == MODE_DEBUG ? mc_debug_note : NULL, .arg = c };
     mc_status s = all ? mc_rewrite(c->g, (int)n, all, &how) : MC_EMEMORY;
-    if (s == MC_OK && how.level == REWRITE_FULL) {
-        s = c->code->cuda ? mc_cuda_enter(c->code->cuda) : MC_OK;
-        s = s < 0 ? s : mc_lower_layouts(c->g, (int)n, all, c->code->cuda != NULL);
-    }
+    s = s < 0 || how.level == REWRITE_FAST ? s : layouts(c, (int)n, all);
     if (s == MC_OK) {
         mc_node **left = mc_graph_reach((int)n, all, &c->code->nodes_after);
         mc_spec_put_results(c, all);

@@ -125,7 +125,7 @@ static void open_elements(struct print *p, char name)
             mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)(A.p[%zu] + %c%zu); (void)a%zu;\n", constant, t, i, constant, t, i, name, i, i);
         } else if (mc_grid_made_here(p, o)) {
             mc_str_addf(p->out, "alignas(16) %s a%zu[V];\n", t, i);
-        } else if (!o->dst) {
+        } else if (!o->dst || (p->back && p->back[i])) {
             mc_str_addf(p->out, "alignas(16) %s a%zu[V]; load_<%s, V>(a%zu, (const %s *)(A.p[%zu] + %c%zu));\n", t, i, t, i, t, i, name, i);
         }
     }
@@ -337,11 +337,12 @@ static void print_reducing(struct print *p)
 
 static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const struct mc_kernel *of)
 {
-    struct mc_kernel k = *of; /* but in NAME_r nothing is kept: a walk computes again what an earlier one has */
+    struct mc_kernel k = *of; /* but in NAME_r nothing is kept: a walk computes again what an earlier one has, unless it was stored and fewer are read then */
     struct print p = { .out = out, .d = d, .k = &k, .grid = true };
     p.need = mc_calloc(k.val.n + 1, 2, "kernel");
     k.val.at = mc_alloc((k.val.n + 1) * sizeof *k.val.at, "kernel");
-    if (!p.need || !k.val.at) {
+    unsigned char *back = mc_calloc(k.operand.n + 1, 1, "kernel");
+    if (!p.need || !k.val.at || !back) {
         out->bad = true;
     } else {
         p.done = p.need + k.val.n;
@@ -360,12 +361,15 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
         if (k.mode == KERNEL_MAP) {
             print_map(&p);
         } else {
+            p.back = back;
             print_reducing(&p);
+            p.back = NULL;
             if (mc_grid_tallies(&k)) {
                 mc_grid_print_tally(&p);
             }
         }
     }
+    mc_free(back);
     mc_free(k.val.at);
     mc_free(p.need);
 }

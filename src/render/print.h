@@ -13,6 +13,7 @@ struct print {
     bool second;               /* wide.c: of two accumulators that take turns */
     bool grid;                 /* printed by grid.c: a failed check tells which step it is of */
     unsigned char *need;       /* elements of this stage */
+    unsigned char *back;       /* by operand: stored by an earlier stage, and read by this one rather than computed again; NULL: none ever is */
     unsigned char *done;       /* row values printed so far */
 };
 /* A reduction as text: @ is the value's number, # the element, C the accumulator, Z its flag, $ the position. */

@@ -2,6 +2,17 @@
  * Loops around it are render.c's and grid.c's. */
 #include "render/print.h"
 
+/* The operand in which this stage finds v as an earlier one stored it; -1: none. */
+static int found_in(const struct print *p, int v)
+{
+    for (size_t i = 0; p->back && i < p->k->operand.n; i++) {
+        if (p->back[i] && p->k->operand.at[i].val == v) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
 static void mark_need(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
@@ -9,7 +20,7 @@ static void mark_need(struct print *p, int v)
         return;
     }
     p->need[v] = 1;
-    if (x->saved && x->stage < p->stage) {
+    if ((x->saved && x->stage < p->stage) || found_in(p, v) >= 0) {
         return;
     }
     for (int i = 0; i < x->narg; i++) {
@@ -17,8 +28,7 @@ static void mark_need(struct print *p, int v)
     }
 }
 
-/* Which elements walk `stage` computes; false: nothing. */
-bool mc_print_mark(struct print *p)
+static bool mark(struct print *p)
 {
     bool any = false;
     memset(p->need, 0, p->k->val.n);
@@ -37,6 +47,44 @@ bool mc_print_mark(struct print *p)
         if (o->dst && p->k->val.at[o->val].element && p->k->val.at[o->val].stage == p->stage) {
             mark_need(p, o->val);
             any = true;
+        }
+    }
+    return any;
+}
+
+/* Operands that the walk reads an element of. */
+static int reads(const struct print *p)
+{
+    int n = 0;
+    for (size_t i = 0; i < p->k->val.n; i++) {
+        const struct mc_kval *v = &p->k->val.at[i];
+        n += p->need[i] && (found_in(p, (int)i) >= 0 || (v->kind == K_LOAD && mc_print_moves(p->k, &p->k->operand.at[v->operand])));
+    }
+    return n;
+}
+
+/* Was it stored by an earlier walk, just as it was computed? */
+static bool is_behind(const struct print *p, const struct mc_koperand *o)
+{
+    const struct mc_kval *v = o->dst ? &p->k->val.at[o->val] : NULL;
+    return v && !o->tally && v->element && v->stage < p->stage && mc_print_moves(p->k, o) && v->dtype == o->dtype &&
+           strcmp(p->d->store[o->dtype], mc_print_calc(p, v->dtype)) == 0;
+}
+
+/* Which elements walk `stage` computes; false: nothing.  What is behind is read where less is read then. */
+bool mc_print_mark(struct print *p)
+{
+    if (p->back) {
+        memset(p->back, 0, p->k->operand.n);
+    }
+    bool any = mark(p);
+    for (size_t i = 0; p->back && any && i < p->k->operand.n; i++) {
+        const int before = reads(p);
+        if (is_behind(p, &p->k->operand.at[i]) && p->need[p->k->operand.at[i].val]) {
+            p->back[i] = 1;
+            mark(p);
+            p->back[i] = reads(p) < before;
+            mark(p);
         }
     }
     return any;
@@ -70,6 +118,10 @@ void mc_print_body(struct print *p, bool lanes, const char *position)
         }
         if (v->saved && v->stage < p->stage) {
             mc_str_addf(p->out, "const %s v%d = b%d[j]; ", mc_print_calc(p, v->dtype), (int)i, v->saved);
+            continue;
+        }
+        if (found_in(p, (int)i) >= 0) {
+            mc_str_addf(p->out, "const %s v%d = a%d[j]; ", mc_print_calc(p, v->dtype), (int)i, found_in(p, (int)i));
             continue;
         }
         mc_print_define(p, (int)i, true);

@@ -661,6 +661,38 @@ TEST(cuda_pool_in_lines)
     CHECK(t[0].served == 4 * (int)NELEM(rows) && t[0].failed == 0, "served %d, failed %d", t[0].served, t[0].failed);
 }
 
+/* Channels innermost: as many as threads take at once, and others; arrays whose images do not begin where several can be moved. */
+TEST(cuda_pool_of_lanes)
+{
+    static const struct { int64_t in[2], w[2], stride[2], pad[2], channels, gap; } rows[] = {
+        { { 24, 24 }, { 2, 2 }, { 2, 2 }, { 0, 0 }, 64, 0 }, { { 13, 16 }, { 3, 3 }, { 2, 2 }, { 1, 1 }, 40, 0 }, { { 27, 29 }, { 3, 3 }, { 2, 2 }, { 0, 0 }, 24, 3 },
+        { { 10, 12 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, 72, 0 }, { { 9, 20 }, { 2, 5 }, { 3, 4 }, { 1, 2 }, 50, 0 }, { { 7, 7 }, { 2, 3 }, { 2, 1 }, { 0, 2 }, 16, 0 },
+    };
+    static const mc_dtype dtypes[] = { MC_FLOAT32, MC_BFLOAT16, MC_FLOAT64 };
+    struct tally t[2] = { { 0 } };
+    GPU_OR_SKIP();
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        for (int v = 0; v < 4; v++) {
+            struct mc_pool_problem p = { .base = { &mc_pool_cuda }, .dtype = dtypes[(i + (size_t)v / 2) % 3], .marks = i % 3 != 1 };
+            p.s = (struct mc_pool_shape){ .pass = v & 1 ? POOL_SPREAD : POOL_FORWARD, .mode = v & 2 ? (enum mc_pool_mode)(POOL_SUM + i % 3) : POOL_MAX,
+                                          .key = v & 2 ? POOL_KEY_NONE : POOL_KEY_MARKS, .whole = i & 1, .rank = 4, .nd = 2, .axis = { -1, -1, -1 },
+                                          .in = { 1 }, .out = { 1 }, .w = { 1 }, .stride = { 1 }, .mark = i == 4 ? MC_INT32 : MC_UINT8 };
+            for (int k = 0; k < 2; k++) {
+                REQUIRE(pool_slot(&p.s, k + 1, k + 1, rows[i].in[k], rows[i].w[k], rows[i].stride[k], rows[i].pad[k]), "row %zu", i);
+            }
+            const int64_t images = 70000 / rows[i].channels / (p.s.out[1] * p.s.out[2]) + 1;
+            memcpy(p.s.dims, (int64_t[4]){ images, rows[i].in[0], rows[i].in[1], rows[i].channels }, 4 * sizeof(int64_t));
+            int64_t y[4] = { images, p.s.out[1], p.s.out[2], rows[i].channels };
+            pool_lay_out(4, (int[4]){ 0, 1, 2, 3 }, p.s.dims, true, p.at[POOL_X]);
+            pool_lay_out(4, (int[4]){ 0, 1, 2, 3 }, y, true, p.at[POOL_Y]);
+            pool_lay_out(4, (int[4]){ 0, 1, 2, 3 }, y, true, p.at[POOL_KEY]);
+            p.at[POOL_X][0] += rows[i].gap;
+            every(&p.base, t);
+        }
+    }
+    CHECK(t[0].served == 4 * (int)NELEM(rows) && t[0].failed == 0, "served %d, failed %d", t[0].served, t[0].failed);
+}
+
 TEST(cuda_norm_gives_the_reference)
 {
     struct tally t[2] = { { 0 } };

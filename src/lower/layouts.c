@@ -14,7 +14,7 @@
 #include "op/pool_node.h"
 #include "render/kernel.h"
 
-enum { IMAGES = 64, RANK = 4 };
+enum { IMAGES = 64, RANK = 4, MIXED = 3 }; /* MIXED: so many times dearer is it to pool arrays of different orders */
 static const int64_t turn[RANK] = { 0, 2, 3, 1 }, back[RANK] = { 0, 3, 1, 2 }; /* of dimshuffle; back[i] is where axis i goes, too */
 
 /* What is done for a node that is turned. */
@@ -229,10 +229,11 @@ static mc_status weigh(struct layouts *l, struct mc_sides *c, bool *gains)
         }
         for (int k = 0; k < x->nin; k++) {
             const mc_node *u = x->in[k];
+            const int64_t dear = is_pool(x) ? MIXED : 1;
             if (is_image(x, k) && l->thing[u->id] >= 0 && makes_images(u)) {
-                TRY(mc_sides_parted(c, t, l->thing[u->id], turning(l, &u->type)));
+                TRY(mc_sides_parted(c, t, l->thing[u->id], dear * turning(l, &u->type)));
             } else if (is_image(x, k)) {
-                last += turning(l, &u->type);
+                last += dear * turning(l, &u->type);
             }
         }
         TRY(mc_sides_cost(c, t, first, last));

@@ -1,5 +1,5 @@
 /* cuda.c: pooling on a GPU: the family, and its solver (pool.cu).  Much pooling by small windows in dense lines has a thread
- * for several windows; all else one for an element.
+ * for several windows, or, where channels lie innermost, for several of them; all else one for an element.
  *
  * Invariant: the solver refuses nothing. */
 #include "plan/cuda.h"
@@ -92,6 +92,27 @@ static bool in_lines(const struct mc_pool_problem *p, const struct args *a)
     return yes;
 }
 
+/* Lanes that a thread takes at once, sixteen bytes of them; 0: none. */
+static int beside(const struct mc_pool_problem *p, const struct args *a, bool inside)
+{
+    const int64_t many = 16 / (int64_t)mc_dtypes[p->dtype].size;
+    const bool yes = inside && mc_is_float(p->dtype) && p->s.pass != POOL_GATHER && (p->s.key != POOL_KEY_X || !mc_pool_keyed(p));
+    return yes && a->size[a->nfree - 1] % many == 0 ? (int)many : 0;
+}
+
+/* Do all spots of an array begin at a multiple of `many`? */
+static bool apart_by(const struct args *a, int role, int64_t many)
+{
+    bool yes = true;
+    for (int i = 0; i < 3; i++) {
+        yes = yes && a->slot[role][i] % many == 0;
+    }
+    for (int i = 0; i < a->nfree - 1; i++) {
+        yes = yes && a->at[role][i] % many == 0;
+    }
+    return yes;
+}
+
 static bool so_many(const struct args *a, int role, int64_t line, int64_t many)
 {
     bool yes = line % many == 0 && a->slot[role][1] % many == 0;
@@ -117,15 +138,23 @@ static int places(struct pool *d, const struct mc_pool_problem *p)
 }
 
 /* The grid, and what the text must know of the windows. */
-static void fix(struct pool *d, struct mc_str *defines, const struct mc_pool_problem *p, int64_t count)
+static void fix(struct pool *d, struct mc_str *defines, const struct mc_pool_problem *p, bool inside, int64_t count)
 {
     const struct mc_pool_shape *s = &p->s;
     const bool known = fixed(p, count), lines = known && in_lines(p, &d->args);
+    const int lanes = known && !lines ? beside(p, &d->args, inside) : 0;
     for (int i = 0; i < 3 && known; i++) {
         mc_str_addf(defines, "#define W%d %d\n#define S%d %d\n#define P%d %d\n", i, (int)s->w[i], i, (int)s->stride[i], i, (int)s->pad[i]);
     }
-    mc_str_addf(defines, "#define FIXED %d\n#define LINES %d\n", known, lines);
-    d->name = lines ? "lines" : "pool";
+    mc_str_addf(defines, "#define FIXED %d\n#define LINES %d\n#define BESIDE %d\n", known, lines, lanes);
+    d->name = lines ? "lines" : lanes ? "beside" : "pool";
+    if (lanes) {
+        d->args.across = (int)(d->args.size[d->args.nfree - 1] / lanes);
+        count /= lanes;
+        for (int i = 0; i < POOL_NARRAY; i++) {
+            d->together[i] = apart_by(&d->args, i, lanes);
+        }
+    }
     if (lines) {
         const int many = places(d, p);
         const bool spread = s->pass == POOL_SPREAD;
@@ -146,7 +175,7 @@ static void *kernel_of(struct pool *d, const struct mc_pool_problem *p, bool ins
                 mc_dtypes[p->dtype].kind == KIND_INT, (int)p->s.pass, (int)p->s.mode, (int)key,
                 p->s.mark == MC_UINT8 ? "unsigned char" : "int", inside);
     mc_cuda_index(&defines, count);
-    fix(d, &defines, p, count);
+    fix(d, &defines, p, inside, count);
     void *kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_pool_text, defines.s, d->name);
     mc_str_free(&defines);
     return kernel;

@@ -1,5 +1,5 @@
 /* pool.cu: pooling in all passes; the definition is op/pool_loops.c.  A thread has an element of the result, or, in `lines`,
- * PLACES windows beside each other in a line of y and all that they reach.
+ * PLACES windows beside each other in a line of y and all that they reach, or, in `beside`, a spot of BESIDE lanes.
  *
  * The first maximum in scan order counts, a NaN is larger than anything.  SPREAD asks of each cell which windows it
  * lies in, in their order, so nothing is added by two threads.
@@ -19,8 +19,8 @@ struct args {
     i64 slot[3][3];                         /* strides along the pooled axes: of x, y, key */
     i64 in[3], out[3], w[3], stride[3], pad[3];
     int whole;
-    int across;                 /* lines: threads for a line of y (FORWARD), of x (SPREAD) */
-    int together[3];            /* lines: elements of x, y, key can be moved four, or PLACES, at a time */
+    int across;                 /* lines: threads for a line of y (FORWARD), of x (SPREAD); beside: for the lanes of a spot */
+    int together[3];            /* elements of x, y, key can be moved at a time: lines: four, or PLACES; beside: BESIDE */
 };
 struct window { int lo[3], hi[3], first[3]; };
 
@@ -115,6 +115,16 @@ __device__ __forceinline__ void marked(const args &p, const window &w, MARK mark
     }
 }
 
+/* Windows [*from, *to) of one axis that hold cell i. */
+__device__ __forceinline__ void holding(const args &p, int axis, int i, int *from, int *to)
+{
+    const int far = i + pad(p, axis), s = stride(p, axis), first = far - wide(p, axis) + 1;
+    *from = first > 0 ? (first + s - 1) / s : 0;
+    *to = far < 0 ? 0 : far / s + 1 < (int)p.out[axis] ? far / s + 1 : (int)p.out[axis];
+}
+
+template <class E, int V> struct alignas(V * sizeof(E)) several { E v[V]; };
+
 #if LINES
 /* ---- PLACES windows of a line a thread: images of two axes, the last dense ---- */
 
@@ -122,8 +132,6 @@ __device__ __forceinline__ void marked(const args &p, const window &w, MARK mark
 #define CEIL(a, b) ((a) > 0 ? ((a) + (b) - 1) / (b) : -(-(a) / (b)))
 enum { CELLS = PLACES * S2, LEFT = P2 > 0 ? P2 : 0, RIGHT = W2 - P2 - S2 > 0 ? W2 - P2 - S2 : 0, LINE = LEFT + CELLS + RIGHT };
 enum { ROW0 = CEIL(P1 - W1 + 1, S1), ROWS = (S1 - 1 + P1) / S1 - ROW0 + 1, COL0 = CEIL(P2 - W2 + 1, S2), COLS = (CELLS - 1 + P2) / S2 - COL0 + 1 };
-template <class E, int V> struct alignas(V * sizeof(E)) several { E v[V]; };
-
 struct place { INDEX plane; int row, group; };
 __device__ __forceinline__ place place_at(INDEX e, int across, int rows)
 {
@@ -285,6 +293,139 @@ extern "C" __global__ void __launch_bounds__(256) lines(const __grid_constant__ 
     }
 }
 #endif
+#elif BESIDE
+/* ---- BESIDE lanes a thread: channels, or images, that lie innermost in all arrays ---- */
+
+template <class R, class E> __device__ __forceinline__ void take(R (&v)[BESIDE], const E *from, bool together)
+{
+    several<E, BESIDE> q;
+    if (together) {
+        q = *(const several<E, BESIDE> *)from;
+    } else {
+#pragma unroll
+        for (int k = 0; k < BESIDE; k++) {
+            q.v[k] = from[k];
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < BESIDE; k++) {
+        v[k] = get<R>(q.v[k]);
+    }
+}
+
+template <class E, class R> __device__ __forceinline__ void give(const R (&v)[BESIDE], E *to, bool together)
+{
+    several<E, BESIDE> q;
+#pragma unroll
+    for (int k = 0; k < BESIDE; k++) {
+        q.v[k] = put<E>(v[k]);
+    }
+    if (together) {
+        *(several<E, BESIDE> *)to = q;
+    } else {
+#pragma unroll
+        for (int k = 0; k < BESIDE; k++) {
+            to[k] = q.v[k];
+        }
+    }
+}
+
+struct spot { INDEX plane; int u[3]; };
+/* Lanes go fastest, then places of an image. */
+__device__ __forceinline__ spot spot_at(const args &p, INDEX e, const i64 *n)
+{
+    spot s;
+    INDEX rest = e / (INDEX)p.across;
+    const INDEX lane = (e - rest * (INDEX)p.across) * BESIDE;
+#pragma unroll
+    for (int i = 2; i >= 0; i--) {
+        const INDEX more = rest / (INDEX)n[i];
+        s.u[i] = (int)(rest - more * (INDEX)n[i]);
+        rest = more;
+    }
+    s.plane = rest * (INDEX)p.across * BESIDE + lane;
+    return s;
+}
+
+#if PASS == FORWARD
+extern "C" __global__ void __launch_bounds__(256) beside(const __grid_constant__ args p)
+{
+    const i64 count = p.planes / BESIDE * p.out[0] * p.out[1] * p.out[2];
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
+        const spot s = spot_at(p, (INDEX)e, p.out);
+        const window w = window_at(p, s.u[0], s.u[1], s.u[2]);
+        const T *const x = p.x + line(p, s.plane, 0);
+        A most[BESIDE] = {};
+        int number[BESIDE] = {};
+        bool any = false;
+        EACH_CELL(w, a, b, c) {
+            A v[BESIDE];
+            take(v, x + cell(p.slot[0], a, b, c), p.together[0]);
+            const int n = ((a - w.first[0]) * W1 + b - w.first[1]) * W2 + c - w.first[2];
+#pragma unroll
+            for (int k = 0; k < BESIDE; k++) {
+                if (MODE != MAX) {
+                    most[k] += v[k];
+                } else if (!any || more(v[k], most[k])) {
+                    most[k] = v[k];
+                    number[k] = n;
+                }
+            }
+            any = true;
+        }
+#pragma unroll
+        for (int k = 0; k < BESIDE && MODE != MAX; k++) {
+            most[k] /= (A)share(p, w);
+        }
+        give(most, p.y + line(p, s.plane, 1) + cell(p.slot[1], s.u[0], s.u[1], s.u[2]), p.together[1]);
+        if (KEY == MARKS) {
+            give(number, (MARK *)p.key + line(p, s.plane, 2) + cell(p.slot[2], s.u[0], s.u[1], s.u[2]), p.together[2]);
+        }
+    }
+}
+#else
+extern "C" __global__ void __launch_bounds__(256) beside(const __grid_constant__ args p)
+{
+    const i64 count = p.planes / BESIDE * p.in[0] * p.in[1] * p.in[2];
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
+        const spot s = spot_at(p, (INDEX)e, p.in);
+        const T *const y = p.y + line(p, s.plane, 1);
+        const MARK *const key = (const MARK *)p.key + (KEY == MARKS ? line(p, s.plane, 2) : 0);
+        int from[3], to[3];
+        A sum[BESIDE] = {};
+#pragma unroll
+        for (int i = 0; i < 3; i++) {
+            holding(p, i, s.u[i], &from[i], &to[i]);
+        }
+        for (int u0 = from[0]; u0 < to[0]; u0++) {
+            for (int u1 = from[1]; u1 < to[1]; u1++) {
+                for (int u2 = from[2]; u2 < to[2]; u2++) {
+                    const window w = window_at(p, u0, u1, u2);
+                    A g[BESIDE];
+                    int number[BESIDE] = {};
+                    take(g, y + cell(p.slot[1], u0, u1, u2), p.together[1]);
+                    if (KEY == MARKS) {
+                        take(number, key + cell(p.slot[2], u0, u1, u2), p.together[2]);
+                    }
+                    const int want = ((s.u[0] - w.first[0]) * W1 + s.u[1] - w.first[1]) * W2 + s.u[2] - w.first[2];
+                    const bool cut = w.hi[0] - w.lo[0] < W0 || w.hi[1] - w.lo[1] < W1 || w.hi[2] - w.lo[2] < W2;
+#pragma unroll
+                    for (int k = 0; k < BESIDE; k++) {
+                        bool mine = number[k] == want;
+                        if (KEY == MARKS && (cut || (unsigned)number[k] >= W0 * W1 * W2)) {
+                            int at[3];
+                            marked(p, w, (MARK)number[k], at);
+                            mine = at[0] == s.u[0] && at[1] == s.u[1] && at[2] == s.u[2];
+                        }
+                        sum[k] += KEY == NONE ? g[k] / (A)share(p, w) : mine ? g[k] : (A)0;
+                    }
+                }
+            }
+        }
+        give(sum, p.x + line(p, s.plane, 0) + cell(p.slot[0], s.u[0], s.u[1], s.u[2]), p.together[0]);
+    }
+}
+#endif
 #elif PASS == FORWARD || PASS == GATHER
 extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ args p)
 {
@@ -329,14 +470,6 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
     }
 }
 #else
-/* Windows [*from, *to) of one axis that hold cell i. */
-__device__ __forceinline__ void holding(const args &p, int axis, int i, int *from, int *to)
-{
-    const int far = i + pad(p, axis), s = stride(p, axis), first = far - wide(p, axis) + 1;
-    *from = first > 0 ? (first + s - 1) / s : 0;
-    *to = far < 0 ? 0 : far / s + 1 < (int)p.out[axis] ? far / s + 1 : (int)p.out[axis];
-}
-
 extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ args p)
 {
     const i64 cells = p.in[0] * p.in[1] * p.in[2];

@@ -141,6 +141,15 @@ static void dense(int n, const int64_t *size, const int *order, int64_t *stride)
     }
 }
 
+/* Tensor cores are what wants channels innermost; the other solvers re-lay tile by tile, in registers and caches, and take the
+ * same either way. */
+static bool may_gain(const struct layouts *l, const mc_node *n)
+{
+    const char *own = mc_attr_named(n, "precision")->text;
+    const bool tf32 = n->type.dtype == MC_FLOAT32 && strcmp(own ? own : mc_flag_text(FLAG_conv_precision), "tf32") == 0;
+    return l->far && (tf32 || mc_dtypes[n->type.dtype].size == 2);
+}
+
 /* Seconds of a convolution whose images lie in that order; filters lie as they were written. < 0: not known. */
 static double conv_seconds(const struct layouts *l, const mc_node *n, bool last)
 {
@@ -220,12 +229,15 @@ static mc_status weigh(struct layouts *l, struct mc_sides *c, bool *gains)
             continue;
         }
         if (mc_conv_pass_of(x->op) >= 0) {
-            const double plain = conv_seconds(l, x, false), turned = conv_seconds(l, x, true);
+            const bool asked = !l->always && may_gain(l, x);
+            const double plain = asked ? conv_seconds(l, x, false) : -1, turned = asked ? conv_seconds(l, x, true) : -1;
             const bool known = plain >= 0 && turned >= 0;
             first = l->always ? never : known ? picoseconds(plain) : 0;
             last = l->always ? 0 : known ? picoseconds(turned) : never;
             *gains |= last < first;
-            LOG(LOG_PLAN, "layouts: %s %.3g us as bc01, %.3g us as b01c", x->op->name, plain * 1e6, turned * 1e6);
+            if (asked) {
+                LOG(LOG_PLAN, "layouts: %s takes %.3g us in bc01, %.3g us in b01c", x->op->name, plain * 1e6, turned * 1e6);
+            }
         }
         for (int k = 0; k < x->nin; k++) {
             const mc_node *u = x->in[k];

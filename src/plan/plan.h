@@ -74,7 +74,7 @@ struct mc_family {
 /* ---- planner.c ---- */
 struct mc_plan *mc_plan_make(const struct mc_problem *p);    /* NULL: no solver; error lists the reasons */
 void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out); /* why each solver declined */
-double mc_plan_seconds(const struct mc_problem *p);          /* a call's: as wisdom has it, if that counts, else the least estimate; < 0: not known */
+double mc_plan_seconds(const struct mc_problem *p);          /* a call's: as wisdom has it, if that counts, else the least estimate; < 0: not known, or a solver is forced */
 const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver *s);   /* why s does; NULL: it can do it */
 /* ---- plan.c ---- */
 struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s);

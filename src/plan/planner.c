@@ -419,11 +419,15 @@ double mc_plan_seconds(const struct mc_problem *p)
     struct choice c = { .problem = p, .mode = mc_flag_int(FLAG_plan) };
     char name[64];
     double seconds = -1;
+    const char *asked = p->family->forced ? p->family->forced(p, &c.mode) : "auto";
     p->family->word(p, &c.word);
-    const bool good = !c.word.bad && c.word.s;
+    const bool good = !c.word.bad && c.word.s && asked && strcmp(asked, "auto") == 0;
     const bool timed = good && c.mode != PLAN_ESTIMATE && (known(&c, true, name, &seconds) || known(&c, false, name, &seconds));
     if (good && !timed && gather(&c) && c.able) {
         seconds = c.list.at[0].estimate;
+    }
+    if (!asked) {
+        mc_clear_error(); /* who plans will tell */
     }
     mc_str_free(&c.word);
     VEC_FREE(c.list);

@@ -73,7 +73,7 @@ static bool all_known(const struct mc_type *t)
 static bool is_conv(const mc_node *n)
 {
     struct mc_conv_form f;
-    if (mc_conv_pass_of(n->op) < 0 || n->type.rank != RANK || !n->attr[CONV_LAYOUT].none || (n->nin > 2 && n->in[2]->type.dims[0] != RANK && n->in[2]->type.dims[0] != 2)) {
+    if (mc_conv_pass_of(n->op) < 0 || n->type.rank != RANK || !n->attr[CONV_LAYOUT].none || (n->nin > 2 && !mc_shape_entry_node(n->in[2], 0))) {
         return false;
     }
     mc_conv_form_of(n, &f);
@@ -218,45 +218,44 @@ static void find_parts(struct layouts *l, int n, mc_node *const *out, int *thing
     }
 }
 
+/* What a convolution takes on either side.  Is it faster when it is turned? */
+static bool weigh_conv(const struct layouts *l, const mc_node *x, int64_t *first, int64_t *last)
+{
+    const bool asked = !l->always && may_gain(l, x);
+    const double plain = asked ? conv_seconds(l, x, false) : -1, turned = asked ? conv_seconds(l, x, true) : -1;
+    const bool known = plain >= 0 && turned >= 0;
+    *first = l->always ? never : known ? picoseconds(plain) : 0;
+    *last = l->always ? 0 : known ? picoseconds(turned) : never;
+    if (asked) {
+        LOG(LOG_PLAN, "layouts: %s takes %.3g us in bc01, %.3g us in b01c", x->op->name, plain * 1e6, turned * 1e6);
+    }
+    return *last < *first;
+}
+
+/* What it takes that x reads input k in the other order. */
+static mc_status weigh_input(const struct layouts *l, struct mc_sides *c, const mc_node *x, int k)
+{
+    const mc_node *u = x->in[k];
+    const int reader = l->thing[x->id], maker = makes_images(u) ? l->thing[u->id] : -1;
+    const int64_t cost = u->type.rank == RANK ? (is_pool(x) ? MIXED : 1) * turning(l, &u->type) : 0;
+    if (x->op == &mc_op_item || cost == 0 || (reader >= 0 && !is_image(x, k)) || (reader < 0 && (maker < 0 || is_op(x, "size") || is_op(x, "shape")))) {
+        return MC_OK;
+    }
+    return reader >= 0 && maker >= 0 ? mc_sides_parted(c, reader, maker, cost) : mc_sides_cost(c, reader >= 0 ? reader : maker, 0, cost);
+}
+
 /* What each side costs.  *gains: is any convolution faster when it is turned? */
-static mc_status weigh(struct layouts *l, struct mc_sides *c, bool *gains)
+static mc_status weigh(const struct layouts *l, struct mc_sides *c, bool *gains)
 {
     for (size_t i = 0; i < l->count; i++) {
         const mc_node *x = l->list[i];
-        const int t = l->thing[x->id];
         int64_t first = 0, last = 0;
-        if (t < 0 || x->op == &mc_op_item) {
-            continue;
-        }
-        if (mc_conv_pass_of(x->op) >= 0) {
-            const bool asked = !l->always && may_gain(l, x);
-            const double plain = asked ? conv_seconds(l, x, false) : -1, turned = asked ? conv_seconds(l, x, true) : -1;
-            const bool known = plain >= 0 && turned >= 0;
-            first = l->always ? never : known ? picoseconds(plain) : 0;
-            last = l->always ? 0 : known ? picoseconds(turned) : never;
-            *gains |= last < first;
-            if (asked) {
-                LOG(LOG_PLAN, "layouts: %s takes %.3g us in bc01, %.3g us in b01c", x->op->name, plain * 1e6, turned * 1e6);
-            }
+        if (l->thing[x->id] >= 0 && mc_conv_pass_of(x->op) >= 0) {
+            *gains |= weigh_conv(l, x, &first, &last);
+            TRY(mc_sides_cost(c, l->thing[x->id], first, last));
         }
         for (int k = 0; k < x->nin; k++) {
-            const mc_node *u = x->in[k];
-            const int64_t dear = is_pool(x) ? MIXED : 1;
-            if (is_image(x, k) && l->thing[u->id] >= 0 && makes_images(u)) {
-                TRY(mc_sides_parted(c, t, l->thing[u->id], dear * turning(l, &u->type)));
-            } else if (is_image(x, k)) {
-                last += dear * turning(l, &u->type);
-            }
-        }
-        TRY(mc_sides_cost(c, t, first, last));
-    }
-    for (size_t i = 0; i < l->count; i++) { /* readers that stay */
-        const mc_node *x = l->list[i];
-        for (int k = 0; k < x->nin && l->thing[x->id] < 0 && x->op != &mc_op_item; k++) {
-            const mc_node *u = x->in[k];
-            if (l->thing[u->id] >= 0 && makes_images(u) && !is_op(x, "size") && !is_op(x, "shape")) {
-                TRY(mc_sides_cost(c, l->thing[u->id], 0, turning(l, &u->type)));
-            }
+            TRY(weigh_input(l, c, x, k));
         }
     }
     return MC_OK;

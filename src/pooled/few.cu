@@ -79,7 +79,10 @@ __device__ __forceinline__ void put_windows(const args &p, const float (&sum)[W1
         largest(p, sum, k, u * W1, (v + k) * W2, &most[k], &cell[k]);
     }
     if (SIDE == 2 && p.whole && mark) {
-        *(float2 *)g = make_float2(most[0], most[SIDE - 1]);
+        float2 both;
+        both.x = most[0];
+        both.y = most[SIDE - 1];
+        *(float2 *)g = both;
         *(unsigned short *)mark = (unsigned short)(cell[0] | cell[SIDE - 1] << 8);
         return;
     }

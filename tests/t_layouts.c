@@ -12,8 +12,8 @@ static const char *const formulas[] = {
     "h = pool(conv(x, w, border=1, flip=False), [3, 3], stride=[2, 2], pad=[1, 1]); grad(sum(sqr(relu(h))), x)",
     "h = pool(conv(x, w), [2, 2], mode='average_exc_pad'); c = sum(conv(h, v, stride=[2, 1])); grad(c, v)",
     "h = conv(x, w, stride=2, border=1); grad(sum(tanh(conv(h, v, border='half', dilation=2))), w)",
-    "h = conv(x, w, border=1); d = h - mean(h, axis=[0, 2, 3], keepdims=True); s = mean(sqr(d), axis=[0, 2, 3], keepdims=True); "
-    "y = relu(d / sqrt(s + 0.1)); grad(sum(conv(y, v) * 0.1), w)",
+    ("h = conv(x, w, border=1); d = h - mean(h, axis=[0, 2, 3], keepdims=True); s = mean(sqr(d), axis=[0, 2, 3], keepdims=True); "
+     "y = relu(d / sqrt(s + 0.1)); grad(sum(conv(y, v) * 0.1), w)"),
     "h = conv(x, w, border=1); max(h, axis=1) + sum(h, axis=[1])",
     "h = conv(x, w, border=1); tuple(h + 1, sum(h, axis=[0, 2, 3]), argmax(h, axis=1), flatten(relu(h), ndim=2))",
     "h = conv(x, w, border=1); pool(h, [2, 2], ties='all') * 2 + sum(h[:, :, ::2, ::2][:, :, :3, :3], axis=[2, 3], keepdims=True)",

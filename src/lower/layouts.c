@@ -36,7 +36,7 @@ struct layouts {
     mc_graph *g;
     bool far, always;           /* for a GPU; whatever it takes */
     mc_node **list;
-    size_t count, nodes;
+    size_t count;
     const struct part **part;   /* by node id; NULL: stays as it was written */
     int *thing;                 /* of sides.c */
     bool *turned;               /* by thing */
@@ -388,10 +388,10 @@ mc_status mc_lower_layouts(mc_graph *g, int n, mc_node **out, bool far)
         return MC_OK;
     }
     l.list = mc_graph_reach(n, out, &l.count);
-    l.nodes = g->nodes.n + 1;
-    l.part = mc_calloc(l.nodes, sizeof *l.part, "lower");
-    l.thing = mc_alloc(l.nodes * sizeof *l.thing, "lower");
-    l.now = mc_calloc(l.nodes, sizeof *l.now, "lower");
+    const size_t nodes = g->nodes.n + 1;
+    l.part = mc_calloc(nodes, sizeof *l.part, "lower");
+    l.thing = mc_alloc(nodes * sizeof *l.thing, "lower");
+    l.now = mc_calloc(nodes, sizeof *l.now, "lower");
     mc_status s = l.list && l.part && l.thing && l.now ? MC_OK : MC_EMEMORY;
     if (s == MC_OK) {
         find_parts(&l, n, out, &things);

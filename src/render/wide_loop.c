@@ -123,6 +123,31 @@ static void store(struct print *p, int i)
     }
 }
 
+/* Is operand i read in this walk? */
+static bool read_here(const struct print *p, int i)
+{
+    for (size_t v = 0; v < p->k->val.n; v++) {
+        const struct mc_kval *x = &p->k->val.at[v];
+        if (x->kind == K_LOAD && x->operand == i && p->need[v]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What results are streamed past lies in memory: the processor's own fetching ends with each page of 4 KiB. */
+static void fetch_page(struct print *p)
+{
+    mc_str_add(p->out, "if (stream) { ");
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const struct mc_koperand *o = &p->k->operand.at[i];
+        if (!o->dst && mc_print_moves(p->k, o) && read_here(p, (int)i)) {
+            mc_str_addf(p->out, "__builtin_prefetch(a%zu + j + 1024); ", i);
+        }
+    }
+    mc_str_add(p->out, "} ");
+}
+
 static void body(struct print *p)
 {
     const struct mc_kernel *k = p->k;
@@ -146,18 +171,9 @@ static void body(struct print *p)
             store(p, (int)i);
         }
     }
-}
-
-/* Is operand i read in this walk? */
-static bool read_here(const struct print *p, int i)
-{
-    for (size_t v = 0; v < p->k->val.n; v++) {
-        const struct mc_kval *x = &p->k->val.at[v];
-        if (x->kind == K_LOAD && x->operand == i && p->need[v]) {
-            return true;
-        }
+    if (k->mode == KERNEL_MAP) {
+        fetch_page(p);
     }
-    return false;
 }
 
 /* What moves is read from and written to a vector of its own: "a0 = v_head(t0, a0 + m, left) - m;" */

@@ -151,6 +151,46 @@ TEST(conv_fast_gives_the_same_bits_on_any_threads)
     }
 }
 
+/* The plan with slim filters, in blocks of every letter; false: its products have tiles in the lanes. */
+static bool make_slim(struct mc_plan *plan)
+{
+    struct fft *d = (struct fft *)(void *)plan;
+    const int64_t lanes = d->kernel->lanes;
+    if (d->lanes == M) {
+        return false;
+    }
+    const bool vectors = d->s[CONV_X].lane == M || d->s[CONV_Y].lane == M;
+    const int row = d->s[CONV_W].row, lane = d->s[CONV_W].lane;
+    d->slim = true;
+    d->near = 5;
+    d->block[M] = MC_MIN(d->all[M], vectors ? lanes : conv_ceil(d->all[M], 2));
+    d->block[lane] = MC_MIN(d->all[lane], 3 * lanes);
+    d->block[row] = conv_ceil(d->all[row], 2);
+    d->partial = d->ahead = false;
+    mc_fft_order(d, M);
+    plan->workspace = mc_fft_lay_out(d, 2);
+    return true;
+}
+
+TEST(conv_slim_filters_in_every_instruction_set)
+{
+    static const char *const sets[] = { "avx512", "avx2", "plain" };
+    for (size_t i = 0; i < NELEM(sets); i++) {
+        int slim = 0;
+        for (size_t k = 0; mc_isa_only(sets[i]) && k < 3 * NELEM(shapes); k++) {
+            const struct mc_conv_problem p = problem(k / 3, (enum mc_conv_pass)(CONV_FORWARD + k % 3));
+            struct mc_plan *plan = mc_conv_fft.refuse(&p.base) ? NULL : mc_plan_with(&p.base, &mc_conv_fft);
+            if (plan && make_slim(plan)) {
+                CHECK(mc_conv_family.verify(&p.base, plan) == MC_OK, "shape %zu, pass %zu, %s: %s", k / 3, k % 3, sets[i], mc_last_error());
+                slim++;
+            }
+            mc_plan_free(plan);
+        }
+        CHECK(slim >= 12 || !mc_isa_only(sets[i]), "%s: %d", sets[i], slim);
+    }
+    mc_isa_only(NULL);
+}
+
 /* Relative to the reference, which sums in float64, in the Frobenius norm. */
 static double error_of(const struct mc_solver *s, const struct mc_conv_problem *p)
 {

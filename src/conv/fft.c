@@ -93,7 +93,8 @@ static struct mc_plan *plan_winograd4(const struct mc_problem *p)
 /* Spectra of filters: each is written and read, in pieces far apart, however few the images are. */
 static double filter_bytes(const struct fft *d, const struct mc_conv_shape *s)
 {
-    return 4.0 * (double)(s->groups * d->numbers * d->frequencies) * (double)d->all[C] * (double)d->all[F];
+    const int64_t numbers = d->numbers * (d->slim ? d->size / 2 * d->taps : d->frequencies);
+    return 4.0 * (double)(s->groups * numbers) * (double)d->all[C] * (double)d->all[F];
 }
 
 static double estimate_any(const struct mc_problem *p_, int which)

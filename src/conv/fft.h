@@ -40,12 +40,25 @@ typedef void mc_fft_forward(const struct mc_fft_window *w, bool conjugate, bool 
                             int64_t im);
 typedef void mc_fft_inverse(const float *spectrum, int64_t step, int64_t im, float alpha, float beta, float *tile,
                             const struct mc_fft_window *w);
+/* Filters that lie in memory as transforms of their rows: column c of row r at r * row + c * column.  A column of such rows
+ * is transformed in L lanes to the frequencies of the tile, `size` of them, or, of the first column, both real ones'. */
+struct mc_fft_taps {
+    int taps, apart;            /* rows, and how many of the tile's there are from one to the next */
+    bool first;
+};
 struct mc_fft_kernel {
     int lanes;
     double math;                /* of the peak that products reach */
     double turn[FFT_SIZES];     /* cycles a place of a tile, to transform all lanes */
     mc_fft_forward *forward[FFT_SIZES]; /* four times the transform's values */
     mc_fft_inverse *inverse[FFT_SIZES];
+    void (*filter_rows[FFT_SIZES])(const struct mc_fft_window *w, float *to, int64_t column, int64_t row, int64_t im);
+    void (*filter_rows_back[FFT_SIZES])(const float *from, int64_t column, int64_t row, int64_t im, float alpha, float beta,
+                                        const struct mc_fft_window *w);
+    void (*filter_column[FFT_SIZES])(const float *from, int64_t row, int64_t from_im, const struct mc_fft_taps *t, float *to,
+                                     int64_t step, int64_t im); /* conjugate: as products take filters */
+    void (*filter_column_back[FFT_SIZES])(const float *from, int64_t step, int64_t im, const struct mc_fft_taps *t, bool add,
+                                          float *to, int64_t row, int64_t to_im);
     void (*product)(const struct mc_fft_product *p), (*real_product)(const struct mc_fft_product *p);
     double winograd_turn[WINOGRAD_SIZES]; /* as turn */
     void (*winograd_forward[WINOGRAD_SIZES])(const struct mc_fft_window *w, int role, float *spectrum, int64_t step);

@@ -116,6 +116,20 @@ FUSED void fft16(const V *xr, const V *xi, V *yr, V *yi)
     }
 }
 
+FUSED void fft_part(const int m, const V *xr, const V *xi, V *yr, V *yi)
+{
+    if (m == 16) {
+        fft16(xr, xi, yr, yi);
+    } else if (m == 8) {
+        fft8(xr, xi, yr, yi);
+    } else if (m == 4) {
+        fft4(xr, xi, yr, yi);
+    } else {
+        yr[0] = xr[0] + xr[1], yi[0] = xi[0] + xi[1];
+        yr[1] = xr[0] - xr[1], yi[1] = xi[0] - xi[1];
+    }
+}
+
 /* Size 4 m: four of size m of what size 4 leaves; of the input the first live * m are not zeros, and the others not read.
  * sign is that of the imaginary results. */
 FUSED void fft(const int size, const int live, const float *re, const float *im, int64_t from, float *to_re, float *to_im,
@@ -123,19 +137,14 @@ FUSED void fft(const int size, const int live, const float *re, const float *im,
 {
     const int m = size / 4, stride = FFT_MOST / size;
     _Alignas(64) float tr[FFT_MOST * L], ti[FFT_MOST * L];
-    for (int j = 0; j < m; j++) {
+    for (int j = 0; j < m && live > 1; j++) {
         V xr[4], xi[4], yr[4], yi[4];
         UNROLL(4)
         for (int q = 0; q < 4; q++) {
             xr[q] = q < live ? load(re + (j + q * m) * from) : (V){ 0 };
             xi[q] = q < live ? load(im + (j + q * m) * from) : (V){ 0 };
         }
-        if (live == 1) {
-            UNROLL(4)
-            for (int q = 0; q < 4; q++) {
-                yr[q] = xr[0], yi[q] = xi[0];
-            }
-        } else if (live == 2) {
+        if (live == 2) {
             yr[0] = xr[0] + xr[1], yi[0] = xi[0] + xi[1];
             yr[1] = xr[0] + xi[1], yi[1] = xi[0] - xr[1];
             yr[2] = xr[0] - xr[1], yi[2] = xi[0] - xi[1];
@@ -156,22 +165,40 @@ FUSED void fft(const int size, const int live, const float *re, const float *im,
         V xr[16], xi[16], yr[16], yi[16];
         UNROLL(16)
         for (int j = 0; j < m; j++) {
-            xr[j] = load(tr + (q * m + j) * L), xi[j] = load(ti + (q * m + j) * L);
+            if (live > 1) {
+                xr[j] = load(tr + (q * m + j) * L), xi[j] = load(ti + (q * m + j) * L);
+                continue;
+            }
+            const V ar = load(re + j * from), ai = load(im + j * from);
+            const float c = turn_re[j * q * stride], s = turn_im[j * q * stride];
+            xr[j] = ar * c - ai * s;
+            xi[j] = ar * s + ai * c;
         }
-        if (m == 16) {
-            fft16(xr, xi, yr, yi);
-        } else if (m == 8) {
-            fft8(xr, xi, yr, yi);
-        } else if (m == 4) {
-            fft4(xr, xi, yr, yi);
-        } else {
-            yr[0] = xr[0] + xr[1], yi[0] = xi[0] + xi[1];
-            yr[1] = xr[0] - xr[1], yi[1] = xi[0] - xi[1];
-        }
+        fft_part(m, xr, xi, yr, yi);
         UNROLL(16)
         for (int j = 0; j < m; j++) {
             put(to_re + (q + 4 * j) * to, yr[j], far);
             put(to_im + (q + 4 * j) * to, yi[j] * sign, far);
+        }
+    }
+}
+
+/* The first `count` of `size` results, a quarter at most: size 4 of the parts that each fourth number makes. */
+FUSED void fft_first(const int size, int count, const float *re, const float *im, int64_t from, float *to_re, float *to_im)
+{
+    const int m = size / 4, stride = FFT_MOST / size;
+    for (int q = 0; q < 4; q++) {
+        V xr[16], xi[16], yr[16], yi[16];
+        UNROLL(16)
+        for (int j = 0; j < m; j++) {
+            xr[j] = load(re + (4 * j + q) * from), xi[j] = load(im + (4 * j + q) * from);
+        }
+        fft_part(m, xr, xi, yr, yi);
+        for (int n = 0; n < count; n++) {
+            const float c = turn_re[n * q * stride], s = turn_im[n * q * stride];
+            const V ar = q ? load(to_re + n * L) : (V){ 0 }, ai = q ? load(to_im + n * L) : (V){ 0 };
+            store(to_re + n * L, ar + (yr[n] * c - yi[n] * s));
+            store(to_im + n * L, ai + (yr[n] * s + yi[n] * c));
         }
     }
 }
@@ -276,19 +303,13 @@ FUSED void span(const struct mc_fft_window *w, int *lo, int *hi, int *columns)
 /* ---- tiles.  Of column c of the half, (re, im) of its rows lie at tile[c]; column 0 is that of the first and the
  * middle frequency, both real before columns are transformed: as one complex column ---- */
 
-FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate, bool far, float *tile, float *out,
-                   int64_t step, int64_t im)
+/* Rows [lo, hi) of a window, of which `columns` numbers count: row r, column c at to + r * row + c * column. */
+FUSED void rows_of_window(const int size, const struct mc_fft_window *w, int lo, int hi, int columns, float *to, int64_t column,
+                          int64_t row, int64_t im)
 {
-    const int half = size / 2, column = (2 * size + 1) * L; /* odd: not to fall into the same lines of a cache */
-    const float sign = conjugate ? -1 : 1;
+    const int half = size / 2;
     _Alignas(64) float a[FFT_MOST * L], b[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
-    int lo, hi, columns, rows;
-    span(w, &lo, &hi, &columns);
-    fft_any *const across = fitting(size, columns, &columns), *const down = fitting(size, (hi - 1) * w->dr + 1, &rows);
-    for (int c = 0; c < half && hi - lo < rows; c++) {
-        memset(tile + c * column, 0, (size_t)(rows * L) * sizeof *tile);
-        memset(tile + c * column + size * L, 0, (size_t)(rows * L) * sizeof *tile);
-    }
+    fft_any *const across = fitting(size, columns, &columns);
     for (int r = lo; r < hi; r += 2) {
         read_row(size, w, r, columns, a);
         if (r + 1 < hi) {
@@ -297,30 +318,31 @@ FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate
             memset(b, 0, (size_t)(size * L) * sizeof *b);
         }
         across(a, b, L, zr, zi, L, 1, false);
-        float *const ta = tile + r * w->dr * L, *const tb = ta + w->dr * L;
+        float *const ta = to + r * row, *const tb = ta + row;
         const bool two = r + 1 < hi;
         store(ta, load(zr) * 2);
-        store(ta + size * L, load(zr + half * L) * 2);
+        store(ta + im, load(zr + half * L) * 2);
         if (two) {
             store(tb, load(zi) * 2);
-            store(tb + size * L, load(zi + half * L) * 2);
+            store(tb + im, load(zi + half * L) * 2);
         }
         for (int k = 1; k < half; k++) {
             const V pr = load(zr + k * L), pi = load(zi + k * L), qr = load(zr + (size - k) * L), qi = load(zi + (size - k) * L);
             store(ta + k * column, pr + qr);
-            store(ta + k * column + size * L, pi - qi);
+            store(ta + k * column + im, pi - qi);
             if (two) {
                 store(tb + k * column, pi + qi);
-                store(tb + k * column + size * L, qr - pr);
+                store(tb + k * column + im, qr - pr);
             }
         }
     }
-    for (int c = 1; c < half; c++) {
-        float *to = out + (c - 1) * size * step;
-        down(tile + c * column, tile + c * column + size * L, L, to, to + im, step, sign, far);
-    }
-    down(tile, tile + size * L, L, zr, zi, L, 1, false);
-    float *first = out + (half - 1) * size * step, *middle = first + (half + 1) * step;
+}
+
+/* Column 0, transformed as one, into the first and the middle frequency's. */
+FUSED void part(const int size, const float *zr, const float *zi, float sign, bool far, float *first, int64_t step, int64_t im)
+{
+    const int half = size / 2;
+    float *middle = first + (half + 1) * step;
     const float h = 0.5f, hs = 0.5f * sign;
     for (int k = 0; k <= half; k++) {
         const int m = k ? size - k : 0;
@@ -330,23 +352,12 @@ FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate
         put(middle + k * step, (pi + qi) * h, far);
         put(middle + k * step + im, (qr - pr) * hs, far);
     }
-    if (far) {
-        FENCE();
-    }
 }
 
-FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, float alpha, float beta, float *tile,
-                   const struct mc_fft_window *w)
+FUSED void join(const int size, const float *first, int64_t step, int64_t im, float *zr, float *zi)
 {
-    const int half = size / 2, column = (2 * size + 1) * L; /* odd: not to fall into the same lines of a cache */
-    fft_any *const whole = size == 8 ? fft8_4 : size == 16 ? fft16_4 : size == 32 ? fft32_4 : fft64_4;
-    _Alignas(64) float a[FFT_MOST * L], b[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
-    int lo, hi, columns;
-    for (int c = 1; c < half; c++) {
-        const float *from = in + (c - 1) * size * step;
-        whole(from + im, from, step, tile + c * column + size * L, tile + c * column, L, 1, false);
-    }
-    const float *first = in + (half - 1) * size * step, *middle = first + (half + 1) * step;
+    const int half = size / 2;
+    const float *middle = first + (half + 1) * step;
     for (int k = 0; k <= half; k++) {
         const V pr = load(first + k * step), pi = load(first + k * step + im);
         const V qr = load(middle + k * step), qi = load(middle + k * step + im);
@@ -357,28 +368,135 @@ FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, fl
         store(zr + k * L, pr - qi);
         store(zi + k * L, pi + qr);
     }
-    whole(zi, zr, L, tile + size * L, tile, L, 1, false);
+}
+
+FUSED fft_any *whole(const int size)
+{
+    return size == 8 ? fft8_4 : size == 16 ? fft16_4 : size == 32 ? fft32_4 : fft64_4;
+}
+
+/* The inverse of rows_of_window(). */
+FUSED void rows_back(const int size, const float *from, int64_t column, int64_t row, int64_t im, float alpha, float beta,
+                     const struct mc_fft_window *w)
+{
+    const int half = size / 2;
+    _Alignas(64) float a[FFT_MOST * L], b[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
+    int lo, hi, columns;
     span(w, &lo, &hi, &columns);
     for (int r = lo; r < hi; r += 2) {
         const bool two = r + 1 < hi;
-        const float *const ta = tile + r * w->dr * L, *const tb = two ? ta + w->dr * L : ta;
+        const float *const ta = from + r * row, *const tb = two ? ta + row : ta;
         store(zr, load(ta));
         store(zi, load(tb));
-        store(zr + half * L, load(ta + size * L));
-        store(zi + half * L, load(tb + size * L));
+        store(zr + half * L, load(ta + im));
+        store(zi + half * L, load(tb + im));
         for (int k = 1; k < half; k++) {
-            const V ar = load(ta + k * column), ai = load(ta + k * column + size * L);
-            const V br = load(tb + k * column), bi = load(tb + k * column + size * L);
+            const V ar = load(ta + k * column), ai = load(ta + k * column + im);
+            const V br = load(tb + k * column), bi = load(tb + k * column + im);
             store(zr + k * L, ar - bi);
             store(zi + k * L, ai + br);
             store(zr + (size - k) * L, ar + bi);
             store(zi + (size - k) * L, br - ai);
         }
-        whole(zi, zr, L, b, a, L, 1, false);
+        whole(size)(zi, zr, L, b, a, L, 1, false);
         write_row(size, w, r, a, alpha, beta);
         if (two) {
             write_row(size, w, r + 1, b, alpha, beta);
         }
+    }
+}
+
+FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate, bool far, float *tile, float *out,
+                   int64_t step, int64_t im)
+{
+    const int half = size / 2, column = (2 * size + 1) * L; /* odd: not to fall into the same lines of a cache */
+    const float sign = conjugate ? -1 : 1;
+    _Alignas(64) float zr[FFT_MOST * L], zi[FFT_MOST * L];
+    int lo, hi, columns, rows;
+    span(w, &lo, &hi, &columns);
+    fft_any *const down = fitting(size, (hi - 1) * w->dr + 1, &rows);
+    for (int c = 0; c < half && hi - lo < rows; c++) {
+        memset(tile + c * column, 0, (size_t)(rows * L) * sizeof *tile);
+        memset(tile + c * column + size * L, 0, (size_t)(rows * L) * sizeof *tile);
+    }
+    rows_of_window(size, w, lo, hi, columns, tile, column, w->dr * L, size * L);
+    for (int c = 1; c < half; c++) {
+        float *to = out + (c - 1) * size * step;
+        down(tile + c * column, tile + c * column + size * L, L, to, to + im, step, sign, far);
+    }
+    down(tile, tile + size * L, L, zr, zi, L, 1, false);
+    part(size, zr, zi, sign, far, out + (half - 1) * size * step, step, im);
+    if (far) {
+        FENCE();
+    }
+}
+
+FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, float alpha, float beta, float *tile,
+                   const struct mc_fft_window *w)
+{
+    const int half = size / 2, column = (2 * size + 1) * L; /* odd: not to fall into the same lines of a cache */
+    _Alignas(64) float zr[FFT_MOST * L], zi[FFT_MOST * L];
+    for (int c = 1; c < half; c++) {
+        const float *from = in + (c - 1) * size * step;
+        whole(size)(from + im, from, step, tile + c * column + size * L, tile + c * column, L, 1, false);
+    }
+    join(size, in + (half - 1) * size * step, step, im, zr, zi);
+    whole(size)(zi, zr, L, tile + size * L, tile, L, 1, false);
+    rows_back(size, tile, column, w->dr * L, size * L, alpha, beta, w);
+}
+
+/* ---- filters whose rows lie in memory: tap rows of a column at from + r * row ---- */
+
+FUSED void filter_rows(const int size, const struct mc_fft_window *w, float *to, int64_t column, int64_t row, int64_t im)
+{
+    int lo, hi, columns;
+    span(w, &lo, &hi, &columns);
+    rows_of_window(size, w, lo, hi, columns, to, column, row, im);
+}
+
+FUSED void filter_column(const int size, const float *from, int64_t row, int64_t from_im, const struct mc_fft_taps *t, float *to,
+                         int64_t step, int64_t im)
+{
+    _Alignas(64) float xr[FFT_MOST * L], xi[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
+    int rows;
+    fft_any *const down = fitting(size, (t->taps - 1) * t->apart + 1, &rows);
+    for (int r = t->apart > 1 ? 0 : t->taps; r < rows; r++) {
+        store(xr + r * L, (V){ 0 });
+        store(xi + r * L, (V){ 0 });
+    }
+    for (int r = 0; r < t->taps; r++) {
+        store(xr + r * t->apart * L, load(from + r * row));
+        store(xi + r * t->apart * L, load(from + r * row + from_im));
+    }
+    if (!t->first) {
+        down(xr, xi, L, to, to + im, step, -1, false);
+        return;
+    }
+    down(xr, xi, L, zr, zi, L, 1, false);
+    part(size, zr, zi, -1, false, to, step, im);
+}
+
+FUSED void filter_column_back(const int size, const float *from, int64_t step, int64_t im, const struct mc_fft_taps *t, bool add,
+                              float *to, int64_t row, int64_t to_im)
+{
+    _Alignas(64) float xr[FFT_MOST * L], xi[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
+    const int rows = (t->taps - 1) * t->apart + 1;
+    if (t->first) {
+        join(size, from, step, im, xr, xi);
+        from = xr;
+        im = xi - xr;
+        step = L;
+    }
+    if (rows <= size / 4) {
+        fft_first(size, rows, from + im, from, step, zi, zr);
+    } else {
+        whole(size)(from + im, from, step, zi, zr, L, 1, false);
+    }
+    for (int r = 0; r < t->taps; r++) {
+        const V yr = load(zr + r * t->apart * L), yi = load(zi + r * t->apart * L);
+        float *const at = to + r * row;
+        store(at, add ? load(at) + yr : yr);
+        store(at + to_im, add ? load(at + to_im) + yi : yi);
     }
 }
 
@@ -392,6 +510,25 @@ FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, fl
                                      const struct mc_fft_window *w)                                                      \
     {                                                                                                                    \
         inverse(size, in, step, im, alpha, beta, tile, w);                                                               \
+    }                                                                                                                    \
+    static TARGET void filter_rows##size(const struct mc_fft_window *w, float *to, int64_t column, int64_t row, int64_t im) \
+    {                                                                                                                    \
+        filter_rows(size, w, to, column, row, im);                                                                       \
+    }                                                                                                                    \
+    static TARGET void filter_rows_back##size(const float *from, int64_t column, int64_t row, int64_t im, float alpha,   \
+                                              float beta, const struct mc_fft_window *w)                                 \
+    {                                                                                                                    \
+        rows_back(size, from, column, row, im, alpha, beta, w);                                                          \
+    }                                                                                                                    \
+    static TARGET void filter_column##size(const float *from, int64_t row, int64_t from_im, const struct mc_fft_taps *t, \
+                                           float *to, int64_t step, int64_t im)                                          \
+    {                                                                                                                    \
+        filter_column(size, from, row, from_im, t, to, step, im);                                                        \
+    }                                                                                                                    \
+    static TARGET void filter_column_back##size(const float *from, int64_t step, int64_t im, const struct mc_fft_taps *t, \
+                                                bool add, float *to, int64_t row, int64_t to_im)                         \
+    {                                                                                                                    \
+        filter_column_back(size, from, step, im, t, add, to, row, to_im);                                                \
     }
 SIZES(8)
 SIZES(16)
@@ -404,7 +541,12 @@ SIZES(64)
 static const struct mc_fft_kernel kernel = {
     .lanes = L, .math = MATH, .turn = TURN_CYCLES,
     .forward = { forward8, forward16, forward32, forward64 },
-    .inverse = { inverse8, inverse16, inverse32, inverse64 }, .product = product,
+    .inverse = { inverse8, inverse16, inverse32, inverse64 },
+    .filter_rows = { filter_rows8, filter_rows16, filter_rows32, filter_rows64 },
+    .filter_rows_back = { filter_rows_back8, filter_rows_back16, filter_rows_back32, filter_rows_back64 },
+    .filter_column = { filter_column8, filter_column16, filter_column32, filter_column64 },
+    .filter_column_back = { filter_column_back8, filter_column_back16, filter_column_back32, filter_column_back64 },
+    .product = product,
     .real_product = real_product, .winograd_turn = WINOGRAD_CYCLES,
     .winograd_forward = { winograd_forward4, winograd_forward6 }, .winograd_inverse = { winograd_inverse4, winograd_inverse6 },
 };

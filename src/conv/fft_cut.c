@@ -5,10 +5,12 @@
 #include "conv/fft_plan.h"
 #include "gemm/kernel.h"
 
-enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, FAR = 16 << 20, PARTS = 12 };
-static const double CYCLES_A_BYTE = 0.25; /* between memory and one thread of all */
+enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, FAR = 8 << 20, PARTS = 12 };
+static const double CYCLES_A_BYTE = 0.25, SLIM_CYCLES_A_BYTE = 0.1; /* between memory and one thread of all; beside slim filters */
+enum { SLIM_ROWS = 64, SLIM_SLOTS = 4 };  /* of spectra at once; tasks that there is room for, so that threads find work */
 static const double FEW_TAPS = 0.55;      /* of a transform, where most of the tile is zeros ... */
 static const double COLUMNS = 0.48, ROWS_TAKE = 0.5; /* ... and what part is that of columns, all of them, and of rows, those with taps */
+static const double SLIM_COLUMNS = 0.55;  /* in the cache, and what products lose whose tiles are fewer */
 static const int sizes[FFT_SIZES] = { 8, 16, 32, 64 }, winograd_sizes[WINOGRAD_SIZES] = { 4, 6 };
 const signed char mc_fft_letter[3][2] = { [CONV_X] = { M, C }, [CONV_W] = { C, F }, [CONV_Y] = { M, F } };
 
@@ -29,6 +31,8 @@ static bool tiles(struct fft *d, const struct mc_conv_shape *s, int which)
     d->which = which;
     d->size = which < 0 ? winograd_sizes[fft_winograd(d)] : sizes[which];
     d->frequencies = which < 0 ? d->size * d->size : fft_frequencies(d->size);
+    d->taps = s->k[1];
+    d->near = SLIM_ROWS;
     d->numbers = which < 0 ? 1 : 2;
     for (int i = 0; i < 2; i++) {
         const int64_t w = fft_wide(s, 1 + i), before = s->pass == CONV_INPUTS ? w - s->pad[1 + i] : s->pad[1 + i];
@@ -83,6 +87,12 @@ static void letters(struct fft *d, enum mc_conv_pass pass)
     }
 }
 
+/* Rows of transforms of filters, where only rows are kept. */
+static int64_t slim_rows(const struct fft *d)
+{
+    return d->size / 2 * d->taps;
+}
+
 /* ---- blocks ---- */
 
 static int64_t padded(const struct fft *d, int64_t n)
@@ -95,20 +105,22 @@ size_t mc_fft_lay_out(struct fft *d, int slots)
     size_t at = 0;
     for (int role = CONV_X; role <= CONV_Y; role++) {
         struct spectra *s = &d->s[role];
-        s->width = padded(d, d->block[s->lane]);
         /* What products read and write by rows has its frequencies together, as transforms like it. */
-        const bool together = role != d->b && s->row == d->rows;
-        const int64_t many = together ? d->frequencies : d->block[s->row];
+        const bool slim = d->slim && role == CONV_W, together = role != d->b && s->row == d->rows && !slim;
+        s->width = padded(d, slim ? d->all[s->lane] : d->block[s->lane]);
+        const int64_t rows = slim ? d->all[s->row] : d->block[s->row];
+        const int64_t many = together ? d->frequencies : rows;
         const int64_t near = d->numbers * s->width, far = many * near + LINE / 4; /* not a multiple of what caches repeat at */
         s->step = together ? near : far;
         s->next = together ? far : near;
         s->at = at;
-        at += (size_t)(far * (together ? d->block[s->row] : d->frequencies)) * sizeof(float);
+        at += (size_t)(far * (together ? rows : slim ? slim_rows(d) : d->frequencies)) * sizeof(float);
         at = (at + LINE - 1) / LINE * LINE;
         s->far = at - s->at > FAR;
     }
     d->tile_at = at;
-    d->tile_bytes = (size_t)fft_tile(d->size, d->kernel->lanes) * sizeof(float);
+    const int64_t tile = fft_tile(d->size, d->kernel->lanes), near = d->slim ? (d->size + 2) * fft_slim_step(d) : 0;
+    d->tile_bytes = (size_t)MC_MAX(tile, near) * sizeof(float);
     d->slots = slots;
     return at + (size_t)slots * d->tile_bytes;
 }
@@ -130,7 +142,8 @@ double mc_fft_blocks(const struct fft *d, int letter)
 static double block_bytes(const struct fft *d, int role)
 {
     const struct spectra *s = &d->s[role];
-    return 4 * (double)(d->numbers * d->frequencies) * (double)d->block[s->row] * (double)s->width;
+    const int64_t many = d->slim && role == CONV_W ? slim_rows(d) : d->frequencies;
+    return 4 * (double)(d->numbers * many) * (double)d->block[s->row] * (double)padded(d, d->block[s->lane]);
 }
 
 /* Turns of the loops inside of a letter's. */
@@ -184,11 +197,13 @@ double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s)
     const double turn = d->which < 0 ? d->kernel->winograd_turn[fft_winograd(d)] : d->kernel->turn[d->which];
     const double each = (double)(d->numbers * d->numbers) * depth / d->kernel->math + 8;
     const double products = frequencies * rows * (double)padded(d, d->all[d->lanes]) / lanes * each;
-    double sum = products + traffic(d) * CYCLES_A_BYTE;
+    double sum = products + traffic(d) * (d->slim ? SLIM_CYCLES_A_BYTE : CYCLES_A_BYTE);
     for (int role = CONV_X; role <= CONV_Y; role++) {
         const struct spectra *sp = &d->s[role];
         const double vectors = (double)d->all[sp->row] * (double)padded(d, d->all[sp->lane]) / lanes;
-        sum += vectors * area * turn * times(d, role) * (role == CONV_W ? filter_part(d, s) : 1);
+        const bool slim = d->slim && role == CONV_W;
+        const double part = slim ? ROWS_TAKE * (double)s->k[1] / (double)d->size : role == CONV_W ? filter_part(d, s) : 1;
+        sum += vectors * area * turn * ((slim ? 1 : times(d, role)) * part + (slim ? mc_fft_blocks(d, M) * SLIM_COLUMNS : 0));
     }
     return (double)s->groups * sum;
 }
@@ -200,19 +215,20 @@ static bool fill(struct fft *d, size_t cap)
 {
     const bool vectors = d->s[CONV_X].lane == M || d->s[CONV_Y].lane == M;
     const int64_t unit = vectors ? d->kernel->lanes : 1;
+    const int slots = d->slim ? SLIM_SLOTS : 1;
     d->block[M] = MC_MIN(unit, d->all[M]);
-    const size_t one = mc_fft_lay_out(d, 1);
+    const size_t one = mc_fft_lay_out(d, slots);
     d->block[M] = MC_MIN(2 * unit, d->all[M]);
-    const size_t each = mc_fft_lay_out(d, 1) - one;
+    const size_t each = mc_fft_lay_out(d, slots) - one;
     if (one > cap) {
         return false;
     }
     const int64_t most = unit * (1 + (each ? (int64_t)((cap - one) / each) : 0));
     d->block[M] = even(d, d->all[M], MC_MIN(most, d->block_most), vectors);
-    while (mc_fft_lay_out(d, 1) > cap && d->block[M] > unit) { /* rounded up to vectors */
+    while (mc_fft_lay_out(d, slots) > cap && d->block[M] > unit) { /* rounded up to vectors */
         d->block[M] -= unit;
     }
-    return mc_fft_lay_out(d, 1) <= cap;
+    return mc_fft_lay_out(d, slots) <= cap;
 }
 
 static bool halve(struct fft *d, int letter)
@@ -239,18 +255,20 @@ static bool halve_all(struct fft *d, size_t cap)
 }
 
 /* Blocks that keep the cap for one thread: of channels of one kind in `parts`, and of tiles, looping over either outermost,
- * whichever costs least: the third letter has one block. */
+ * with whole filters or slim ones, whichever costs least: the third letter has one block. */
 static bool keep(struct fft *d, const struct mc_conv_shape *s, size_t cap)
 {
     struct fft best = *d;
     double least = 0;
-    for (int i = 0; i < 4 * PARTS; i++) {
+    const bool may_slim = d->which >= 0 && d->lanes != M;
+    for (int i = 0; i < (may_slim ? 8 : 4) * PARTS; i++) {
         struct fft one = *d;
-        const int letter = i & 1 ? C : F, parts = 1 + i / 4;
+        const int letter = i & 1 ? C : F, outer = i & 2 ? M : letter, parts = 1 + i / 4 % PARTS;
+        one.slim = i >= 4 * PARTS;
         memcpy(one.block, one.all, sizeof one.block);
         one.block[letter] = even(d, d->all[letter], conv_ceil(d->all[letter], parts), true);
-        mc_fft_order(&one, i & 2 ? M : letter);
-        if ((parts > 1 && conv_ceil(d->all[letter], one.block[letter]) != parts) || !fill(&one, cap)) {
+        mc_fft_order(&one, outer);
+        if ((one.slim && outer != M) || (parts > 1 && conv_ceil(d->all[letter], one.block[letter]) != parts) || !fill(&one, cap)) {
             continue;
         }
         const double cost = mc_fft_cycles(&one, s);
@@ -304,7 +322,7 @@ bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, int which)
             found = true;
         }
     }
-    d->partial = found && inside(d, d->summed) > 1;
+    d->partial = found && inside(d, d->summed) > 1 && !(d->slim && d->c == CONV_W);
     d->ahead = found && traffic(d) > 0;
     return found;
 }

@@ -6,6 +6,8 @@
  *     x(M, C)    y(M, F)    w(C, F)
  *
  * An operand's block is transformed as often as another takes its place; the order of the loops is part of the plan.
+ * Where room is short filters may be kept slim: all of a group, with only their rows transformed, which takes taps / size of
+ * their spectra.  Their columns are transformed in the cache, column by column of frequencies, for each product.
  *
  * Invariant: blocks depend on the problem and the workspace cap, never on the threads. */
 #ifndef MC_CONV_FFT_PLAN_H
@@ -34,10 +36,12 @@ struct fft {
     bool ahead;                 /* products fetch: no cache holds the blocks */
     int summed, rows, lanes;    /* letters of the product */
     int order[NLETTER];         /* of the loops over blocks, the outermost first */
+    bool slim;                  /* filters are kept so: they are b or c of the product */
+    int64_t taps, near;         /* rows of a filter; how many rows of w's spectra are whole at once */
     bool partial;               /* sums over a block of the summed letter go into the result, to what the others left there */
     int a, b, c;                /* roles of the product: c is the result */
     struct spectra s[3];
-    size_t tile_at, tile_bytes; /* of each slot */
+    size_t tile_at, tile_bytes; /* of each slot: a tile, or the spectra of some slim filters */
     int slots;
 };
 
@@ -50,6 +54,11 @@ static inline int64_t fft_wide(const struct mc_conv_shape *s, int axis)
 {
     return (s->k[axis] - 1) * s->dilation[axis];
 }
+/* Floats from a frequency of `near` rows of slim filters, a vector wide, to the next: not a multiple of what caches repeat at. */
+static inline int64_t fft_slim_step(const struct fft *d)
+{
+    return d->near * 2 * d->kernel->lanes + 16;
+}
 /* Where loops are nested otherwise: first the blocks of this letter. */
 void mc_fft_order(struct fft *d, int outer);
 /* The size of tile and the blocks that cost least; false: none fits. */
@@ -58,5 +67,41 @@ size_t mc_fft_lay_out(struct fft *d, int slots);        /* bytes */
 double mc_fft_blocks(const struct fft *d, int letter);  /* how many */
 double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s); /* of one thread */
 mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
+
+/* ---- one call ---- */
+struct mc_fft_call {
+    const struct fft *d;
+    struct mc_conv_run r;
+    int64_t group, at[NLETTER], n[NLETTER]; /* this block: where it begins, how much it is */
+    bool add;                               /* to the sums that are there */
+    bool more, done;                        /* the result has sums of other blocks; it has all when these are added */
+    int role;                               /* whose transforms these tasks are */
+};
+static inline int64_t fft_lanes_of(const struct mc_fft_call *x, const struct spectra *s)
+{
+    return conv_ceil(x->n[s->lane], x->d->kernel->lanes);
+}
+static inline float *fft_spectra(const struct mc_fft_call *x, int role)
+{
+    return (float *)(void *)(x->r.workspace + x->d->s[role].at);
+}
+static inline float *fft_slot(const struct mc_fft_call *x, int slot)
+{
+    return (float *)(void *)(x->r.workspace + x->d->tile_at + (size_t)slot * x->d->tile_bytes);
+}
+/* The lanes of task (row i, lanes from j on) of this call's role; returns how many.  box: the first one's image, channel,
+ * first row and column. */
+int mc_fft_lanes(const struct mc_fft_call *x, int64_t i, int64_t j, struct mc_fft_window *w, int64_t box[4]);
+void mc_fft_finish(const struct mc_fft_call *x, const struct mc_fft_window *w, int count, int64_t j, const int64_t box[4]);
+/* The products of this block, but for where their operands lie. */
+struct mc_fft_product mc_fft_product_of(const struct mc_fft_call *x);
+static inline float fft_scale(const struct mc_fft_call *x)
+{
+    return (float)(x->r.p->alpha / (4.0 * x->d->size * x->d->size));
+}
+/* ---- fft_slim.c: the rows of a group's slim filters; the products of a block, which make or take their columns; and back ---- */
+void mc_fft_slim_rows(const struct mc_fft_call *x, double seconds);
+void mc_fft_slim_products(struct mc_fft_call *x, double seconds);
+void mc_fft_slim_back(const struct mc_fft_call *x, double seconds);
 
 #endif

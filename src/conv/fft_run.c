@@ -10,25 +10,6 @@
  * Invariant: an operand's block is transformed again only when another took its place. */
 #include "conv/fft_plan.h"
 
-struct call {
-    const struct fft *d;
-    struct mc_conv_run r;
-    int64_t group, at[NLETTER], n[NLETTER]; /* this block: where it begins, how much it is */
-    bool add;                               /* to the sums that are there */
-    bool more, done;                        /* the result has sums of other blocks; it has all when these are added */
-    int role;                               /* whose transforms these tasks are */
-};
-
-static int64_t lanes_of(const struct call *x, const struct spectra *s)
-{
-    return conv_ceil(x->n[s->lane], x->d->kernel->lanes);
-}
-
-static float *spectra(const struct call *x, int role)
-{
-    return (float *)(void *)(x->r.workspace + x->d->s[role].at);
-}
-
 /* ---- windows ---- */
 
 static int clamp(int64_t v, int64_t most)
@@ -44,7 +25,7 @@ static void see(int64_t from, int64_t extent, int64_t size, int *lo, int *hi)
 }
 
 /* How many places before a tile's own its window begins: where x and y are read whole; and how many there are. */
-static void reach(const struct call *x, int axis, int64_t *before, int64_t *size)
+static void reach(const struct mc_fft_call *x, int axis, int64_t *before, int64_t *size)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t wide = (s->k[axis] - 1) * s->dilation[axis];
@@ -54,7 +35,7 @@ static void reach(const struct call *x, int axis, int64_t *before, int64_t *size
 }
 
 /* Elements before tile m, channel c of x or y, counted over groups; box: its image, channel, first row and column. */
-static int64_t tile_window(const struct call *x, int64_t m, int64_t c, struct mc_fft_lane *lane, int64_t box[4])
+static int64_t tile_window(const struct mc_fft_call *x, int64_t m, int64_t c, struct mc_fft_lane *lane, int64_t box[4])
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t *stride = x->role == CONV_X ? x->r.p->at.x : x->r.p->at.y;
@@ -76,7 +57,7 @@ static bool turned(const struct mc_conv_shape *s)
     return s->flip != (s->pass == CONV_INPUTS);
 }
 
-static int64_t filter_window(const struct call *x, int64_t c, int64_t f, struct mc_fft_lane *lane, int64_t box[4])
+static int64_t filter_window(const struct mc_fft_call *x, int64_t c, int64_t f, struct mc_fft_lane *lane, int64_t box[4])
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t *stride = x->r.p->at.w;
@@ -87,9 +68,7 @@ static int64_t filter_window(const struct call *x, int64_t c, int64_t f, struct 
     return f * stride[0] + c * stride[1] + (turned(s) ? (s->k[1] - 1) * stride[3] + (s->k[2] - 1) * stride[4] : 0);
 }
 
-/* The lanes of task (row i, lanes from j on) of this call's role; returns how many.  box: the first one's image, channel,
- * first row and column. */
-static int window(const struct call *x, int64_t i, int64_t j, struct mc_fft_window *w, int64_t box[4])
+int mc_fft_lanes(const struct mc_fft_call *x, int64_t i, int64_t j, struct mc_fft_window *w, int64_t box[4])
 {
     const struct fft *d = x->d;
     const struct mc_conv_shape *s = &x->r.p->s;
@@ -132,26 +111,25 @@ static int window(const struct call *x, int64_t i, int64_t j, struct mc_fft_wind
 
 static void forward_task(void *arg, int64_t task, int slot)
 {
-    const struct call *x = arg;
+    const struct mc_fft_call *x = arg;
     const struct fft *d = x->d;
     const struct spectra *s = &d->s[x->role];
-    const int64_t groups = lanes_of(x, s), i = task / groups, j = task % groups * d->kernel->lanes;
+    const int64_t groups = fft_lanes_of(x, s), i = task / groups, j = task % groups * d->kernel->lanes;
     const enum mc_conv_pass pass = x->r.p->s.pass;
     struct mc_fft_window w;
     int64_t box[4];
-    window(x, i, j, &w, box);
+    mc_fft_lanes(x, i, j, &w, box);
     if (d->which < 0) {
         const bool narrow = pass == CONV_WEIGHTS && x->role == CONV_Y;
         const int role = x->role == CONV_W ? WINOGRAD_FILTER : narrow ? WINOGRAD_NARROW : WINOGRAD_WHOLE;
-        d->kernel->winograd_forward[fft_winograd(d)](&w, role, spectra(x, x->role) + i * s->next + j, s->step);
+        d->kernel->winograd_forward[fft_winograd(d)](&w, role, fft_spectra(x, x->role) + i * s->next + j, s->step);
         return;
     }
-    d->kernel->forward[d->which](&w, x->role == (pass == CONV_WEIGHTS ? CONV_Y : CONV_W), s->far,
-                                 (float *)(void *)(x->r.workspace + d->tile_at + (size_t)slot * d->tile_bytes),
-                                 spectra(x, x->role) + i * s->next + j, s->step, s->width);
+    d->kernel->forward[d->which](&w, x->role == (pass == CONV_WEIGHTS ? CONV_Y : CONV_W), s->far, fft_slot(x, slot),
+                                 fft_spectra(x, x->role) + i * s->next + j, s->step, s->width);
 }
 
-static void finish(const struct call *x, const struct mc_fft_window *w, int count, int64_t j, const int64_t box[4])
+void mc_fft_finish(const struct mc_fft_call *x, const struct mc_fft_window *w, int count, int64_t j, const int64_t box[4])
 {
     const struct spectra *s = &x->d->s[x->role];
     const bool filter = x->role == CONV_W;
@@ -177,29 +155,28 @@ static void finish(const struct call *x, const struct mc_fft_window *w, int coun
 
 static void inverse_task(void *arg, int64_t task, int slot)
 {
-    const struct call *x = arg;
+    const struct mc_fft_call *x = arg;
     const struct fft *d = x->d;
     const struct spectra *s = &d->s[x->role];
-    const int64_t groups = lanes_of(x, s), i = task / groups, j = task % groups * d->kernel->lanes;
+    const int64_t groups = fft_lanes_of(x, s), i = task / groups, j = task % groups * d->kernel->lanes;
     struct mc_fft_window w;
     int64_t box[4];
-    const int count = window(x, i, j, &w, box);
-    const double scale = x->r.p->alpha / (4.0 * d->size * d->size);
+    const int count = mc_fft_lanes(x, i, j, &w, box);
     const float beta = x->more ? 1 : (float)x->r.p->beta;
     if (d->which < 0) {
-        d->kernel->winograd_inverse[fft_winograd(d)](spectra(x, x->role) + i * s->next + j, s->step,
+        d->kernel->winograd_inverse[fft_winograd(d)](fft_spectra(x, x->role) + i * s->next + j, s->step,
                                                      x->role == CONV_W ? WINOGRAD_FILTER : WINOGRAD_NARROW,
                                                      (float)x->r.p->alpha, beta, &w);
-        finish(x, &w, count, j, box);
+        mc_fft_finish(x, &w, count, j, box);
         return;
     }
-    d->kernel->inverse[d->which](spectra(x, x->role) + i * s->next + j, s->step, s->width, (float)scale, beta,
-                                 (float *)(void *)(x->r.workspace + d->tile_at + (size_t)slot * d->tile_bytes), &w);
-    finish(x, &w, count, j, box);
+    d->kernel->inverse[d->which](fft_spectra(x, x->role) + i * s->next + j, s->step, s->width, fft_scale(x), beta,
+                                 fft_slot(x, slot), &w);
+    mc_fft_finish(x, &w, count, j, box);
 }
 
 /* Winograd's sums over tiles are long, and what it loses it multiplies. */
-static int64_t piece(const struct call *x)
+static int64_t piece(const struct mc_fft_call *x)
 {
     return x->d->which < 0 && x->d->summed == M ? 32 : 64;
 }
@@ -210,52 +187,79 @@ static int64_t together(const struct fft *d)
     return d->which < 0 ? 1 : 4;
 }
 
-static void product_task(void *arg, int64_t task, int slot)
+struct mc_fft_product mc_fft_product_of(const struct mc_fft_call *x)
 {
-    const struct call *x = arg;
     const struct fft *d = x->d;
     const struct spectra *a = &d->s[d->a], *b = &d->s[d->b], *c = &d->s[d->c];
-    const int64_t stop = MC_MIN((task + 1) * together(d), d->frequencies);
-    (void)slot;
-    struct mc_fft_product p = {
-        .rows = x->n[d->rows], .columns = lanes_of(x, c) * d->kernel->lanes, .depth = x->n[d->summed], .piece = piece(x), .add = x->add,
+    return (struct mc_fft_product){
+        .rows = x->n[d->rows], .columns = fft_lanes_of(x, c) * d->kernel->lanes, .depth = x->n[d->summed], .piece = piece(x), .add = x->add,
         .a_row = a->row == d->rows ? a->next : 1, .a_depth = a->row == d->rows ? 1 : a->next, .a_im = a->width,
         .b_depth = b->next, .b_im = b->width, .c_row = c->next, .c_im = c->width,
     };
+}
+
+static void product_task(void *arg, int64_t task, int slot)
+{
+    const struct mc_fft_call *x = arg;
+    const struct fft *d = x->d;
+    const struct spectra *a = &d->s[d->a], *b = &d->s[d->b], *c = &d->s[d->c];
+    const int64_t stop = MC_MIN((task + 1) * together(d), d->frequencies);
+    struct mc_fft_product p = mc_fft_product_of(x);
+    (void)slot;
     for (int64_t i = task * together(d); i < stop; i++) {
         const int64_t next = d->ahead && i + 1 < d->frequencies;
         p.a_ahead = next * a->step, p.b_ahead = next * b->step, p.c_ahead = next * c->step;
-        p.a = spectra(x, d->a) + i * a->step;
-        p.b = spectra(x, d->b) + i * b->step;
-        p.c = spectra(x, d->c) + i * c->step;
+        p.a = fft_spectra(x, d->a) + i * a->step;
+        p.b = fft_spectra(x, d->b) + i * b->step;
+        p.c = fft_spectra(x, d->c) + i * c->step;
         (d->which < 0 ? d->kernel->real_product : d->kernel->product)(&p);
     }
 }
 
 /* ---- blocks ---- */
 
-static void transform(struct call *x, int role, mc_team_task *task, double seconds)
+static void transform(struct mc_fft_call *x, int role, mc_team_task *task, double seconds)
 {
     const struct spectra *s = &x->d->s[role];
     x->role = role;
-    mc_team_tasks(task, x, x->n[s->row] * lanes_of(x, s), x->d->slots, x->r.threads, seconds);
+    mc_team_tasks(task, x, x->n[s->row] * fft_lanes_of(x, s), x->d->slots, x->r.threads, seconds);
+}
+
+static bool is_slim(const struct fft *d, int role)
+{
+    return d->slim && role == CONV_W;
 }
 
 /* Transforms an operand's block unless it is the one that is there. */
-static void bring(struct call *x, int role, int64_t there[4], double seconds)
+static void bring(struct mc_fft_call *x, int role, int64_t there[4], double seconds)
 {
     const struct spectra *s = &x->d->s[role];
-    const int64_t now[4] = { x->group, x->at[s->row], x->at[s->lane], 1 };
-    if (memcmp(now, there, sizeof now) != 0) {
-        memcpy(there, now, sizeof now);
+    const bool slim = is_slim(x->d, role);
+    const int64_t now[4] = { x->group, slim ? 0 : x->at[s->row], slim ? 0 : x->at[s->lane], 1 };
+    if (memcmp(now, there, sizeof now) == 0) {
+        return;
+    }
+    memcpy(there, now, sizeof now);
+    if (slim) {
+        mc_fft_slim_rows(x, seconds);
+    } else {
         transform(x, role, forward_task, seconds);
+    }
+}
+
+static void multiply(struct mc_fft_call *x, double seconds)
+{
+    if (x->d->slim) {
+        mc_fft_slim_products(x, seconds);
+    } else {
+        mc_team_tasks(product_task, x, conv_ceil(x->d->frequencies, together(x->d)), x->d->slots, x->r.threads, seconds);
     }
 }
 
 mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct fft *d = (const struct fft *)(const void *)plan;
-    struct call x = { .d = d, .r = mc_conv_bind(plan, operand, workspace, threads) };
+    struct mc_fft_call x = { .d = d, .r = mc_conv_bind(plan, operand, workspace, threads) };
     int64_t blocks[NLETTER], all = x.r.p->s.groups, a_there[4] = { 0 }, b_there[4] = { 0 };
     for (int i = 0; i < NLETTER; i++) {
         blocks[i] = conv_ceil(d->all[d->order[i]], d->block[d->order[i]]);
@@ -276,9 +280,11 @@ mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *wor
         x.done = last;
         bring(&x, d->a, a_there, seconds);
         bring(&x, d->b, b_there, seconds);
-        mc_team_tasks(product_task, &x, conv_ceil(d->frequencies, together(d)), d->slots, x.r.threads, seconds);
-        if (d->partial || last) {
+        multiply(&x, seconds);
+        if (!is_slim(d, d->c) && (d->partial || last)) {
             transform(&x, d->c, inverse_task, seconds);
+        } else if (is_slim(d, d->c) && (b + 1) % (blocks[0] * blocks[1] * blocks[2]) == 0) {
+            mc_fft_slim_back(&x, seconds);
         }
     }
     return MC_OK;

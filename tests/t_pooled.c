@@ -132,3 +132,14 @@ TEST(what_others_read_is_not_left_out)
     compare_modes(NET "; c = conv(p, W); r = sum(sqr(pool(c, [2, 2])))", "grad(r, W), grad(r, c), grad(r, p)", solvers, found, &d);
     CHECK(d < 1e-10 && ((found[0] == 0 && found[1] == 0) || strcmp(mc_flag_get("device"), "cpu") != 0), "off by %g, %d steps joined, %d idle", d, found[0], found[1]);
 }
+
+TEST(strict_math_keeps_the_parts_apart)
+{
+    static const char *const solvers[] = { "marked", "idle" };
+    int found[2] = { 0 };
+    double d;
+    mc_flag_set("strict_math", "True");
+    compare_modes(NET, "grad(cost, V), grad(cost, W), grad(cost, x)", solvers, found, &d);
+    mc_flag_set("strict_math", "False");
+    CHECK(d < 1e-10 && found[0] == 0 && found[1] == 0, "off by %g, %d steps joined, %d idle", d, found[0], found[1]);
+}

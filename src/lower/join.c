@@ -1,5 +1,6 @@
 /* join.c: steps that may do the work of one in front of them: a pooling by maxima that of the convolution it pools, the
- * gradients of a convolution that of spreading maxima over its y.  Whether they do is decided for each shape.
+ * gradients of a convolution that of spreading maxima over its y.  Whether they do is decided for each shape; not under the
+ * flag strict_math: a NaN that would meet one of y's zeros is not read then.
  *
  * Invariant: what the step in front makes is read by such steps alone. */
 #include "lower/lower.h"
@@ -70,7 +71,7 @@ static bool apart(const struct mc_program *p, int made)
 void mc_join_steps(struct mc_program *p)
 {
     for (size_t i = 0; i < p->step.n; i++) {
-        p->step.at[i].before = in_front(p, &p->step.at[i]);
+        p->step.at[i].before = mc_flag_int(FLAG_strict_math) ? -1 : in_front(p, &p->step.at[i]);
     }
     for (size_t i = 0; i < p->step.n; i++) {
         const int made = p->step.at[i].before;

@@ -61,7 +61,8 @@ static size_t lay_out(struct marked *d, const struct mc_pooled_problem *p, int s
     const bool weights = s->pass == CONV_WEIGHTS;
     const int64_t size = d->vectors * d->k->lanes;
     d->slots = slots;
-    d->shared = marked_room(weights ? s->n * d->blocks * marked_block(d) + d->k->lanes : d->blocks * s->f * size); /* the last line of the last image is read beyond */
+    /* the last line of the last image is read beyond */
+    d->shared = marked_room(weights ? s->n * d->blocks * marked_block(d) + d->k->lanes : d->blocks * s->f * size);
     d->own = weights ? marked_room(FILTERS * size) : sorted_bytes(d, p);
     return d->shared + (size_t)slots * d->own;
 }

@@ -4,7 +4,6 @@
  *
  * Invariant: problems of one word differ at most in addresses. */
 #include "pooled/solver.h"
-#include "base/flag.h"
 #include <inttypes.h>
 #include <math.h>
 

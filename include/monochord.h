@@ -410,7 +410,7 @@ MC_API mc_node *mc_mistake(mc_graph *g, mc_status code, const char *fmt, ...) MC
 MC_API mc_status mc_last_status(void);                 /* the code of mc_last_error */
 MC_API const char *mc_near_miss(const char *word, const char *const *list, size_t n); /* closest spelling, or NULL */
 MC_API mc_status mc_file_read(const char *path, char **data, size_t *n); /* to mc_free; a zero byte follows the last */
-MC_API mc_status mc_file_write(const char *path, const void *data, size_t n); /* appears whole or not at all */
+MC_API mc_status mc_file_write(const char *path, const void *data, size_t n); /* appears whole or not at all; a device or a pipe is written to */
 MC_API mc_status mc_inflate(void *dst, size_t n, const void *src, size_t nsrc); /* raw deflate; exactly n bytes come out */
 MC_API uint32_t mc_crc32(uint32_t crc, const void *p, size_t n);         /* begin with 0 */
 

@@ -3,6 +3,8 @@
 #include "own_folder.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -337,6 +339,25 @@ TEST(files_appear_whole)
     CHECK(strcmp(mc_last_error(), "cannot create '/nowhere/a': No such file or directory") == 0, "%s",
           mc_last_error());
     CHECK(mc_file_read(folder, &data, &n) == MC_EFILE, "read a folder");
+    drop_folder();
+}
+
+/* A pipe or a device stays what it is, a link a link. */
+TEST(what_is_no_file_is_not_replaced)
+{
+    char got[4] = "", *data = NULL, pipe_path[PATH_MAX], link_path[PATH_MAX];
+    size_t n = 0;
+    struct stat st;
+    snprintf(pipe_path, sizeof pipe_path, "%s", in_folder("pipe"));
+    snprintf(link_path, sizeof link_path, "%s", in_folder("link"));
+    REQUIRE(mkfifo(pipe_path, 0600) == 0 && symlink("target", link_path) == 0 && mc_file_write(in_folder("target"), "old", 3) == MC_OK, "%s", strerror(errno));
+    const int end = open(pipe_path, O_RDWR | O_NONBLOCK);
+    CHECK(mc_file_write(pipe_path, "abc", 3) == MC_OK && read(end, got, 3) == 3 && strcmp(got, "abc") == 0, "%s", mc_last_error());
+    CHECK(lstat(pipe_path, &st) == 0 && S_ISFIFO(st.st_mode), "a pipe was replaced");
+    CHECK(mc_file_write(link_path, "new!", 4) == MC_OK && lstat(link_path, &st) == 0 && S_ISLNK(st.st_mode), "a link was replaced");
+    CHECK(mc_file_read(in_folder("target"), &data, &n) == MC_OK && n == 4, "%zu bytes behind the link", n);
+    mc_free(data);
+    close(end);
     drop_folder();
 }
 

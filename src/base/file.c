@@ -5,7 +5,9 @@
 #include "base/base.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -103,13 +105,22 @@ static int open_neighbour(const char *path, char **name)
     return -1;
 }
 
+/* Devices and pipes are written to, not replaced. */
+static bool is_special(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
 mc_status mc_file_write_pieces(const char *path, const struct mc_piece *piece, size_t n)
 {
-    char *name = NULL;
+    char *name = NULL, real[PATH_MAX];
     mc_status s = MC_OK;
-    int fd = open_neighbour(path, &name);
+    const bool special = is_special(path);
+    path = realpath(path, real) ? real : path;  /* a link stays a link */
+    int fd = special ? open(path, O_WRONLY | O_CLOEXEC) : open_neighbour(path, &name);
     if (fd < 0) {
-        return mc_last_status();
+        return special ? fail_at("write", path) : mc_last_status();
     }
     for (size_t i = 0; i < n && s == MC_OK; i++) {
         s = write_all(fd, path, piece[i]);
@@ -117,10 +128,10 @@ mc_status mc_file_write_pieces(const char *path, const struct mc_piece *piece, s
     if (close(fd) < 0 && s == MC_OK) {
         s = fail_at("write", path);
     }
-    if (s == MC_OK && rename(name, path) < 0) {
+    if (name && s == MC_OK && rename(name, path) < 0) {
         s = fail_at("create", path);
     }
-    if (s < 0) {
+    if (name && s < 0) {
         unlink(name);
     }
     mc_free(name);

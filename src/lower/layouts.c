@@ -141,13 +141,11 @@ static void dense(int n, const int64_t *size, const int *order, int64_t *stride)
     }
 }
 
-/* Tensor cores are what wants channels innermost; the other solvers re-lay tile by tile, in registers and caches, and take the
- * same either way. */
+/* Halves are: tensor cores want channels innermost, and what lies otherwise is copied for them.  What else there is re-lays tile by
+ * tile, in registers and caches, and takes the same either way; TF32 was not timed. */
 static bool may_gain(const struct layouts *l, const mc_node *n)
 {
-    const char *own = mc_attr_named(n, "precision")->text;
-    const bool tf32 = n->type.dtype == MC_FLOAT32 && strcmp(own ? own : mc_flag_text(FLAG_conv_precision), "tf32") == 0;
-    return l->far && (tf32 || mc_dtypes[n->type.dtype].size == 2);
+    return l->far && mc_dtypes[n->type.dtype].size == 2;
 }
 
 /* Seconds of a convolution whose images lie in that order; filters lie as they were written. < 0: not known. */

@@ -265,9 +265,9 @@ static bool largest_first(mc_blocks *all, int64_t front, int64_t *top)
 static bool pack_better(struct arena *a)
 {
     mc_blocks other = { 0 };
-    int64_t top;
-    bool good = VEC_RESERVE(other, a->all->n);
-    if (good) {
+    int64_t top = a->top;
+    bool good = a->all->n == 0 || VEC_RESERVE(other, a->all->n);
+    if (good && a->all->n > 0) {
         memcpy(other.at, a->all->at, a->all->n * sizeof *other.at);
         other.n = a->all->n;
         good = largest_first(&other, a->front, &top);

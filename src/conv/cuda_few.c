@@ -5,10 +5,13 @@
  * Invariant: filters, and a tile's lines of x, fit in shared memory. */
 #include "conv/cuda.h"
 
+static const char lines[] = {
+#include "conv/few_lines_text.h"
+    , 0 };
 static const char text[] = {
 #include "conv/few_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_few_text = { "conv/few.cu", text };
+const struct mc_cuda_text mc_conv_few_lines_text = { "conv/few_lines.cu", lines, NULL }, mc_conv_few_text = { "conv/few.cu", text, &mc_conv_few_lines_text };
 
 enum { P = 4, WARPS = 8, MOST_CHANNELS = 4, MOST_TAPS = 49, MOST_WIDTH = 11, MOST_STRIDE = 2 };
 enum { MOST_SHARED = 80 << 10, MOST_SUMS = 100 };  /* bytes of a block; registers of a thread */

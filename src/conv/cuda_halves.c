@@ -150,7 +150,7 @@ static bool lies_well(const struct mc_conv_problem *p)
            (s->pass == CONV_INPUTS || s->c == 1 || p->at.x[1] == s->in[1] * s->in[2]) && (s->pass == CONV_FORWARD || s->f == 1 || p->at.y[1] == s->out[1] * s->out[2]);
 }
 
-bool mc_halves_small(const struct mc_conv_problem *p)
+static bool small(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     bool ok = s->n < INT32_MAX / 1024 && s->c <= 4096 && s->f <= 4096;
@@ -177,6 +177,6 @@ const char *mc_halves_refuse(const struct mc_conv_problem *p)
            : p->s.unshared || p->s.groups > 1         ? "has the same filters everywhere and all channels for each"
            : p->s.in[0] != 1 || p->s.k[0] != 1 || p->s.out[0] != 1 || p->s.pad[0] != 0 ? "takes images in one or two dimensions"
            : !lies_well(p)                            ? "wants images as bc01, without gaps"
-           : !mc_halves_small(p)                      ? "takes small images, a block's in shared memory"
+           : !small(p)                      ? "takes small images, a block's in shared memory"
                                                       : mc_cuda_too_old();
 }

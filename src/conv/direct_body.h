@@ -5,21 +5,7 @@
  * all rows.
  *
  * Invariant: sums of one place are added in the order of channels and taps. */
-
-typedef float V __attribute__((vector_size(4 * L)));
-#define FUSED static inline TARGET __attribute__((always_inline))
-
-FUSED V load(const float *p)
-{
-    V v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-FUSED void store(float *p, V v)
-{
-    memcpy(p, &v, sizeof v);
-}
+#include "conv/lanes.h"
 
 /* Into the second cache: the first is full. */
 FUSED void ask(struct mc_direct_ahead *q)

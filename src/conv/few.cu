@@ -8,9 +8,8 @@
  *   weights   Q filters of them against TA x KW taps, whose sums stay in registers until its block has no places left;
  *             then a warp's are added up, and what blocks came to is added by `add`, in order
  *
- * Sizes of the filters are compiled in: C channels, KH x KW taps, strides SH and SW.  A tile is some rows of one image,
- * or some whole images. */
-enum { P = 4, WARPS = 8, SPAN = (P - 1) * SW + KW, WIDE = (SPAN + 3) / 4 * 4, SETS = (KH + TA - 1) / TA };
+ * A tile is some rows of one image, or some whole images.  few_lines.cu has what is compiled in. */
+enum { SETS = (KH + TA - 1) / TA };
 
 struct args {
     const float *x;
@@ -41,32 +40,9 @@ __device__ __forceinline__ tile tile_at(const args &p, int t)
 
 /* ---- shared memory ---- */
 
-/* The lines of x that a tile sees, zeros where it has none: (image, channel, line, pitch). */
-__device__ void load(const args &p, const tile &a, float *to)
+__device__ __forceinline__ void load(const args &p, const tile &a, float *to)
 {
-    const int lane = threadIdx.x % 32, count = a.images * C * p.lines;
-    for (int e = threadIdx.x / 32; e < count; e += blockDim.x / 32) {
-        const int plane = e / p.lines, row = a.row * SH - p.pad[0] + e - plane * p.lines;
-        const bool in = row >= 0 && row < p.in[0];
-        const float *from = p.x + (a.image + plane / C) * p.xs[0] + plane % C * p.xs[1] + (in ? row : 0) * p.xs[2];
-        for (int j = lane; j < p.pitch; j += 32) {
-            const int col = j - p.pad[1];
-            const bool there = in && col >= 0 && col < p.in[1];
-            fetch4(to + e * p.pitch + j, from + (there ? col : 0) * p.xs[3], there);
-        }
-    }
-}
-
-__device__ __forceinline__ void read_line(float (&v)[WIDE], const float *from)
-{
-#pragma unroll
-    for (int i = 0; i < WIDE; i += 4) {
-        const float4 q = *(const float4 *)(from + i);
-        v[i] = q.x;
-        v[i + 1] = q.y;
-        v[i + 2] = q.z;
-        v[i + 3] = q.w;
-    }
+    load_lines(p, a.image, a.images, a.row * SH, to);
 }
 
 /* ---- forward ---- */
@@ -101,10 +77,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) forward(const __grid_consta
     float *const w = (float *)room, *const x = w + C * KH * KW * p.filters;
     const tile a = tile_at(p, blockIdx.x);
     load(p, a, x);
-    for (int e = threadIdx.x; e < C * KH * KW * p.filters; e += blockDim.x) {
-        const int f = e / (C * KH * KW), k = e - f * (C * KH * KW), c = k / (KH * KW), t = k % (KH * KW);
-        w[k * p.filters + f] = f < p.f ? p.w[f * p.ws[0] + c * p.ws[1] + t / KW * p.ws[2] + t % KW * p.ws[3]] : 0.f;
-    }
+    load_filters(p, w);
     fetched();
     __syncthreads();
     for (int s = threadIdx.x; s < a.rows * p.across; s += blockDim.x) {
@@ -285,23 +258,13 @@ extern "C" __global__ void __launch_bounds__(256, 1) weights(const __grid_consta
     }
 }
 
-/* What the blocks came to: 32 weights of a block, their parts among 8 warps. */
+/* What the blocks came to. */
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
-    __shared__ float some[WARPS][32];
-    const int count = p.f * C * KH * KW, lane = threadIdx.x % 32, warp = threadIdx.x / 32, e = blockIdx.x * 32 + lane;
-    float sum = 0;
-    for (int part = warp; e < count && part < p.blocks; part += WARPS) {
-        sum += p.parts[(i64)part * count + e];
-    }
-    some[warp][lane] = sum;
-    __syncthreads();
-    if (warp == 0 && e < count) {
-        const int f = e / (C * KH * KW), k = e % (C * KH * KW);
-        const i64 at = f * p.ws[0] + k / (KH * KW) * p.ws[1] + k / KW % KH * p.ws[2] + k % KW * p.ws[3];
-        for (int i = 1; i < WARPS; i++) {
-            sum += some[i][lane];
-        }
+    const int count = p.f * TAPS, e = blockIdx.x * 32 + threadIdx.x % 32;
+    const float sum = sum_of_parts(p.parts, count, p.blocks, e);
+    if (threadIdx.x < 32 && e < count) {
+        const i64 at = weight_at(p.ws, e / TAPS, e % TAPS);
         p.w[at] = p.alpha * sum + (HAS_C0 ? p.beta * p.c0[at] : 0.f);
     }
 }

@@ -8,21 +8,7 @@
  * roles of real and imaginary parts exchanged make a transform its inverse.
  *
  * Invariant: no arithmetic mixes lanes. */
-
-typedef float V __attribute__((vector_size(4 * L)));
-#define FUSED static inline TARGET __attribute__((always_inline))
-
-FUSED V load(const float *p)
-{
-    V v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-FUSED void store(float *p, V v)
-{
-    memcpy(p, &v, sizeof v);
-}
+#include "conv/lanes.h"
 
 #ifndef STREAM
 #define STREAM store

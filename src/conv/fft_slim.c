@@ -10,17 +10,31 @@
 
 enum { AHEAD = 3 }; /* rows of spectra */
 
+struct lanes {                  /* of filters: as many as a vector has */
+    struct mc_fft_window w;
+    int64_t box[4], j;
+    int count;
+    float *rows;                /* where theirs lie */
+};
+
+static struct lanes lanes_of(const struct mc_fft_call *x, int64_t task)
+{
+    const struct spectra *s = &x->d->s[CONV_W];
+    const int64_t groups = fft_lanes_of(x, s), i = task / groups;
+    struct lanes l = { .j = task % groups * x->d->kernel->lanes };
+    l.count = mc_fft_lanes(x, i, l.j, &l.w, l.box);
+    l.rows = fft_spectra(x, CONV_W) + i * s->next + l.j;
+    return l;
+}
+
 static void rows_task(void *arg, int64_t task, int slot)
 {
     const struct mc_fft_call *x = arg;
     const struct fft *d = x->d;
     const struct spectra *s = &d->s[CONV_W];
-    const int64_t groups = fft_lanes_of(x, s), i = task / groups, j = task % groups * d->kernel->lanes;
-    struct mc_fft_window w;
-    int64_t box[4];
+    struct lanes l = lanes_of(x, task);
     (void)slot;
-    mc_fft_lanes(x, i, j, &w, box);
-    d->kernel->filter_rows[d->which](&w, fft_spectra(x, CONV_W) + i * s->next + j, d->taps * s->step, s->step, s->width);
+    d->kernel->filter_rows[d->which](&l.w, l.rows, d->taps * s->step, s->step, s->width);
 }
 
 static void back_task(void *arg, int64_t task, int slot)
@@ -28,14 +42,10 @@ static void back_task(void *arg, int64_t task, int slot)
     const struct mc_fft_call *x = arg;
     const struct fft *d = x->d;
     const struct spectra *s = &d->s[CONV_W];
-    const int64_t groups = fft_lanes_of(x, s), i = task / groups, j = task % groups * d->kernel->lanes;
-    struct mc_fft_window w;
-    int64_t box[4];
+    struct lanes l = lanes_of(x, task);
     (void)slot;
-    const int count = mc_fft_lanes(x, i, j, &w, box);
-    d->kernel->filter_rows_back[d->which](fft_spectra(x, CONV_W) + i * s->next + j, d->taps * s->step, s->step, s->width, fft_scale(x),
-                                          (float)x->r.p->beta, &w);
-    mc_fft_finish(x, &w, count, j, box);
+    d->kernel->filter_rows_back[d->which](l.rows, d->taps * s->step, s->step, s->width, fft_scale(x), (float)x->r.p->beta, &l.w);
+    mc_fft_finish(x, &l.w, l.count, l.j, l.box);
 }
 
 /* All filters of the group, by one of these. */

@@ -112,6 +112,34 @@ __device__ __forceinline__ void cut_image(const args &p, u16 *to, int low, const
     }
 }
 
+/* A chunk of channels of the block's images is asked for. */
+__device__ __forceinline__ void bring_images(const args &p, float *raw, int first, int here, int chunk)
+{
+    const int places = p.in[0] * p.in[1], have = min(CC, p.channels - chunk * CC);
+    for (int i = 0; i < here; i++) {
+        bring(raw + i * CC * places, p.x + (first + i) * p.xs + (i64)chunk * CC * places, have * places, p.fours);
+    }
+}
+
+/* Once it is there, it is cut.  Ends with a barrier; the result undoes its scale. */
+__device__ __forceinline__ float cut_images(const args &p, u16 *halves, int low, const float *raw, int here, int chunk, u32 *seen)
+{
+    const int places = p.in[0] * p.in[1], have = min(CC, p.channels - chunk * CC);
+    u32 most = 0;
+    float f[2];
+    fetched();
+    for (int i = 0; i < here; i++) {
+        most = largest(raw + i * CC * places, have * places, p.fours, most);
+    }
+    most = over_block(most, seen);
+    factors(most, f);
+    for (int i = 0; i < here; i++) {
+        cut_image(p, halves + i * places * PITCH, low, raw + i * CC * places, have, f);
+    }
+    __syncthreads();
+    return unscaled(most);
+}
+
 __device__ __forceinline__ void clear(u16 *to, int halves)
 {
     for (int e = threadIdx.x; e < halves; e += blockDim.x) {

@@ -42,7 +42,6 @@ void mc_halves_filters(struct mc_halves *h, int steps, int across);
 /* A plan with its kernels, or NULL with an error. */
 struct mc_plan *mc_halves_plan(const struct mc_halves *h, const struct mc_conv_problem *p, const struct mc_cuda_text *t);
 const char *mc_halves_refuse(const struct mc_conv_problem *p); /* what none of them takes */
-bool mc_halves_small(const struct mc_conv_problem *p);         /* indices fit, whatever is shared */
 bool mc_halves_fit(const struct mc_halves *h);                 /* threads and shared memory of all kernels */
 int mc_halves_processors(void);
 

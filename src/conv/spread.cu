@@ -68,26 +68,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
         plane[i] = ((image < here ? image : 0) * planes + column * 8 + lane % 4 * 2) * pitch;
     }
     for (int chunk = 0; chunk < p.chunks; chunk++) {
-        const int have = min(CC, p.channels - chunk * CC), step0 = chunk * p.steps;
-        u32 most = 0, h[C16][2][4], l[C16][2][4];
-        float f[2];
+        const int step0 = chunk * p.steps;
+        u32 h[C16][2][4], l[C16][2][4];
         __syncthreads();        /* nobody reads the ring any more */
-        for (int i = 0; i < here; i++) {
-            bring(raw + i * CC * places, p.x + (first + i) * p.xs + (i64)chunk * CC * places, have * places, p.fours);
-        }
+        bring_images(p, raw, first, here, chunk);
         for (int e = threadIdx.x * 4; chunk == 0 && e < p.images * planes * pitch; e += blockDim.x * 4) {
             *(float4 *)(x + e) = { 0, 0, 0, 0 };
         }
-        fetched();
-        for (int i = 0; i < here; i++) {
-            most = largest(raw + i * CC * places, have * places, p.fours, most);
-        }
-        most = over_block(most, seen);
-        factors(most, f);
-        for (int i = 0; i < here; i++) {
-            cut_image(p, halves + i * places * PITCH, low, raw + i * CC * places, have, f);
-        }
-        __syncthreads();
+        const float scale = cut_images(p, halves, low, raw, here, chunk, seen);
         bring_filters<C16>(p, ring, step0);
         fetch_mark();
         if (taps > 1) {
@@ -104,7 +92,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
                 read_rows(l[j][m], row + j * 16 + low);
             }
         }
-        const float scale = unscaled(most);
         float part[2][4][4] = {};
         int down = 0, right = 0;        /* of the tap, in elements of x */
         for (int tap = 0, turn = 0; tap < taps; tap++, turn = turn == SLOTS - 1 ? 0 : turn + 1) {

@@ -54,30 +54,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __gri
         shift[s] = { line, along, (line * p.in[1] + along) * PITCH + s % C16 * 16, 0 }; /* steps beyond the last tap meet filters that are zero */
     }
     for (int chunk = 0; chunk < p.chunks; chunk++) {
-        const int have = min(CC, p.channels - chunk * CC), step0 = chunk * p.steps;
-        u32 most = 0;
-        float f[2];
+        const int step0 = chunk * p.steps;
         __syncthreads();        /* nobody reads the ring any more */
-        for (int i = 0; i < here; i++) {
-            bring(raw + i * CC * places, p.x + (first + i) * p.xs + (i64)chunk * CC * places, have * places, p.fours);
-        }
-        fetched();
-        for (int i = 0; i < here; i++) {
-            most = largest(raw + i * CC * places, have * places, p.fours, most);
-        }
-        most = over_block(most, seen);
-        factors(most, f);
-        for (int i = 0; i < here; i++) {
-            cut_image(p, halves + i * places * PITCH, low, raw + i * CC * places, have, f);
-        }
-        __syncthreads();
+        bring_images(p, raw, first, here, chunk);
+        const float scale = cut_images(p, halves, low, raw, here, chunk, seen);
         bring_filters<STEPS>(p, ring, step0);
         fetch_mark();
         if (STEPS < p.steps) {
             bring_filters<STEPS>(p, ring + slot, step0 + STEPS);
         }
         fetch_mark();
-        const float scale = unscaled(most);
         for (int s = 0, turn = 0; s < p.steps; s += STEPS, turn = turn == SLOTS - 1 ? 0 : turn + 1) {
             fetched_before<1>();
             __syncthreads();    /* this slot is there for all, and the one before the last is free */

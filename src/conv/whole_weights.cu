@@ -163,23 +163,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
     }
 }
 
-/* What the blocks came to: 32 weights of a block, their parts among 8 warps. */
+/* What the blocks came to. */
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
-    __shared__ float some[8][32];
-    const int each = p.results * p.channels, count = each * p.k[0] * p.k[1], lane = threadIdx.x % 32, warp = threadIdx.x / 32, e = blockIdx.x * 32 + lane;
-    float sum = 0;
-    for (int part = warp; e < count && part < p.blocks; part += 8) {
-        sum += p.parts[(i64)part * count + e];
-    }
-    some[warp][lane] = sum;
-    __syncthreads();
-    if (warp == 0 && e < count) {
+    const int each = p.results * p.channels, count = each * p.k[0] * p.k[1], e = blockIdx.x * 32 + threadIdx.x % 32;
+    const float sum = sum_of_parts(p.parts, count, p.blocks, e);
+    if (threadIdx.x < 32 && e < count) {
         const int tap = e / each, f = e % each / p.channels, c = e % p.channels;
         const i64 at = f * p.ws[0] + c * p.ws[1] + tap / p.k[1] * p.ws[2] + tap % p.k[1] * p.ws[3];
-        for (int i = 1; i < 8; i++) {
-            sum += some[i][lane];
-        }
         p.to[at] = p.alpha * sum + (p.c0 ? p.beta * p.c0[at] : 0.f);
     }
 }

@@ -135,16 +135,16 @@ static int by_id(const void *a, const void *b)
 static mc_status reach(struct sweep *s, int n, mc_node *const *from, int nedge, mc_node *const *edge)
 {
     enum { EDGE = 1, SEEN };
-    VEC(mc_node *) todo = { 0 };
+    VEC(mc_node *) open = { 0 };
     bool ok = true;
     for (int i = 0; ok && i < nedge; i++) {
         ok = mc_map_put(&s->at, edge[i]->id, (void *)(uintptr_t)EDGE);
     }
     for (int i = 0; ok && i < n; i++) {
-        ok = VEC_PUSH(todo, from[i]);
+        ok = VEC_PUSH(open, from[i]);
     }
-    while (ok && todo.n) {
-        mc_node *x = todo.at[--todo.n];
+    while (ok && open.n) {
+        mc_node *x = open.at[--open.n];
         uintptr_t state = (uintptr_t)mc_map_get(&s->at, x->id, NULL);
         struct part p = { .node = x, .edge = state == EDGE };
         if (state == SEEN) {
@@ -152,10 +152,10 @@ static mc_status reach(struct sweep *s, int n, mc_node *const *from, int nedge, 
         }
         ok = mc_map_put(&s->at, x->id, (void *)(uintptr_t)SEEN) && VEC_PUSH(s->part, p);
         for (int k = 0; ok && !p.edge && k < x->nin; k++) {
-            ok = VEC_PUSH(todo, x->in[k]);
+            ok = VEC_PUSH(open, x->in[k]);
         }
     }
-    VEC_FREE(todo);
+    VEC_FREE(open);
     if (ok && s->part.n) {
         qsort(s->part.at, s->part.n, sizeof *s->part.at, by_id);
     }

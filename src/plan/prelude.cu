@@ -184,3 +184,22 @@ __device__ __forceinline__ void read_columns(unsigned (&r)[4], const unsigned sh
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"((unsigned)__cvta_generic_to_shared(row)) : "memory");
 }
+
+/* ---- sums that blocks have come to, in order ---- */
+
+/* Of element e of `count`, part by part: a block of eight warps has 32 elements, and the sums are its first warp's. */
+__device__ __forceinline__ float sum_of_parts(const float *parts, int count, int blocks, int e)
+{
+    __shared__ float some[8][32];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    float sum = 0;
+    for (int part = warp; e < count && part < blocks; part += 8) {
+        sum += parts[(i64)part * count + e];
+    }
+    some[warp][lane] = sum;
+    __syncthreads();
+    for (int i = 1; warp == 0 && i < 8; i++) {
+        sum += some[i][lane];
+    }
+    return sum;
+}

@@ -2,13 +2,13 @@
  * gradient of its filters.
  *
  * Invariant: a block's part of the problem fits in shared memory. */
-#include "plan/cuda.h"
+#include "conv/cuda.h"
 #include "pooled/solver.h"
 
 static const char text[] = {
 #include "pooled/few_text.h"
     , 0 };
-const struct mc_cuda_text mc_pooled_few_text = { "pooled/few.cu", text };
+const struct mc_cuda_text mc_pooled_few_text = { "pooled/few.cu", text, &mc_conv_few_lines_text };
 
 enum { P = 4, WARPS = 8, THREADS = 160, MOST_TAPS = 49, MOST_STRIDE = 2, MOST_SHARED = 100 << 10, BANKS = 32 };
 

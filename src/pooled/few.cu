@@ -6,8 +6,8 @@
  *             read x where their marks say: at one of W1 x W2 places, which lie in different banks.  What a block's warps came
  *             to is added up, and what blocks came to by `add`, in order
  *
- * Sizes of filters and windows are compiled in: C channels, KH x KW taps, strides SH, SW; windows W1 x W2, strides S1, S2. */
-enum { P = 4, WARPS = 8, THREADS = 160, TAPS = C * KH * KW, SPAN = (P - 1) * SW + KW, WIDE = (SPAN + 3) / 4 * 4, SIDE = P / W2 > 0 ? P / W2 : 1 };
+ * Windows are compiled in: W1 x W2, strides S1, S2; conv/few_lines.cu has the rest. */
+enum { THREADS = 160, SIDE = P / W2 > 0 ? P / W2 : 1 };
 
 struct args {
     const float *x;
@@ -22,36 +22,13 @@ struct args {
     int blocks, whole;                  /* weights: parts of the sums; planes can be moved four numbers at a time */
 };
 
-/* An image's lines, zeros where it has none: (channel, line, pitch). */
 __device__ __forceinline__ void load(const args &p, int image, float *to)
 {
-    const int lane = threadIdx.x % 32;
-    for (int e = threadIdx.x / 32; e < C * p.lines; e += blockDim.x / 32) {
-        const int channel = e / p.lines, row = e - channel * p.lines - p.pad[0];
-        const bool in = row >= 0 && row < p.in[0];
-        const float *from = p.x + image * p.xs[0] + channel * p.xs[1] + (in ? row : 0) * p.xs[2];
-        for (int j = lane; j < p.pitch; j += 32) {
-            const int col = j - p.pad[1];
-            const bool there = in && col >= 0 && col < p.in[1];
-            fetch4(to + e * p.pitch + j, from + (there ? col : 0) * p.xs[3], there);
-        }
-    }
+    load_lines(p, image, 1, 0, to);
 }
 
 #if PASS == 0
 /* ---- forward ---- */
-
-__device__ __forceinline__ void read_line(float (&v)[WIDE], const float *from)
-{
-#pragma unroll
-    for (int i = 0; i < WIDE; i += 4) {
-        const float4 q = *(const float4 *)(from + i);
-        v[i] = q.x;
-        v[i + 1] = q.y;
-        v[i + 2] = q.z;
-        v[i + 3] = q.w;
-    }
-}
 
 /* The first of the largest cells of window k of a thread; a NaN is larger than anything. */
 __device__ __forceinline__ void largest(const args &p, const float (&sum)[W1][P], int k, int row, int col, float *most, unsigned char *mark)
@@ -103,10 +80,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) forward(const __grid_co
     float *const w = (float *)room, *const x = w + TAPS * p.filters;
     const int chunks = (p.f + Q - 1) / Q, each = p.out[0] * p.across;
     load(p, blockIdx.x, x);
-    for (int e = threadIdx.x; e < TAPS * p.filters; e += blockDim.x) {
-        const int f = e / TAPS, k = e - f * TAPS, c = k / (KH * KW), t = k % (KH * KW);
-        w[k * p.filters + f] = f < p.f ? p.w[f * p.ws[0] + c * p.ws[1] + t / KW * p.ws[2] + t % KW * p.ws[3]] : 0.f;
-    }
+    load_filters(p, w);
     fetched();
     __syncthreads();
     for (int s = threadIdx.x; s < each * chunks; s += blockDim.x) {
@@ -231,23 +205,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) weights(const __grid
     }
 }
 
-/* What the blocks came to: 32 weights of a block, their parts among 8 warps. */
+/* What the blocks came to. */
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
-    __shared__ float some[WARPS][32];
-    const int count = p.f * TAPS, lane = threadIdx.x % 32, warp = threadIdx.x / 32, e = blockIdx.x * 32 + lane;
-    float sum = 0;
-    for (int part = warp; e < count && part < p.blocks; part += WARPS) {
-        sum += p.parts[(i64)part * count + e];
-    }
-    some[warp][lane] = sum;
-    __syncthreads();
-    if (warp == 0 && e < count) {
-        const int f = e / TAPS, k = e % TAPS;
-        for (int i = 1; i < WARPS; i++) {
-            sum += some[i][lane];
-        }
-        p.w[f * p.ws[0] + k / (KH * KW) * p.ws[1] + k / KW % KH * p.ws[2] + k % KW * p.ws[3]] = sum;
+    const int count = p.f * TAPS, e = blockIdx.x * 32 + threadIdx.x % 32;
+    const float sum = sum_of_parts(p.parts, count, p.blocks, e);
+    if (threadIdx.x < 32 && e < count) {
+        p.w[weight_at(p.ws, e / TAPS, e % TAPS)] = sum;
     }
 }
 #endif

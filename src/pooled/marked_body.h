@@ -2,21 +2,11 @@
  * it, which defines TARGET, L (lanes), MOST (vectors of a call) and EACH(F) for 1 to MOST.
  *
  * Invariant: a sum begins at zero and has its terms in their order; then it is added to what is there. */
-
-typedef float V __attribute__((vector_size(4 * L)));
-#define FUSED static inline TARGET __attribute__((always_inline))
-
-FUSED V load(const float *p)
-{
-    V v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
+#include "conv/lanes.h"
 
 FUSED void add_to(float *p, V v)
 {
-    v += load(p);
-    memcpy(p, &v, sizeof v);
+    store(p, load(p) + v);
 }
 
 /* Distances in bytes: a register each, or a place beside the stack, not to be read again through a pointer. */

@@ -1,0 +1,15 @@
+/* lanes.h: vectors of L floats, for the texts that are compiled for each instruction set by a file that defines TARGET and L. */
+typedef float V __attribute__((vector_size(4 * L)));
+#define FUSED static inline TARGET __attribute__((always_inline))
+
+FUSED V load(const float *p)
+{
+    V v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+FUSED void store(float *p, V v)
+{
+    memcpy(p, &v, sizeof v);
+}

@@ -1,5 +1,5 @@
 /* t_cuda_texts.c: the texts of a GPU's solvers compile for every GPU that counts, without one; constants of cuDNN are those of
- * its header.  What the kernels compute is tested in t_cuda_solvers.c. */
+ * its header.  What the kernels compute is tested in t_cuda_gemm.c and its neighbours. */
 #include "cuda_test.h"
 #include "conv/cuda.h"
 #include "function/far.h"

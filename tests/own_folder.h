@@ -11,7 +11,7 @@ static char folder[64];
 /* A path in the folder; the last four stay as they are. */
 static inline const char *in_folder(const char *name)
 {
-    static char path[4][128];
+    static char path[4][512];
     static int turn;
     if (!*folder) {
         snprintf(folder, sizeof folder, "/tmp/mc-own-XXXXXX");
@@ -29,6 +29,7 @@ static inline void drop_folder(void)
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     CHECK(!*folder || system(command) == 0, "could not remove %s", folder);
+    *folder = '\0';
 }
 
 #endif

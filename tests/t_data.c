@@ -1,7 +1,7 @@
 /* t_data.c: where examples come from, and the batches made of them.
  *
  * Invariant: every file that is read here is made here; a damaged one gives one error that says what is wrong with it. */
-#include "check.h"
+#include "own_folder.h"
 #include "png_samples.h"
 #include <monochord_nn.h>
 #include <math.h>
@@ -17,25 +17,6 @@
 #define fold mc_crc32                /* one number for many bytes */
 #define DIGITS_CRC UINT32_C(0x65a7715e) /* of the first 500 digits of seed 1 */
 
-/* ---- a folder for files ---- */
-
-static char folder[256];
-
-static const char *in_folder(const char *name)
-{
-    static char path[4][512];
-    static int turn;
-    char *p = path[turn++ & 3];
-    if (!*folder) {
-        snprintf(folder, sizeof folder, "%s/mcdataXXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-        if (!mkdtemp(folder)) {
-            check_failed("mkdtemp", __FILE__, __LINE__, "no folder");
-        }
-    }
-    snprintf(p, sizeof path[0], *name ? "%s/%s" : "%s%s", folder, name);
-    return p;
-}
-
 static void put(const char *name, const void *data, size_t n)
 {
     for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -44,16 +25,6 @@ static void put(const char *name, const void *data, size_t n)
         mkdir(in_folder(part), 0777);
     }
     CHECK(mc_file_write(in_folder(name), data, n) == MC_OK, "%s", mc_last_error());
-}
-
-static void clean(void)
-{
-    char command[512];
-    if (*folder) {
-        snprintf(command, sizeof command, "rm -r '%s'", folder);
-        CHECK(system(command) == 0, "%s stays", folder);
-        *folder = '\0';
-    }
 }
 
 static uint32_t all_of(const mc_data *d, int64_t n)
@@ -181,7 +152,7 @@ TEST(idx_plain_packed_and_single)
     mc_data_example(plain, 1, x);
     CHECK(x[0] == (float)pixels[20] / 255.0f, "pixel %g", (double)x[0]);
     mc_data_free(plain), mc_data_free(packed_one), mc_data_free(file_one), mc_data_free(held);
-    clean();
+    drop_folder();
 }
 
 TEST(cifar_of_both_kinds)
@@ -210,7 +181,7 @@ TEST(cifar_of_both_kinds)
     REQUIRE(d, "%s", mc_last_error());
     CHECK(mc_data_classes(d) == 100 && mc_data_label(d, 0) == 99 && mc_data_label(d, 1) == 42, "the fine label counts");
     mc_data_free(d);
-    clean();
+    drop_folder();
 }
 
 static void put_npz(const char *name, const char *x_name, const char *t_name, mc_array *x, mc_array *t)
@@ -241,7 +212,7 @@ TEST(npz_with_numbers_or_pictures)
     CHECK(mc_data_count(b) == 11 && mc_data_rank(b) == 1 && x[0] == 2 && x[1] == 3, "numbers stay as they are");
     CHECK(!mc_data_open(in_folder("a.npz"), MC_TEST) && strstr(mc_last_error(), "has neither x_test and y_test nor x and y"), "%s", mc_last_error());
     mc_data_free(a), mc_data_free(b);
-    clean();
+    drop_folder();
 }
 
 /* ---- pictures ---- */
@@ -277,7 +248,7 @@ TEST(folders_of_pictures)
     mc_data_example(d, 0, x);
     CHECK(x[0] == '0' / 255.0f && x[12] == '1' / 255.0f, "ppm");
     mc_data_free(d), mc_data_free(t);
-    clean();
+    drop_folder();
 }
 
 TEST(png_of_every_kind)
@@ -294,7 +265,7 @@ TEST(png_of_every_kind)
         CHECK(crc == s->crc, "%s: pixels %#x", s->name, crc);
         mc_array_unref(&a);
     }
-    clean();
+    drop_folder();
 }
 
 TEST(png_written_is_read)
@@ -312,7 +283,7 @@ TEST(png_written_is_read)
         CHECK(differ == 0, "%d pixels differ", differ);
         mc_array_unref(&a);
     }
-    clean();
+    drop_folder();
 }
 
 /* ---- what is wrong is said ---- */
@@ -399,7 +370,7 @@ TEST(wrong_data_says_what_is_wrong)
     for (size_t i = 0; i < COUNT(words); i++) {
         CHECK(!mc_data_open(words[i], MC_TRAIN) && strstr(mc_last_error(), "wants a whole number"), "%s: %s", words[i], mc_last_error());
     }
-    clean();
+    drop_folder();
 }
 
 /* Cut off anywhere, or with any byte changed: an error, or a picture where the byte did not matter; nothing else. */
@@ -430,7 +401,7 @@ TEST(damaged_pictures_and_idx_are_noticed)
         CHECK(!d, "IDX packed and cut to %zu of %zu bytes was read", k, npacked);
         mc_data_free(d);
     }
-    clean();
+    drop_folder();
 }
 
 /* ---- batches ---- */
@@ -598,5 +569,5 @@ TEST(data_without_memory_is_one_error)
             mc_data_free(d);
         }
     }
-    clean();
+    drop_folder();
 }

@@ -54,7 +54,11 @@ PROMISES = [
     ("lenet",       "step",                   "train",   "torch",  3.0,   5.0),
     ("lenet",       "step",                   "train",   "torch:compile", 2.0, 3.3),
     ("lenet",       "step, MiB of memory",    "train",   "torch",  1.0,   2.0),
+    ("lenet cuda",  "step",                   "train",   "torch|torch:*", 2.0, 4.0),
+    ("lenet cuda",  "epoch of 50,000",        "train",   "torch|torch:*", 2.0, 4.0),
+    ("lenet cuda",  "epoch of 50,000",        "train",   "ms",     40.0,  20.0),  # 50 of them
     ("lenet cuda",  "step, MiB of memory",    "train",   "torch",  1.0,   2.0),
+    ("lenet cuda",  "cold, mc_compile alone", "",        "ms",     500.0, 250.0),
     ("lenet",       "cold, mc_compile alone", "",        "ms",     500.0, 150.0),
     ("compile",     "cold, first result",     "",        "ms",     150.0, 80.0),
     ("compile",     "warm, first result",     "",        "ms",     10.0,  3.0),

@@ -47,6 +47,28 @@ def ways(f, *args):
     yield "graph", graph.replay
 
 
+# How a training step can be run: eager, or by torch.compile in a mode.  BENCH_WAYS names those wanted, with commas between.
+STEPS = {"eager": None, "compile": "default", "max-autotune": "max-autotune"}
+WAYS = os.environ.get("BENCH_WAYS", ",".join(STEPS)).split(",")
+
+
+def steps(make, *ways):
+    """(algo, call, seconds of the first one) of each of these ways to run what make() makes, past what the first calls compile."""
+    import torch
+
+    for way in (way for way in ways if way in WAYS):
+        torch._dynamo.reset()  # a way does not inherit what another one compiled
+        step = make() if STEPS[way] is None else torch.compile(make(), mode=STEPS[way])
+        start = time.perf_counter()
+        step()
+        settle()
+        first = time.perf_counter() - start
+        for _ in range(3):  # there are momenta only from the second step on, and recordings from the third
+            step()
+        settle()
+        yield "" if way == "eager" else way, step, first
+
+
 GRAIN = 100e-6 if DEVICE == "cpu" else 2e-3  # seconds a batch takes at least: the wait at its end takes microseconds
 
 

@@ -1,15 +1,14 @@
 """train.py: training steps of AlexNet, VGG-A and ResNet-50 by PyTorch: the layers of models/*.txt, on noise; eager, and
-compiled where BENCH_COMPILE is 1.  The cases are those of tools/monochord_bench_train.c."""
-import os
-
+compiled.  The cases are those of tools/monochord_bench_train.c."""
 import torch
 
 import peer
-from peer import DEVICE, THREADS, floats, report, rng
+from peer import DEVICE, THREADS, floats, report, rng, steps
 
 n = torch.nn
 MODES = [("float32", torch.float32, False), ("tf32", torch.float32, True), ("bfloat16", torch.bfloat16, False)]
 CLASSES = 1000
+TRIED = ("eager", "compile") if DEVICE != "cpu" else ("eager",)
 
 
 def convs(channels, *parts):
@@ -77,11 +76,11 @@ def resnet_50():
 NETS = [("alexnet", alexnet, 128, 0.01, 1e-3), ("vgg-a", vgg_a, 64, 0.01, 1e-3), ("resnet-50", resnet_50, 32, 0.1, 2e-4)]
 
 
-def make(net, rate, decay):
+def make(net, rate, decay, x, t):
     """A step of momentum: cost, share that is wrong, updates."""
     rule = torch.optim.SGD(net.parameters(), lr=rate, momentum=0.9, weight_decay=decay)
 
-    def step(x, t):
+    def step():
         y = net(x)
         cost = n.functional.cross_entropy(y, t)
         wrong = (y.argmax(1) != t).float().mean()
@@ -97,7 +96,6 @@ def run(last=False):
     """last: images and filters with their channels innermost."""
     torch.set_num_threads(THREADS)
     torch.backends.cudnn.benchmark = True
-    compiled = os.environ.get("BENCH_COMPILE", "0") == "1"
     only, peer.ONLY = peer.ONLY, ""  # asked here, with the mode, before anything is made
     for name, net, batch, rate, decay in NETS:
         batch = batch if DEVICE != "cpu" else 2
@@ -106,10 +104,7 @@ def run(last=False):
                 continue
             torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
             form = torch.channels_last if last else torch.contiguous_format
-            made = net().to(DEVICE, dtype, memory_format=form)
             x = torch.from_numpy(floats(batch, 3, 224, 224)).to(DEVICE, dtype, memory_format=form)
             t = torch.from_numpy(rng.integers(0, CLASSES, batch)).to(DEVICE)
-            step = make(made, rate, decay)
-            for algo, way in [("", step)] + ([("compile", torch.compile(step))] if compiled else []):
-                way(x, t)
-                report("nets-train", f"{name} b{batch}", lambda: way(x, t), "train", algo, dtype=mode)
+            for algo, step, _ in steps(lambda: make(net().to(DEVICE, dtype, memory_format=form), rate, decay, x, t), *TRIED):
+                report("nets-train", f"{name} b{batch}", step, "train", algo, dtype=mode)

@@ -43,6 +43,7 @@ bool bench_net_batch(struct bench_net *s, int64_t batch);                      /
 bool bench_net_begin(struct bench_net *s, const char *name, const char *model, int64_t batch); /* both */
 void bench_net_end(struct bench_net *s);
 double bench_net_flops(const struct bench_net *s, int64_t batch); /* of a step */
+void bench_net_profile(const struct bench_net *s);               /* on stderr, if the flag profile asks for it */
 
 /* Suites; false: something failed and was complained of. */
 bool bench_cases(const char *suite);   /* monochord_bench_ops.c: exp, elementwise, rows, call */

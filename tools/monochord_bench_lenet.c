@@ -159,6 +159,7 @@ static bool run(const struct lenet_case *c)
     if (good) {
         r.flops = bench_net_flops(&s, BATCH);
         bench_report(&r);
+        bench_net_profile(&s);
     } else {
         bench_fail(c->name);
     }

@@ -90,6 +90,13 @@ double bench_net_flops(const struct bench_net *s, int64_t batch)
     return all;
 }
 
+void bench_net_profile(const struct bench_net *s)
+{
+    if (strcmp(mc_flag_get("profile"), "True") == 0) {
+        mc_function_profile(s->b.f, stderr);
+    }
+}
+
 /* ---- the suite ---- */
 
 static bool run(const char *suite, const struct train_case *c, const struct mode *m)
@@ -112,9 +119,7 @@ static bool run(const char *suite, const struct train_case *c, const struct mode
     if (good) {
         r.flops = bench_net_flops(&s, c->batch);
         bench_report(&r);
-        if (strcmp(mc_flag_get("profile"), "True") == 0) {
-            mc_function_profile(s.b.f, stderr);
-        }
+        bench_net_profile(&s);
     } else {
         bench_fail(c->name);
     }

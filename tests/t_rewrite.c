@@ -98,6 +98,14 @@ static const char *const formulas[] = {
     "grad(sum(log(sum(exp(x), axis=1))), x)",
     "grad(sum(max(x, axis=1)), x)",
     "grad(sum(x[1:3]), x)",
+    "# means taken away",
+    "sum(x * y + (x - mean(x, axis=0, keepdims=True)) * sum(y, axis=0, keepdims=True), axis=0, keepdims=True)",
+    "sum(x * s - (x - sum(x, axis=0, keepdims=True) / size(x, axis=0)) / exp(s), axis=0, keepdims=True)",
+    "grad(sum(layer_norm(x) * y), x)",
+    "sum(x * y + (x - mean(x, axis=1, keepdims=True)), axis=0)",                       /* over other axes: stays */
+    "sum(y + (x - sum(x, axis=0, keepdims=True) / (size(x, axis=0) - 1)), axis=0)",    /* not by the count: stays */
+    "sum(y + (x - mean(x, axis=0, keepdims=True)) * y, axis=0)",                       /* not by a row: stays */
+    "sum(b[0] + (x - mean(x, axis=0, keepdims=True)), axis=0)",                        /* what is left does not vary: stays */
     "# poolings",
     "relu(x)",
     "pool(tanh(x + s) / 2, [2, 2])",

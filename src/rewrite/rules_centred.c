@@ -1,0 +1,161 @@
+/* rules_centred.c: x - mean(x) adds up to nothing, whatever multiplies whole rows of it.  The gradient of a normalisation
+ * is r g + c (x - mean(x)) less its mean, with r and c of a row: that mean is r mean(g), which needs no second look at x.
+ *
+ * Invariant: what is left away is zero but for rounding; what is left varies along every axis that is summed. */
+#include "rewrite/rewrite.h"
+
+enum { DEEPEST = 8 }; /* factors, or terms, one around the other */
+
+/* The axes that a sum reduces. */
+struct axes { int at[MC_MAX_RANK], n; };
+
+static struct axes axes_of(const mc_node *sum)
+{
+    struct axes a = { .n = 0 };
+    a.n = (int)mc_axes_of(sum, 0, sum->in[0]->type.rank, a.at);
+    return a;
+}
+
+/* Is n one value along the axes? */
+static bool is_row(const mc_node *n, const struct axes *a)
+{
+    bool row = true;
+    for (int i = 0; i < a->n && n->type.rank; i++) {
+        row &= n->type.dims[a->at[i]] == 1;
+    }
+    return row;
+}
+
+/* Does n vary along each axis along which `whole` does? */
+static bool is_whole(const mc_node *n, const mc_node *whole, const struct axes *a)
+{
+    bool is = n->type.rank == whole->type.rank;
+    for (int i = 0; i < a->n && is; i++) {
+        is = (n->type.dims[a->at[i]] == 1) == (whole->type.dims[a->at[i]] == 1);
+    }
+    return is;
+}
+
+/* Which operand of the product or quotient n is what a row of the other one multiplies; -1: n is no such product. */
+static int varying(const mc_node *n, const struct axes *a)
+{
+    const bool times = mc_node_is(n, "mul"), over = mc_node_is(n, "true_div");
+    return (times || over) && is_row(n->in[1], a) ? 0 : times && is_row(n->in[0], a) ? 1 : mc_node_is(n, "neg") ? 0 : -1;
+}
+
+static mc_node *without_cast(mc_node *n)
+{
+    return mc_node_is(n, "cast") ? n->in[0] : n;
+}
+
+/* Is n how many elements of x the axes hold, as far as can be seen? */
+static bool counts(mc_node *n, mc_node *x, const struct axes *a)
+{
+    mc_node *todo[DEEPEST] = { without_cast(n) };
+    bool open[MC_MAX_RANK] = { false };
+    double known = 1, said = 1, number;
+    int left = 0;
+    for (int i = 0; i < a->n; i++) {
+        const int64_t size = x->type.dims[a->at[i]];
+        open[i] = size < 0;
+        known *= size < 0 ? 1 : (double)size;
+        left += size < 0;
+    }
+    for (int k = 1; k > 0;) {
+        mc_node *f = todo[--k];
+        int i = 0;
+        if (mc_const_number(f, &number)) {
+            said *= number;
+        } else if (mc_node_is(f, "mul") && k + 2 <= DEEPEST) {
+            todo[k++] = f->in[0];
+            todo[k++] = f->in[1];
+        } else {
+            while (i < a->n && !(open[i] && mc_size_is(f, x, a->at[i]))) {
+                i++;
+            }
+            if (i == a->n) {
+                return false;
+            }
+            open[i] = false;
+            left--;
+        }
+    }
+    return left == 0 && (float)said == (float)known;
+}
+
+/* Is n x - mean(x), over these axes? */
+static bool is_less_mean(const mc_node *n, const struct axes *a)
+{
+    mc_node *mean = mc_node_is(n, "sub") ? without_cast(n->in[1]) : NULL, *sum = mean && mc_node_is(mean, "true_div") ? mean->in[0] : NULL;
+    if (!sum || !mc_node_is(sum, "sum") || without_cast(sum->in[0]) != n->in[0]) {
+        return false;
+    }
+    const struct axes own = axes_of(sum);
+    bool same = own.n == a->n && is_row(sum, a);
+    for (int i = 0; i < a->n && same; i++) {
+        same = own.at[i] == a->at[i];
+    }
+    return same && counts(mean->in[1], n->in[0], a);
+}
+
+static bool is_centred(const mc_node *n, const struct axes *a)
+{
+    for (int deep = 0; deep < DEEPEST; deep++) {
+        const int k = varying(n, a);
+        if (k < 0) {
+            return is_less_mean(n, a);
+        }
+        n = n->in[k];
+    }
+    return false;
+}
+
+/* n without its centred terms; n itself: there are none, or nothing else. */
+static mc_node *without_centred(mc_node *n, const struct axes *a, int deep)
+{
+    const bool plus = mc_node_is(n, "add"), minus = mc_node_is(n, "sub");
+    if (deep == DEEPEST || !(plus || minus)) {
+        return n;
+    }
+    if (is_centred(n->in[1], a)) {
+        return n->in[0];
+    }
+    if (is_centred(n->in[0], a)) {
+        return minus ? mc_op1("neg", n->in[1]) : n->in[1];
+    }
+    mc_node *x = without_centred(n->in[0], a, deep + 1), *y = x == n->in[0] ? without_centred(n->in[1], a, deep + 1) : n->in[1];
+    return x == n->in[0] && y == n->in[1] ? n : mc_op2(n->op->name, x, y);
+}
+
+/* The sum of n as `like` sums: rows that multiply it stand outside. */
+static mc_node *summed(mc_node *n, const mc_node *like, const struct axes *a, int deep)
+{
+    const int k = deep < DEEPEST ? varying(n, a) : -1;
+    if (k < 0 || !is_whole(n->in[k], like->in[0], a)) {
+        return mc_node_make(like->graph, like->op, 1, &n, like->attr);
+    }
+    mc_node *s = summed(n->in[k], like, a, deep + 1);
+    return n->nin == 1 ? mc_op1("neg", s) : k == 0 ? mc_op2(n->op->name, s, n->in[1]) : mc_op2("mul", n->in[0], s);
+}
+
+static mc_node *sum_of_centred(const struct mc_match *m)
+{
+    mc_node *n = m->root, *x = n->in[0];
+    const struct axes a = axes_of(n);
+    if (!mc_is_float(x->type.dtype) || n->type.dtype != x->type.dtype || a.n < 1 || is_row(x, &a)) {
+        return NULL;
+    }
+    mc_node *rest = without_centred(x, &a, 0);
+    if (rest == x || mc_is_error(rest) || !is_whole(rest, x, &a)) {
+        return NULL;
+    }
+    return n->type.rank == x->type.rank ? summed(rest, n, &a, 0) : mc_node_make(m->g, n->op, 1, &rest, n->attr);
+}
+
+static const struct mc_rule rows[] = {
+    { .op = "sum", .make = sum_of_centred, .promise = FINITE, .name = "sum of centred",
+      .sample = "sum(x * y + (x - mean(x, axis=0, keepdims=True)) * sum(y, axis=0, keepdims=True), axis=0, keepdims=True); "
+                "sum(y - (y - mean(y, axis=1, keepdims=True)) / (1 + sum(sqr(x), axis=1, keepdims=True)) + x, axis=1); "
+                "sum(2.0f64 * (x - mean(x, keepdims=True)) - y)" },
+};
+const struct mc_rule_table mc_rules_centred = { rows, (int)NELEM(rows) };

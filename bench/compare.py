@@ -65,6 +65,8 @@ PROMISES = [
     ("compile",     "new batch size, planning", "",      "ms",     1.0,   0.1),
     ("compile",     "rewriting 10000 nodes",  "",        "ms",     50.0,  None),
     ("exp cuda",    "exp 230400",             "",        "ms",     2.4e-3, 2.2e-3),
+    ("exp cuda",    "exp 230400",             "",        "torch",  None,   2.0),
+    ("exp cuda",    "exp 230400",             "",        "jax",    None,   12.0),
     ("exp cuda",    "exp 230400 home",        "",        "ms",     40e-3, 30e-3),
     ("elementwise cuda", "chain 256M",        "",        "torch:copy", 0.90, 0.92),
     ("conv cuda",   "* geometric mean",       "*",       "torch|torch_last", 1.8, 2.5),
@@ -268,7 +270,7 @@ def processor():
 
 def libraries():
     found = []
-    for name in ("numpy", "torch"):
+    for name in ("numpy", "torch", "jax"):
         try:
             found.append(f"{name} {__import__('importlib.metadata', fromlist=['version']).version(name)}")
         except Exception:  # not installed: nothing to say

@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from peer import DEVICE, THREADS, error, floats, report, ways
+from shapes import BETWEEN
 
 
 def batch(x, g, b):
@@ -34,20 +35,12 @@ def mean3(x):
     return F.avg_pool2d(x, 3, 1, 1)
 
 
-CASES = {
-    "pool": [
-        ("max 3x3 s2 16x96x55x55", max3, (16, 96, 55, 55)), ("max 3x3 s2 p1 16x64x112x112", max3p, (16, 64, 112, 112)),
-        ("max 2x2 16x64x112x112", max2, (16, 64, 112, 112)), ("max 2x2 500x32x24x24", max2, (500, 32, 24, 24)),
-        ("max 2x2 16x32x24x24", max2, (16, 32, 24, 24)), ("mean 7x7 16x2048x7x7", mean7, (16, 2048, 7, 7)),
-        ("mean 3x3 p1 16x192x28x28", mean3, (16, 192, 28, 28)),
-    ],
-    "norm": [("lrn 16x96x27x27", lrn, (16, 96, 27, 27)), ("lrn 16x64x56x56", lrn, (16, 64, 56, 56)), ("batch 32x64x56x56", batch, (32, 64, 56, 56))],
-    "softmax": [
-        ("rows 600x10", lambda x: torch.softmax(x, 1), (600, 10)), ("rows 128x1000", lambda x: torch.softmax(x, 1), (128, 1000)),
-        ("rows 64x32000", lambda x: torch.softmax(x, 1), (64, 32000)), ("log rows 128x1000", lambda x: torch.log_softmax(x, 1), (128, 1000)),
-        ("channels 8x21x64x64", lambda x: torch.softmax(x, 1), (8, 21, 64, 64)),
-    ],
-}
+def softmax(x):
+    return torch.softmax(x, 1)
+
+
+def logsoftmax(x):
+    return torch.log_softmax(x, 1)
 
 
 def gradient(f, x, rest, v):
@@ -63,7 +56,8 @@ def gradient(f, x, rest, v):
 
 def run(suite):
     torch.set_num_threads(THREADS)
-    for name, f, shape in CASES[suite]:
+    for name, word, shape in BETWEEN[suite]:
+        f = globals()[word]
         x = torch.from_numpy(floats(*shape)).to(DEVICE)
         rest = [torch.from_numpy(floats(shape[1])).to(DEVICE) for _ in range(2)] if f is batch else []
         with torch.no_grad():

@@ -2,8 +2,9 @@
 import torch
 from torch.nn.functional import fold, unfold
 
-from layers import CALLS, LAYERS, SECONDS
+from layers import CALLS, SECONDS
 from peer import DEVICE, THREADS, report, rng
+from shapes import LAYERS
 
 torch.set_num_threads(THREADS)
 torch.backends.cuda.matmul.allow_tf32 = False

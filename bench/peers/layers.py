@@ -1,31 +1,10 @@
-"""layers.py: convolutions in three passes by PyTorch; the table is that of tools/monochord_bench_conv.c."""
+"""layers.py: convolutions in three passes by PyTorch."""
 import numpy
 import torch
 
 from peer import DEVICE, THREADS, report, rng
+from shapes import LAYERS
 
-FIVE = [("L1", 3, 128, 96, 11), ("L2", 64, 64, 128, 9), ("L3", 128, 32, 128, 9), ("L4", 128, 16, 128, 7), ("L5", 384, 13, 384, 3)]
-# name, images, channels, size, filters, taps, stride, pad, axes
-LAYERS = {
-    "conv": [(f"{name} b16", 16, c, size, f, k, 1, 0, 2) for name, c, size, f, k in FIVE],
-    "conv128": [(f"{name} b128", 128, c, size, f, k, 1, 0, 2) for name, c, size, f, k in FIVE],
-    "nets": [
-        ("pair 5x5 b32", 32, 64, 32, 128, 5, 1, 0, 2), ("pair 28x28 b32", 32, 64, 32, 128, 28, 1, 0, 2),
-        ("LeNet 1 b500", 500, 1, 28, 32, 5, 1, 0, 2), ("LeNet 2 b500", 500, 32, 12, 64, 5, 1, 0, 2),
-        ("VGG 1.1 b4", 4, 3, 224, 64, 3, 1, 1, 2), ("VGG 2.2 b4", 4, 128, 112, 128, 3, 1, 1, 2),
-        ("VGG 3.2 b4", 4, 256, 56, 256, 3, 1, 1, 2), ("VGG 5.1 b4", 4, 512, 14, 512, 3, 1, 1, 2),
-        ("VGG 5.1 b1", 1, 512, 14, 512, 3, 1, 1, 2),
-        ("ResNet 7x7 b4", 4, 3, 224, 64, 7, 2, 3, 2), ("ResNet 7x7 b1", 1, 3, 224, 64, 7, 2, 3, 2),
-        ("ResNet 1x1 56 b4", 4, 256, 56, 64, 1, 1, 0, 2), ("ResNet 3x3 56 b4", 4, 64, 56, 64, 3, 1, 1, 2),
-        ("ResNet 3x3 56 b1", 1, 64, 56, 64, 3, 1, 1, 2), ("ResNet 3x3 s2 b4", 4, 128, 56, 128, 3, 2, 1, 2),
-        ("ResNet 1x1 14 b4", 4, 1024, 14, 256, 1, 1, 0, 2), ("ResNet 3x3 7 b4", 4, 512, 7, 512, 3, 1, 1, 2),
-        ("one axis b8", 8, 64, 4096, 64, 9, 1, 0, 1), ("one axis s2 b8", 8, 64, 4096, 64, 9, 2, 4, 1),
-        ("three axes b2", 2, 16, 32, 32, 3, 1, 1, 3), ("three axes 64 b2", 2, 64, 16, 64, 3, 1, 1, 3),
-        ("double L5 b8", 8, 384, 13, 384, 3, 1, 0, 2), ("double 5x5 b8", 8, 64, 32, 128, 5, 1, 0, 2),
-        ("double three axes b2", 2, 64, 16, 64, 3, 1, 1, 3),
-    ],
-}
-LAYERS["narrow"] = LAYERS["conv128"]
 MODES = {"narrow": [("tf32", torch.float32), ("bfloat16", torch.bfloat16)]}
 SECONDS = {"conv": 0.5, "conv128": 0.1, "narrow": 0.1, "nets": 0.1}
 CALLS = {"conv": 3, "conv128": 1, "narrow": 1, "nets": 3}  # at least; some take seconds

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# setup.sh: the libraries that `make bench` compares with: NumPy and PyTorch in a Python environment of the
+# setup.sh: the libraries that `make bench` compares with: NumPy, PyTorch and JAX in a Python environment of the
 # bench's own; oneDNN from the system, installed where that is possible.  What is missing is not compared with.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-want="numpy torch==2.13.0"
+want="numpy torch==2.13.0 jax==0.10.2"
 if ! ldconfig -p 2>/dev/null | grep -q 'libdnnl\.so'; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         echo "bench: installing oneDNN"

@@ -1,0 +1,4 @@
+"""The suite conv128 by JAX."""
+from jaxed import run
+
+run("conv128")

@@ -1,0 +1,4 @@
+"""The suite elementwise by JAX."""
+from jaxed import run
+
+run("elementwise")

@@ -1,0 +1,4 @@
+"""The suite exp by JAX."""
+from jaxed import run
+
+run("exp")

@@ -1,0 +1,4 @@
+"""The suite norm by JAX."""
+from jaxed import run
+
+run("norm")

@@ -1,0 +1,4 @@
+"""The suite pool by JAX."""
+from jaxed import run
+
+run("pool")

@@ -1,0 +1,4 @@
+"""The suite rows by JAX."""
+from jaxed import run
+
+run("rows")

@@ -1,0 +1,4 @@
+"""The suite softmax by JAX."""
+from jaxed import run
+
+run("softmax")

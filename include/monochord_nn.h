@@ -175,8 +175,8 @@ typedef struct mc_batch_spec {
     int shuffle;         /* another order each epoch; 0: the order of the data, and augment only crops, in the middle */
     uint64_t seed;
     const char *augment; /* "shift=2 flip=true crop=24x24": moved by up to 2, mirrored, a part; NULL: as they are */
-    int resident;        /* where the flag device names a GPU, up to 1 GiB of examples that are not augmented stay there,
-                          * and batches are arrays there */
+    int resident;        /* where the flag device names a GPU, up to 1 GiB of examples stay there, are augmented
+                          * there, and batches are arrays there */
 } mc_batch_spec;
 MC_API mc_batches *mc_batches_new(const mc_data *d, const mc_batch_spec *spec); /* d must outlive it */
 MC_API void mc_batches_free(mc_batches *b);

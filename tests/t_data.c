@@ -1,6 +1,7 @@
 /* t_data.c: where examples come from, and the batches made of them.
  *
  * Invariant: every file that is read here is made here; a damaged one gives one error that says what is wrong with it. */
+#include "nn/data.h"
 #include "own_folder.h"
 #include "png_samples.h"
 #include <monochord_nn.h>
@@ -13,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 #define fold mc_crc32                /* one number for many bytes */
+enum { CHANGE = 2 };                 /* the stream of changes, as data_batches.c numbers it */
 #define DIGITS_CRC UINT32_C(0x65a7715e) /* of the first 500 digits of seed 1 */
 
 static void put(const char *name, const void *data, size_t n)
@@ -456,6 +457,49 @@ TEST(batches_follow_from_seed_epoch_and_number)
         mc_batches_free(a), mc_batches_free(b), mc_batches_free(c), mc_batches_free(e);
     }
     mc_data_free(d);
+}
+
+/* Data that stay are changed by a formula; here it runs on the processor. */
+TEST(a_formula_changes_pictures_as_the_loop_does)
+{
+    static const struct { int rank; int64_t dims[4]; const char *augment; } cases[] = {
+        { 4, { 40, 1, 28, 28 }, NULL },
+        { 4, { 40, 3, 12, 9 },  "shift=2" },
+        { 4, { 40, 3, 12, 9 },  "shift=3 flip" },
+        { 4, { 40, 2, 9, 12 },  "crop=7 flip=true" },
+        { 3, { 40, 8, 7 },      "shift=1 crop=5x6" },
+        { 3, { 40, 8, 7 },      "shift=9" },
+        { 2, { 40, 5 },         "" },
+        { 4, { 40, 3, 1, 1 },   "flip" },
+    };
+    for (size_t c = 0; c < 4 * COUNT(cases); c++) {
+        const char *augment = cases[c / 4].augment;
+        mc_array *x = mc_array_new(c % 2 ? MC_UINT8 : MC_FLOAT32, cases[c / 4].rank, cases[c / 4].dims), *t = mc_array_new(MC_INT32, MC_SHAPE(40));
+        for (int64_t i = 0; i < mc_array_size(x); i++) {
+            c % 2 ? (void)(((uint8_t *)mc_array_data(x))[i] = (uint8_t)test_random()) : (void)(((float *)mc_array_data(x))[i] = (float)test_random());
+        }
+        memset(mc_array_data(t), 0, 40 * sizeof(int32_t));
+        mc_data *d = mc_data_new(x, t, 0);
+        struct mc_augment a;
+        mc_batches *b = mc_batches_new(d, &(mc_batch_spec){ .size = 40, .shuffle = c / 2 % 2 == 1, .seed = 5, .augment = augment });
+        REQUIRE(b && mc_augment_make(augment, c / 2 % 2 == 1, cases[c / 4].rank - 1, cases[c / 4].dims + 1, &a) == MC_OK, "%s", mc_last_error());
+        struct mc_resident *r = mc_resident_new(d, &a);
+        const mc_array *want, *labels, *have;
+        int32_t order[40];
+        mc_batches_start(b, 3, 0);
+        REQUIRE(r && mc_batches_next(b, &want, &labels) == 1, "%s", mc_last_error());
+        for (int i = 0; i < 40; i++) {
+            order[i] = (int32_t)mc_batches_example(b, i);
+        }
+        REQUIRE(mc_resident_start(r, order, 40, mc_dice_key(5 + CHANGE, 3)) == MC_OK && mc_resident_batch(r, 0, 40, 40, &have, &labels) == MC_OK, "%s", mc_last_error());
+        mc_array *home = mc_array_to(have, "cpu");
+        CHECK(mc_array_size(home) == mc_array_size(want) && memcmp(mc_array_data(home), mc_array_data(want), (size_t)mc_array_size(want) * sizeof(float)) == 0,
+              "'%s' of case %zu: other pictures", augment ? augment : "", c);
+        mc_array_unref(&x), mc_array_unref(&t), mc_array_unref(&home);
+        mc_resident_free(r);
+        mc_batches_free(b);
+        mc_data_free(d);
+    }
 }
 
 TEST(an_epoch_has_each_example_once)

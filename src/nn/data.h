@@ -23,10 +23,56 @@ mc_data *mc_data_finish(struct mc_raw *r, enum mc_part part); /* takes what r ha
 
 void mc_data_arrays(const mc_data *d, const mc_array **x, const mc_array **t); /* borrowed: (n, ...) uint8 or float32; (n) int32 */
 
-/* data_resident.c: examples kept on the GPU that the flag device names.  NULL with MC_OK: there is none, or they are too many. */
-struct mc_resident *mc_resident_new(const mc_data *d, mc_status *s);
+/* A counter's random numbers: those of one stream follow from its key alone. */
+struct mc_dice {
+    uint64_t state;
+};
+static inline uint64_t mc_dice_mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+#define MC_DICE_STEP UINT64_C(0x9e3779b97f4a7c15)
+static inline uint64_t mc_dice_key(uint64_t seed, uint64_t a)
+{
+    return mc_dice_mix(mc_dice_mix(seed + MC_DICE_STEP) + a);
+}
+static inline struct mc_dice mc_dice_of(uint64_t seed, uint64_t a, uint64_t b)
+{
+    return (struct mc_dice){ mc_dice_mix(mc_dice_key(seed, a) + b) };
+}
+static inline uint64_t mc_dice_next(struct mc_dice *d)
+{
+    return mc_dice_mix(d->state += MC_DICE_STEP);
+}
+/* Of 0 to n - 1, n below 2^32; unevenness is below n / 2^32. */
+static inline int64_t mc_dice_below(struct mc_dice *d, int64_t n)
+{
+    return (int64_t)((mc_dice_next(d) >> 32) * (uint64_t)n >> 32);
+}
+
+/* data_augment.c: pictures moved, mirrored, cropped */
+struct mc_augment {
+    int64_t shift, crop[2]; /* rows and columns of the part; 0: all */
+    bool flip, drawn;       /* drawn: where the part lies is by chance, otherwise it is the middle */
+    int rank;
+    int64_t dims[MC_MAX_RANK]; /* of what becomes of an example */
+    int64_t planes, rows, columns, high, wide; /* of a picture as it is; of the part; where there are changes */
+};
+/* As text says, for examples of these sizes. */
+mc_status mc_augment_make(const char *text, bool drawn, int rank, const int64_t *dims, struct mc_augment *a);
+bool mc_augment_changes(const struct mc_augment *a);
+void mc_augment_example(const struct mc_augment *a, struct mc_dice dice, const float *from, float *to);
+/* In g, x: those of data whose numbers are in order, changed as key says, a mc_dice_key; as floats. */
+mc_status mc_augment_formula(const struct mc_augment *a, mc_graph *g);
+
+/* data_resident.c: examples, augmented or not, kept where the flag device says. */
+bool mc_resident_fits(const mc_data *d, const struct mc_augment *a); /* that is a GPU, and they are not too many */
+struct mc_resident *mc_resident_new(const mc_data *d, const struct mc_augment *a); /* NULL: mc_last_error */
 void mc_resident_free(struct mc_resident *r);
-mc_status mc_resident_start(struct mc_resident *r, const int32_t *order, int64_t n);
+/* n examples in this order, changed as key says. */
+mc_status mc_resident_start(struct mc_resident *r, const int32_t *order, int64_t n, uint64_t key);
 /* Examples at to at + n of that order, n at most size; the arrays are valid until the next call. */
 mc_status mc_resident_batch(struct mc_resident *r, int64_t at, int64_t n, int64_t size, const mc_array **x, const mc_array **t);
 
@@ -52,29 +98,5 @@ char *mc_path_join(char path[MC_PATH], const char *folder, const char *name); /*
 bool mc_path_is(const char *path, bool folder);
 bool mc_path_ends(const char *path, const char *end);
 mc_status mc_file_unpacked(const char *path, char **data, size_t *n); /* a file, or what is in it if it is gzip */
-
-/* A counter's random numbers: those of one stream follow from its key alone. */
-struct mc_dice {
-    uint64_t state;
-};
-static inline uint64_t mc_dice_mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-static inline struct mc_dice mc_dice_of(uint64_t seed, uint64_t a, uint64_t b)
-{
-    return (struct mc_dice){ mc_dice_mix(mc_dice_mix(mc_dice_mix(seed + UINT64_C(0x9e3779b97f4a7c15)) + a) + b) };
-}
-static inline uint64_t mc_dice_next(struct mc_dice *d)
-{
-    return mc_dice_mix(d->state += UINT64_C(0x9e3779b97f4a7c15));
-}
-/* Of 0 to n - 1, n below 2^32; unevenness is below n / 2^32. */
-static inline int64_t mc_dice_below(struct mc_dice *d, int64_t n)
-{
-    return (int64_t)((mc_dice_next(d) >> 32) * (uint64_t)n >> 32);
-}
 
 #endif

@@ -5,15 +5,9 @@
  * stay where functions run (data_resident.c) need neither. */
 #include "nn/data.h"
 #include <pthread.h>
-#include <stdlib.h>
 
 enum { SLOTS = 3 };
 enum { ORDER = 1, CHANGE = 2 }; /* which random numbers: an epoch's order; an example's augmentation */
-
-struct augment {
-    int64_t shift, crop[2]; /* rows and columns of the part; 0: all */
-    bool flip;
-};
 
 struct slot {
     mc_array *x, *t, *part_x, *part_t; /* whole; what there is of it, if fewer */
@@ -21,10 +15,10 @@ struct slot {
 
 struct mc_batches {
     const mc_data *d;
-    int64_t size, count, dims[MC_MAX_RANK];
+    int64_t size, count;
     bool shuffle;
     uint64_t seed;
-    struct augment augment;
+    struct mc_augment augment;
     int32_t *order;      /* of the epoch: the example at each place */
     float *scratch;      /* one example as it is, before it is changed */
     struct slot slot[SLOTS];
@@ -37,68 +31,6 @@ struct mc_batches {
     pthread_cond_t work, ready; /* for the thread: there is room; for the caller: something is made */
 };
 
-/* ---- what is done to an example ---- */
-
-static mc_status parse_number(const char *at, const char **end, int64_t most, int64_t *out)
-{
-    char *stop;
-    long long v = strtoll(at, &stop, 10);
-    *end = stop;
-    *out = v;
-    return stop == at || v < 0 || v > most ? MC_EARG : MC_OK;
-}
-
-static mc_status parse_augment(const char *text, struct augment *a)
-{
-    static const char flags[2][8] = { "false", "true" };
-    mc_status s = MC_OK;
-    for (const char *at = text ? text : "", *end; s == MC_OK && *(at += strspn(at, " ")); at = end) {
-        size_t n = strcspn(at, "= ");
-        end = at + n + (at[n] == '=');
-        if (n == 5 && memcmp(at, "shift", n) == 0) {
-            s = parse_number(end, &end, 4096, &a->shift);
-        } else if (n == 4 && memcmp(at, "crop", n) == 0) {
-            s = parse_number(end, &end, 1 << 20, &a->crop[0]);
-            a->crop[1] = a->crop[0];
-            s = s == MC_OK && *end == 'x' ? parse_number(end + 1, &end, 1 << 20, &a->crop[1]) : s;
-        } else if (n == 4 && memcmp(at, "flip", n) == 0) {
-            a->flip = at[n] != '=' || memcmp(end, flags[1], 4) == 0;
-            end += at[n] == '=' ? strcspn(end, " ") : 0;
-        } else {
-            s = MC_EARG;
-        }
-        s = s == MC_OK && *end && *end != ' ' ? MC_EARG : s;
-    }
-    return s == MC_OK ? s : mc_fail(MC_EARG, "'%s' is no way to augment: shift=2 flip=true crop=24", text);
-}
-
-static bool changes(const struct augment *a) { return a->shift || a->crop[0] || a->crop[1] || a->flip; }
-
-/* Rows and columns are the last two axes.  Where a moved picture leaves nothing, zero. */
-static void change(const mc_batches *b, int64_t i, struct mc_dice dice, float *to)
-{
-    int rank = mc_data_rank(b->d);
-    const int64_t *from_dims = mc_data_dims(b->d);
-    int64_t rows = from_dims[rank - 2], columns = from_dims[rank - 1], high = b->dims[rank - 2], wide = b->dims[rank - 1], planes = 1;
-    int64_t free_y = rows - high, free_x = columns - wide, shift = b->augment.shift;
-    int64_t top = b->shuffle ? mc_dice_below(&dice, free_y + 2 * shift + 1) - shift : free_y / 2;
-    int64_t left = b->shuffle ? mc_dice_below(&dice, free_x + 2 * shift + 1) - shift : free_x / 2;
-    bool flip = b->shuffle && b->augment.flip && mc_dice_below(&dice, 2);
-    for (int k = 0; k < rank - 2; k++) {
-        planes *= from_dims[k];
-    }
-    mc_data_example(b->d, i, b->scratch);
-    for (int64_t p = 0; p < planes; p++) {
-        for (int64_t y = 0; y < high; y++) {
-            for (int64_t x = 0; x < wide; x++) {
-                int64_t sy = top + y, sx = left + (flip ? wide - 1 - x : x);
-                bool in = sy >= 0 && sy < rows && sx >= 0 && sx < columns;
-                *to++ = in ? b->scratch[(p * rows + sy) * columns + sx] : 0.0f;
-            }
-        }
-    }
-}
-
 /* ---- batches ---- */
 
 static int64_t batch_size(const mc_batches *b, int64_t batch)
@@ -107,16 +39,24 @@ static int64_t batch_size(const mc_batches *b, int64_t batch)
     return left < b->size ? left : b->size;
 }
 
+/* From which, and an example's number, its changes in this epoch follow. */
+static uint64_t change_key(const mc_batches *b)
+{
+    return mc_dice_key(b->seed + CHANGE, (uint64_t)b->epoch);
+}
+
 static void fill(mc_batches *b, int64_t batch)
 {
     struct slot *s = &b->slot[batch % SLOTS];
     float *x = mc_array_data(s->x);
     int32_t *t = mc_array_data(s->t);
     int64_t n = batch_size(b, batch), size = mc_array_size(s->x) / b->size;
+    uint64_t key = change_key(b);
     for (int64_t k = 0; k < n; k++) {
         int64_t i = b->order[batch * b->size + k];
-        if (changes(&b->augment)) {
-            change(b, i, mc_dice_of(b->seed + CHANGE, (uint64_t)b->epoch, (uint64_t)i), x + k * size);
+        if (mc_augment_changes(&b->augment)) {
+            mc_data_example(b->d, i, b->scratch);
+            mc_augment_example(&b->augment, (struct mc_dice){ mc_dice_mix(key + (uint64_t)i) }, b->scratch, x + k * size);
         } else {
             mc_data_example(b->d, i, x + k * size);
         }
@@ -170,7 +110,7 @@ void mc_batches_start(mc_batches *b, int64_t epoch, int64_t batch)
     put_order(b);
     b->made = b->taken = batch < b->count ? batch : b->count;
     b->end = b->count;
-    b->bad = b->resident ? mc_resident_start(b->resident, b->order, mc_data_count(b->d)) : MC_OK;
+    b->bad = b->resident ? mc_resident_start(b->resident, b->order, mc_data_count(b->d), change_key(b)) : MC_OK;
     pthread_cond_signal(&b->work);
     pthread_mutex_unlock(&b->lock);
 }
@@ -229,35 +169,15 @@ int mc_batches_next(mc_batches *b, const mc_array **x, const mc_array **t)
 
 int64_t mc_batches_example(const mc_batches *b, int64_t i) { return b->order[(b->taken - 1) * b->size + i]; }
 int64_t mc_batches_count(const mc_batches *b)              { return b->count; }
-const int64_t *mc_batches_dims(const mc_batches *b)        { return b->dims; }
+const int64_t *mc_batches_dims(const mc_batches *b)        { return b->augment.dims; }
 
 /* ---- life ---- */
-
-static mc_status set_dims(mc_batches *b)
-{
-    int rank = mc_data_rank(b->d);
-    memcpy(b->dims, mc_data_dims(b->d), (size_t)rank * sizeof *b->dims);
-    if (!changes(&b->augment)) {
-        return MC_OK;
-    }
-    if (rank < 2) {
-        return mc_fail(MC_ESHAPE, "only pictures can be moved, mirrored or cropped, not examples of rank %d", rank);
-    }
-    for (int k = 0; k < 2; k++) {
-        int64_t crop = b->augment.crop[k], *have = &b->dims[rank - 2 + k];
-        if (crop > *have) {
-            return mc_fail(MC_ESHAPE, "crop=%lld is more than the pictures' %lld", (long long)crop, (long long)*have);
-        }
-        *have = crop ? crop : *have;
-    }
-    return MC_OK;
-}
 
 static mc_status set_up(mc_batches *b)
 {
     int rank = mc_data_rank(b->d);
     int64_t dims[MC_MAX_RANK] = { b->size }, whole = 1;
-    memcpy(dims + 1, b->dims, (size_t)rank * sizeof *dims);
+    memcpy(dims + 1, b->augment.dims, (size_t)rank * sizeof *dims);
     for (int k = 0; k < rank; k++) {
         whole *= mc_data_dims(b->d)[k];
     }
@@ -288,10 +208,10 @@ mc_batches *mc_batches_new(const mc_data *d, const mc_batch_spec *spec)
     pthread_cond_init(&b->ready, NULL);
     mc_status s = spec->size < 1 ? mc_fail(MC_EARG, "a batch of %lld examples is none", (long long)spec->size)
                 : n > INT32_MAX  ? mc_fail(MC_EUNSUPPORTED, "%lld examples are more than 2^31", (long long)n)
-                                 : parse_augment(spec->augment, &b->augment);
-    s = s < 0 ? s : set_dims(b);
-    if (s == MC_OK && spec->resident && !changes(&b->augment)) {
-        b->resident = mc_resident_new(d, &s);
+                                 : mc_augment_make(spec->augment, b->shuffle, mc_data_rank(d), mc_data_dims(d), &b->augment);
+    if (s == MC_OK && spec->resident && mc_resident_fits(d, &b->augment)) {
+        b->resident = mc_resident_new(d, &b->augment);
+        s = b->resident ? s : mc_last_status();
     }
     s = s < 0 ? s : set_up(b);
     if (s < 0) {

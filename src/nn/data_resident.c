@@ -1,5 +1,5 @@
-/* data_resident.c: data that stay where functions run: sent once, put into an epoch's order there, batches copied from
- * there.
+/* data_resident.c: data that stay where functions run: sent once, put into an epoch's order and changed there, batches
+ * copied from there.
  *
  * Invariant: a batch holds, to the bit, what the thread of data_batches.c would have made; its arrays lie at the same
  * addresses at every call, so that what was recorded with them can be replayed. */
@@ -9,14 +9,24 @@ static const int64_t most_bytes = INT64_C(1) << 30; /* of all examples as floats
 
 struct mc_resident {
     mc_graph *g;
-    mc_function *order;                    /* numbers of examples to these examples and their labels */
+    mc_function *order;                    /* numbers of examples to these examples, changed, and their labels */
     mc_array *all_x, *all_t;               /* those of the epoch, in its order: that function's own memory */
     mc_array *x, *t, *part_x, *part_t;     /* a batch; what there is of it, if it is a shorter one */
 };
 
-/* The numbers are those of mc_data_example. */
-static mc_status begin(struct mc_resident *r, const mc_array *x, const mc_array *t)
+bool mc_resident_fits(const mc_data *d, const struct mc_augment *a)
 {
+    int64_t size = mc_data_count(d);
+    for (int k = 0; k < a->rank; k++) {
+        size *= a->dims[k];
+    }
+    return strncmp(mc_flag_get("device"), "cpu", 3) != 0 && size <= most_bytes / (int64_t)sizeof(float);
+}
+
+static mc_status begin(struct mc_resident *r, const mc_data *d, const struct mc_augment *a)
+{
+    const mc_array *x, *t;
+    mc_data_arrays(d, &x, &t);
     r->g = mc_graph_new();
     if (!r->g) {
         return mc_last_status();
@@ -24,23 +34,17 @@ static mc_status begin(struct mc_resident *r, const mc_array *x, const mc_array 
     mc_shared_new(r->g, "data", x);
     mc_shared_new(r->g, "labels", t);
     mc_input(r->g, "order", MC_INT32, 1);
-    mc_formula(r->g, mc_array_dtype(x) == MC_UINT8 ? "x = cast(data[order], float32) / cast(255, float32)" : "x = data[order]");
-    r->order = mc_compile(r->g, &(mc_spec){ .name = "data", .inputs = "order",
+    mc_input(r->g, "key", MC_UINT64, 0);
+    mc_augment_formula(a, r->g);
+    r->order = mc_compile(r->g, &(mc_spec){ .name = "data", .inputs = "order, key", .on_unused = "ignore",
                                             .outputs = "borrow(gpu_from_host(x)), borrow(gpu_from_host(labels[order]))" });
     return r->order ? MC_OK : mc_last_status();
 }
 
-struct mc_resident *mc_resident_new(const mc_data *d, mc_status *s)
+struct mc_resident *mc_resident_new(const mc_data *d, const struct mc_augment *a)
 {
-    const mc_array *x, *t;
-    mc_data_arrays(d, &x, &t);
-    *s = MC_OK;
-    if (strncmp(mc_flag_get("device"), "cpu", 3) == 0 || mc_array_size(x) > most_bytes / (int64_t)sizeof(float)) {
-        return NULL;
-    }
     struct mc_resident *r = mc_calloc(1, sizeof *r, "data");
-    *s = r ? begin(r, x, t) : MC_EMEMORY;
-    if (*s < 0) {
+    if (r && begin(r, d, a) < 0) {
         mc_resident_free(r);
         return NULL;
     }
@@ -60,13 +64,14 @@ void mc_resident_free(struct mc_resident *r)
     }
 }
 
-mc_status mc_resident_start(struct mc_resident *r, const int32_t *order, int64_t n)
+mc_status mc_resident_start(struct mc_resident *r, const int32_t *order, int64_t n, uint64_t key)
 {
-    mc_array *numbers = mc_array_from(MC_INT32, MC_SHAPE(n), order);
+    mc_array *numbers = mc_array_from(MC_INT32, MC_SHAPE(n), order), *one = mc_array_from(MC_UINT64, 0, NULL, &key);
     mc_array_unref(&r->all_x);
     mc_array_unref(&r->all_t);
-    mc_status s = numbers ? mc_call(r->order, MC_IN(numbers), MC_OUT(&r->all_x, &r->all_t)) : mc_last_status();
+    mc_status s = numbers && one ? mc_call(r->order, MC_IN(numbers, one), MC_OUT(&r->all_x, &r->all_t)) : mc_last_status();
     mc_array_unref(&numbers);
+    mc_array_unref(&one);
     return s;
 }
 

@@ -358,15 +358,30 @@ TEST(a_kernel_that_writes_where_it_must_not_is_named_ever_after)
     mc_array_unref(&a);
 }
 
-TEST(a_blocking_launch_names_itself)
+static void launch_wildly(struct mc_cuda *d)
 {
-    NEEDS_GPU(d);
     struct mc_cuda_code *c = mc_cuda_code_load(d, doubling, "");
     void *k = c ? mc_cuda_code_kernel(c, "twice") : NULL;
-    REQUIRE(k && mc_flag_set("cuda.blocking", "True") == MC_OK, "%s", mc_last_error());
+    REQUIRE(k, "%s", mc_last_error());
     struct twice wild = { (void *)(uintptr_t)0x123456789000, 200 };
     CHECK(mc_cuda_launch(d, k, "wild", &one_block, &wild, sizeof wild) == MC_EDEVICE, "it returned well");
     CHECK(strstr(mc_last_error(), "cuda0: launch of wild: ") == mc_last_error(), "%s", mc_last_error());
+}
+
+TEST(a_blocking_launch_names_itself)
+{
+    NEEDS_GPU(d);
+    REQUIRE(mc_flag_set("cuda.blocking", "True") == MC_OK, "%s", mc_last_error());
+    launch_wildly(d);
+}
+
+/* The driver's own word for the same, which programs know. */
+TEST(launches_block_where_the_environment_says_so)
+{
+    setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+    NEEDS_GPU(d);
+    CHECK(mc_cuda_blocking() && !mc_flag_int(FLAG_cuda_blocking), "the environment is not read");
+    launch_wildly(d);
 }
 
 TEST(a_forked_child_is_told)

@@ -115,6 +115,44 @@ TEST(far_several_gpus_pass_it_on)
     mc_graph_free(g);
 }
 
+/* A shared variable that functions of each GPU change in turn, replayed; and arrays that go from one to the next by hand. */
+TEST(far_shared_values_go_from_gpu_to_gpu)
+{
+    enum { GPUS = 2 };
+    ON_GPU();
+    if (mc_cuda_count() < GPUS) {
+        SKIP("one GPU");
+    }
+    mc_graph *g = mc_graph_new();
+    mc_array *start = counting(3000), *sum = NULL;
+    mc_shared *w = mc_shared_new(g, "w", start);
+    mc_function *f[GPUS] = { NULL };
+    for (int i = 0; i < GPUS; i++) {
+        REQUIRE(mc_flag_set("device", i ? "cuda1" : "cuda0") == MC_OK, "%s", mc_last_error());
+        f[i] = mc_compile(g, &(mc_spec){ .outputs = "gpu_from_host(w + 0)", .updates = i ? "w = w * 2" : "w = w + 1" });
+        REQUIRE(f[i], "%s", mc_error(g));
+    }
+    double want = 2999;
+    for (int round = 0; round < 6; round++) { /* one call on each, then three on the first, so that it replays */
+        int which = round < 2 ? round : round == 5;
+        mc_array_unref(&sum);
+        CHECK(mc_call(f[which], MC_NONE, MC_OUT(&sum)) == MC_OK, "%s", mc_last_error());
+        mc_array *moved = sum ? mc_array_to(sum, which ? "cuda0" : "cuda1") : NULL;
+        CHECK(moved && strcmp(mc_array_device(moved), which ? "cuda0" : "cuda1") == 0 && at(moved, 2999) == want, "round %d: %s", round, mc_last_error());
+        mc_array_unref(&moved);
+        want = which ? want * 2 : want + 1;
+    }
+    mc_array *got = mc_shared_get(w);
+    CHECK(got && at(got, 2999) == want, "%g, not %g", got ? at(got, 2999) : 0, want);
+    mc_array_unref(&got);
+    mc_array_unref(&sum);
+    mc_array_unref(&start);
+    for (int i = 0; i < GPUS; i++) {
+        mc_function_free(f[i]);
+    }
+    mc_graph_free(g);
+}
+
 TEST(far_updates_use_old_values)
 {
     ON_GPU();

@@ -1,7 +1,7 @@
 /* report.c: what was found of NVIDIA's: libraries, versions, GPUs, what is missing and what that costs.
  *
  * Invariant: asking opens the libraries and initialises the driver, but starts no GPU. */
-#include "device/cuda/cuda.h"
+#include "device/cuda/driver.h"
 
 static void library(struct mc_str *out, enum mc_nv_lib l, const char *title)
 {
@@ -20,8 +20,12 @@ static void gpu(struct mc_str *out, int i)
         mc_str_addf(out, "cuda%-7d %s\n", i, mc_last_error());
         return;
     }
-    mc_str_addf(out, "cuda%-7d %s, %.0f GiB, compute capability %d.%d, %d multiprocessors\n", i, f.name,
+    mc_str_addf(out, "cuda%-7d %s, %.0f GiB, compute capability %d.%d, %d multiprocessors", i, f.name,
                 (double)f.memory / (1 << 30), f.sm / 10, f.sm % 10, f.processors);
+    if (f.sm < NV_OLDEST_SM) {
+        mc_str_addf(out, ": too old, %d.%d is needed at least", NV_OLDEST_SM / 10, NV_OLDEST_SM % 10);
+    }
+    mc_str_add(out, "\n");
 }
 
 /* Without a driver the other libraries are of no use, so they are only named where one asks for GPUs. */
@@ -30,6 +34,7 @@ void mc_cuda_report(struct mc_str *out)
     static const struct { enum mc_nv_lib lib; const char *title; } row[] = {
         { NV_NVRTC, "NVRTC" }, { NV_CUBLASLT, "cuBLASLt" }, { NV_CUDNN, "cuDNN" }, { NV_CUFFT, "cuFFT" },
     };
+    const bool clean = mc_last_status() == MC_OK;
     const int n = mc_cuda_count();
     library(out, NV_DRIVER, "GPU driver");
     for (size_t i = 0; i < NELEM(row) && (n || mc_flag_text(FLAG_cuda_path)[0]); i++) {
@@ -38,7 +43,10 @@ void mc_cuda_report(struct mc_str *out)
     for (int i = 0; i < n; i++) {
         gpu(out, i);
     }
-    if (!n && mc_nv_found(NV_DRIVER)->there) {
-        mc_str_add(out, "GPU         none that the driver finds\n");
+    if (!n && mc_nv_found(NV_DRIVER)->there && mc_cuda_facts(0, &(struct mc_cuda_facts){ .sm = 0 }) < 0) {
+        mc_str_addf(out, "GPU         none: %s\n", mc_last_error());
+    }
+    if (clean) {
+        mc_clear_error();
     }
 }

@@ -47,6 +47,7 @@ static const struct {
     { X "batch_norm inv_std=none", "m.txt:2: batch_norm: the deterministic pass needs both averages\n    batch_norm inv_std=none\n                       ^" },
     { X "feature_pool 2", "m.txt:2: feature_pool: 3 channels do not make groups of 2\n    feature_pool 2\n                 ^" },
     { X "reshape 0,8", "m.txt:2: reshape: '0' is no size: a number, [axis] or -1\n    reshape 0,8\n            ^" },
+    { X "reshape 1,1,1,1,1,1,1,1,1", "m.txt:2: reshape: more than 8 sizes\n    reshape 1,1,1,1,1,1,1,1,1\n            ^" },
     { X "reshape [7],8", "m.txt:2: reshape: [7] of an input of rank 4\n    reshape [7],8\n            ^" },
     { X "slice 0 axis=4", "m.txt:2: slice: there is no axis 4 in rank 4\n    slice 0 axis=4\n                 ^" },
     { X "inverse of=y", "m.txt:2: inverse: there is no layer 'y'\n    inverse of=y\n               ^" },
@@ -133,6 +134,81 @@ static void read_models(bool large)
 
 TEST(models_are_read) { read_models(false); }
 TEST_FULL(large_models_are_read) { read_models(true); }
+
+/* What Lasagne's documentation prints: shapes of layers, -1 for None; a parameter's shape, or how many numbers there are
+ * in all. */
+static const struct {
+    const char *lines;
+    int rank;
+    int64_t dims[5];
+    const char *param;
+    int param_rank;
+    int64_t param_dims[2], count;
+} printed[] = {
+    { "input 20 batch=100\ndense 50",                       2, { 100, 50 },         "dense1_W",     2, { 20, 50 }, 1050 },
+    { "input 10x20x30\ndense 50",                           2, { -1, 50 },          NULL },
+    { "input 10x20x30\ndense 50 axes=2",                    3, { -1, 10, 50 },      NULL },
+    { "input 10x20x30\ndense 50 axes=-1",                   4, { -1, 10, 20, 50 },  NULL },
+    { "input 100x20 batch=32\nreshape 32,50,40",            3, { 32, 50, 40 },      NULL },
+    { "input 100x20\nreshape [0],[1],5,-1",                 4, { -1, 100, 5, 4 },   NULL },
+    { "input 3x5x7 batch=2\ndimshuffle 3,2,1,x,0",          5, { 7, 5, 3, 1, 2 },   NULL },
+    { "input 3x5x7 batch=2\ndimshuffle 3,2,1,x,0\ndimshuffle 4,2,1,0", 4, { 2, 3, 5, 7 }, NULL },
+    { "input 3x4 batch=2\nslice 0 axis=1",                  2, { 2, 4 },            NULL },
+    { "input 3x4 batch=2\nslice 0:1 axis=1",                3, { 2, 1, 4 },         NULL },
+    { "input 3x4 batch=2\nslice -2: axis=-1",               3, { 2, 3, 2 },         NULL },
+    { "input 100x20 batch=32\nexpression 'mean($x, axis=-1)'", 2, { 32, 100 },      NULL },
+    { "input 30x40x50 batch=20\nbias shared=0,2",           4, { 20, 30, 40, 50 },  "bias1_b",      2, { 30, 50 }, 1500 },
+    { "input 30x40x50 batch=20\nscale shared=0,2",          4, { 20, 30, 40, 50 },  "scale1_scales", 2, { 30, 50 }, 1500 },
+    { "input 3x28x28 batch=20\nprelu shared=0,3",           4, { 20, 3, 28, 28 },   "prelu1_alpha", 2, { 3, 28 }, 84 },
+    /* three cropped to (1, 1, 3, 2), (5, 1, 3, 2), (7, 1, 3, 2), one behind the other */
+    { "a = input 2x3x4 batch=1\nb = input 4x4x2 batch=5\nc = input 1x8x9 batch=7\nconcat a b c axis=0 crop=none,lower,center,upper",
+      4, { 13, 1, 3, 2 }, NULL },
+};
+
+TEST(layers_give_lasagnes_shapes)
+{
+    for (int i = 0; i < COUNT(printed); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_net *net = mc_net_new(g, NULL, 1);
+        mc_net_read(net, "printed", printed[i].lines);
+        const mc_layer *l = mc_net_layer(net, -1);
+        bool same = CHECK(!*mc_error(g), "%s", mc_error(g)) && mc_layer_rank(l) == printed[i].rank &&
+                    memcmp(mc_layer_dims(l), printed[i].dims, (size_t)printed[i].rank * sizeof(int64_t)) == 0;
+        CHECK(same, "%s: another shape", printed[i].lines);
+        const mc_node *w = printed[i].param ? mc_var(g, printed[i].param) : NULL;
+        CHECK(!printed[i].param || (mc_node_rank(w) == printed[i].param_rank && mc_net_count(net, NULL) == printed[i].count &&
+                                    memcmp(mc_node_dims(w), printed[i].param_dims, (size_t)printed[i].param_rank * sizeof(int64_t)) == 0),
+              "%s: %s has another shape, or there are not %lld numbers", printed[i].lines, printed[i].param, (long long)printed[i].count);
+        mc_net_free(net);
+        mc_graph_free(g);
+    }
+}
+
+/* The same for values: rows of a matrix that counts. */
+TEST(an_embedding_gives_lasagnes_rows)
+{
+    static const int32_t at[] = { 0, 2, 1, 2 };
+    float counting[15], want[4][5];
+    for (int i = 0; i < 15; i++) {
+        counting[i] = (float)i;
+    }
+    for (int i = 0; i < 20; i++) {
+        want[i / 5][i % 5] = (float)(at[i / 5] * 5 + i % 5);
+    }
+    mc_flag_set("floatX", "float32");
+    mc_graph *g = mc_graph_new();
+    mc_net *net = mc_net_new(g, NULL, 1);
+    mc_net_read(net, "rows", "input 2 dtype=int32\nembedding 3 5");
+    mc_array *w = mc_array_from(MC_FLOAT32, MC_SHAPE(3, 5), counting), *x = mc_array_from(MC_INT32, MC_SHAPE(2, 2), at), *got = NULL;
+    CHECK(!*mc_error(g) && mc_shared_set(mc_net_param(net, NULL, 0).shared, w) == MC_OK, "%s", mc_error(g));
+    mc_function *f = mc_net_predictor(net);
+    CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&got)) == MC_OK, "%s", mc_last_error());
+    CHECK(got && mc_array_rank(got) == 3 && mc_array_size(got) == 20 && memcmp(mc_array_data(got), want, sizeof want) == 0, "other rows");
+    mc_array_unref(&w), mc_array_unref(&x), mc_array_unref(&got);
+    mc_function_free(f);
+    mc_net_free(net);
+    mc_graph_free(g);
+}
 
 /* Two nets in one graph, one of them upon a variable of the other: names do not meet. */
 TEST(two_nets_in_one_graph)

@@ -4,26 +4,53 @@
 #include "nn/kind.h"
 #include <stdlib.h>
 
+/* The -1 among sizes, where it follows before the call: unknown sizes of the input are there once each. */
+static int64_t rest(const struct mc_nn_build *b, const int64_t *size, const int *axis, int n)
+{
+    int64_t left = 1, taken = 1;
+    bool follows = true;
+    for (int i = 0; i < mc_nn_rank(b, 0); i++) {
+        int64_t d = mc_nn_dims(b, 0)[i];
+        int times = 0;
+        for (int k = 0; k < n; k++) {
+            times += axis[k] == i;
+        }
+        follows = follows && (d >= 0 || times == 1) && !__builtin_mul_overflow(left, d >= 0 ? d : 1, &left);
+    }
+    for (int k = 0; k < n; k++) {
+        follows = follows && !__builtin_mul_overflow(taken, size[k] >= 0 ? size[k] : 1, &taken);
+    }
+    return follows && taken > 0 && left % taken == 0 ? left / taken : -1;
+}
+
 /* 8,[0],-1: numbers, sizes of the input, and one that follows from the rest. */
 static void reshape(struct mc_nn_build *b)
 {
     struct mc_nn_slice v = mc_nn_get(&b->set, "shape");
     struct mc_nn_text t = { 0 };
-    int rank = mc_nn_rank(b, 0);
-    for (const char *c = v.s, *end = v.s + v.n; c < end;) {
+    int rank = mc_nn_rank(b, 0), n = 0, axis[MC_MAX_RANK];
+    int64_t size[MC_MAX_RANK];
+    for (const char *c = v.s, *end = v.s + v.n; c < end; n++) {
         const char *comma = memchr(c, ',', (size_t)(end - c)), *stop = comma ? comma : end;
         bool ref = *c == '[';
         char *after;
         long d = strtol(c + ref, &after, 10);
         if (after == c + ref || after + ref != stop || (ref && (*after != ']' || d < 0)) || (!ref && (d == 0 || d < -1))) {
             mc_nn_refuse(b, "shape", "'%.*s' is no size: a number, [axis] or -1", (int)(stop - c), c);
-        } else if (ref && d >= rank) {
-            mc_nn_refuse(b, "shape", "[%ld] of an input of rank %d", d, rank);
-        } else {
-            bool known = !ref || mc_nn_dims(b, 0)[d] >= 0;
-            mc_nn_addf(&t, known ? "%s%ld" : "%ssize($x, %ld)", t.n ? ", " : "", ref && known ? (long)mc_nn_dims(b, 0)[d] : d);
+            return;
         }
+        if (n == MC_MAX_RANK || (ref && d >= rank)) {
+            n == MC_MAX_RANK ? mc_nn_refuse(b, "shape", "more than %d sizes", n) : mc_nn_refuse(b, "shape", "[%ld] of an input of rank %d", d, rank);
+            return;
+        }
+        axis[n] = ref ? (int)d : -1;
+        size[n] = ref ? mc_nn_dims(b, 0)[d] : d;
         c = stop + (stop < end);
+    }
+    int64_t follows = rest(b, size, axis, n);
+    for (int k = 0; k < n; k++) {
+        bool known = size[k] >= 0 || axis[k] < 0;
+        mc_nn_addf(&t, known ? "%s%lld" : "%ssize($x, %lld)", k ? ", " : "", (long long)(!known ? axis[k] : size[k] < 0 ? follows : size[k]));
     }
     mc_nn_let(b, "sizes", "[%s]", t.bad || !t.s ? "" : t.s);
     mc_nn_free(&t);

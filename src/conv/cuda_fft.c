@@ -1,5 +1,5 @@
 /* cuda_fft.c: on a GPU, convolution by Fourier transforms of N x N (fft.cu) and a product of matrices for each frequency
- * (fft_products.cu).
+ * (fft_products.cu, or fft_halves.cu where fewer bits than float32's are enough).
  *
  *   forward   Y = X conj(W)   summed over channels
  *   inputs    X = Y W         over filters
@@ -13,14 +13,22 @@
 #include "conv/cuda.h"
 #include <math.h>
 
+static const char tile_text[] = {
+#include "conv/fft_tile_text.h"
+    , 0 };
 static const char text[] = {
 #include "conv/fft_text.h"
+    , 0 };
+static const char halves_text[] = {
+#include "conv/fft_halves_text.h"
     , 0 };
 static const char products_text[] = {
 #include "conv/fft_products_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_fft_text = { "conv/fft.cu", text };
-const struct mc_cuda_text mc_conv_fft_products_text = { "conv/fft_products.cu", products_text };
+static const struct mc_cuda_text tile = { "conv/fft_tile.cu", tile_text, NULL };
+const struct mc_cuda_text mc_conv_fft_text = { "conv/fft.cu", text, &tile };
+const struct mc_cuda_text mc_conv_fft_products_text = { "conv/fft_products.cu", products_text, NULL };
+const struct mc_cuda_text mc_conv_fft_halves_text = { "conv/fft_halves.cu", halves_text, NULL };
 
 static const struct size { int n, r1, r2, tiles, threads; size_t shared; } sizes[] = { /* shared as fft.cu lays tiles out */
     { 16,  4,  4, 16, 128, 8 * (16 * 209 + 16) + 16 * 24  },
@@ -30,6 +38,7 @@ static const struct size { int n, r1, r2, tiles, threads; size_t shared; } sizes
 };
 enum { THIN = 4, WIDE = 64, PER_BLOCK = 128 };   /* of fft_products.cu */
 enum { PAIRED = 128 };                           /* the size whose frequencies stand in pairs */
+enum { PEAKS = 256, PEAK_THREADS = 512, PEAK_BYTES = 2 * PEAKS * (int)sizeof(uint32_t) };   /* PEAKS: of one operand */
 
 struct transform {              /* args of fft.cu */
     char *x;
@@ -40,6 +49,12 @@ struct transform {              /* args of fft.cu */
     int64_t stride[2];
     float scale, beta;
     int conjugate;
+    const uint32_t *peaks;
+};
+struct peaks {                  /* of its kernel that looks for the largest numbers */
+    const void *x[2];
+    int64_t count[2];
+    uint32_t *to;
 };
 struct product {                /* of fft_products.cu */
     const void *a, *b;
@@ -50,9 +65,9 @@ struct product {                /* of fft_products.cu */
 struct fft {
     struct mc_plan base;
     struct size size;
-    bool tiled;
+    bool tiled, halves;         /* halves: spectra of operands are kept in them */
     int64_t images;             /* at a time */
-    void *spectra, *back, *product[4];  /* of ways[] */
+    void *peaks, *spectra, *back, *product[4];  /* of ways[] */
 };
 
 static const struct fft *fft(const struct mc_plan *p)
@@ -105,16 +120,35 @@ static int64_t lead(int64_t cols)
     return (cols + 3) / 4 * 4;
 }
 
+/* Of one number of its spectra. */
+static size_t number(const struct mc_conv_problem *p, const struct fft *d, int role)
+{
+    return 2 * (d->halves && role != mc_conv_result(p->s.pass) ? sizeof(uint16_t) : sizeof(float));
+}
+
 static size_t bytes(const struct mc_conv_problem *p, const struct fft *d, int role, int64_t images)
 {
     int64_t rows, cols;
     shape(p, d, role, images, &rows, &cols);
-    return ((size_t)(frequencies(d) * rows * lead(cols)) * 2 * sizeof(float) + 255) / 256 * 256;
+    return ((size_t)(frequencies(d) * rows * lead(cols)) * number(p, d, role) + 255) / 256 * 256;
 }
 
 static size_t room(const struct mc_conv_problem *p, const struct fft *d, int64_t images)
 {
-    return bytes(p, d, CONV_X, images) + bytes(p, d, CONV_W, images) + bytes(p, d, CONV_Y, images);
+    return (d->halves ? PEAK_BYTES : 0) + bytes(p, d, CONV_X, images) + bytes(p, d, CONV_W, images) + bytes(p, d, CONV_Y, images);
+}
+
+/* Are halves enough, and can the largest number be found without looking at what lies in gaps? */
+static bool halves(const struct mc_conv_problem *p)
+{
+    struct mc_extent e[5];
+    mc_conv_extents(p, e);
+    bool ok = p->tf32 || mc_dtypes[p->dtype].size == 2;
+    for (int role = CONV_X; role <= CONV_Y; role++) {
+        const struct mc_conv_array a = mc_conv_array(p, role);
+        ok = ok && (role == mc_conv_result(p->s.pass) || e[role].count == mc_conv_count(&a));
+    }
+    return ok;
 }
 
 /* ---- a call ---- */
@@ -125,8 +159,14 @@ struct call {
     char *at[3];                /* x, w, y of these images */
     const char *c0;
     char *s[3];                 /* their spectra */
+    uint32_t *peaks;            /* of both operands, the first role's first */
     int64_t images;
 };
+
+static int first_operand(const struct mc_conv_problem *p)
+{
+    return p->s.pass == CONV_INPUTS ? CONV_W : CONV_X;
+}
 
 /* Where tiles of an axis begin, how much of each counts, and from where in the transform. */
 static void lay(struct transform *t, const struct mc_conv_problem *p, const struct fft *d, int role, int axis)
@@ -161,6 +201,7 @@ static struct transform transform(const struct call *c, int role)
     struct transform t = { .x = c->at[role], .s = c->s[role], .step = { a.stride[r], a.stride[!r] }, .tiles = { 1, 1 },
                            .across = (int)tiles(p, d, 2) };
     t.conjugate = role == conjugate[p->s.pass];
+    t.peaks = c->peaks + (role == result || role == first_operand(p) ? 0 : PEAKS);
     shape(p, d, role, c->images, &t.rows, &t.cols);
     t.ld = lead(t.cols);
     if (of_role[role][0] == IMAGES) {
@@ -190,7 +231,25 @@ static mc_status launch(const struct call *c, int role)
     return mc_cuda_launch(mc_cuda_current(), kernel, back ? "back" : "spectra", &g, &t, sizeof t);
 }
 
+/* Of whole operands, whatever rounds they are taken in. */
+static mc_status find_peaks(const struct call *c, void *const *operand)
+{
+    const struct mc_conv_problem *p = c->p;
+    const struct mc_grid g = { { PEAKS, 2, 1 }, { PEAK_THREADS, 1, 1 }, 0 };
+    struct mc_extent e[5];
+    struct peaks a = { .to = c->peaks };
+    mc_conv_extents(p, e);
+    for (int role = CONV_X, i = 0; role <= CONV_Y; role++) {
+        if (role != mc_conv_result(p->s.pass)) {
+            a.x[i] = (char *)operand[role] - e[role].before * mc_dtypes[p->dtype].size;
+            a.count[i++] = e[role].count;
+        }
+    }
+    return mc_cuda_launch(mc_cuda_current(), c->d->peaks, "peaks", &g, &a, sizeof a);
+}
+
 static const char *const ways[] = { "multiply", "thin", "pairs4", "pairs8" };
+enum { FIRST_PAIRED = 2 };
 struct way { int kernel, frequencies; unsigned threads; int64_t blocks; };
 
 /* How an (m, n) product for each frequency is launched. */
@@ -235,7 +294,11 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
         at += bytes(p, d, role, d->images);
         c.at[role] = operand[role];
     }
+    c.peaks = (uint32_t *)(void *)at;
     c.c0 = p->beta != 0 ? operand[CONV_C0] : NULL;
+    if (d->halves) {
+        TRY(find_peaks(&c, operand));
+    }
     for (int64_t n = 0; n < p->s.n; n += d->images) {
         c.images = MC_MIN(d->images, p->s.n - n);
         for (int role = CONV_X; role <= CONV_Y; role++) {
@@ -274,7 +337,7 @@ static double seconds(const struct mc_conv_problem *p, const struct fft *d)
         const struct mc_conv_array a = mc_conv_array(p, role);
         shape(p, d, role, p->s.n, &rows, &cols);
         const double cells = (double)frequencies(d) * (double)rows * (double)lead(cols);
-        const double moved = 8 * cells + (double)mc_conv_count(&a) * mc_dtypes[p->dtype].size;
+        const double moved = (double)number(p, d, role) * cells + (double)mc_conv_count(&a) * mc_dtypes[p->dtype].size;
         all += mc_cuda_seconds(MC_FLOAT32, false, 10 * cells * log2(d->size.n), moved, 0.25);
     }
     for (int i = IMAGES; i <= FILTERS; i++) {
@@ -282,7 +345,7 @@ static double seconds(const struct mc_conv_problem *p, const struct fft *d)
         size[i] = i == (int)summed[p->s.pass] || n <= THIN ? n : (n + WIDE - 1) / WIDE * WIDE;
     }
     const double flops = 8.0 * (double)frequencies(d) * (double)size[0] * (double)size[1] * (double)size[2];
-    const double part = d->size.n == PAIRED ? 0.2 : 0.9;
+    const double part = d->size.n == PAIRED ? 0.2 : d->halves ? 3 : 0.9;   /* of float32's units */
     return all + mc_cuda_seconds(MC_FLOAT32, false, flops, (double)room(p, d, p->s.n), part);
 }
 
@@ -292,7 +355,7 @@ static bool choose(const struct mc_conv_problem *p, bool tiled, struct fft *best
     const struct mc_cuda *gpu = mc_cuda_current();
     double least = 0;
     for (size_t i = 0; i < NELEM(sizes); i++) {
-        struct fft d = { .size = sizes[i], .tiled = tiled };
+        struct fft d = { .size = sizes[i], .tiled = tiled, .halves = sizes[i].n != PAIRED && halves(p) };
         bool fits = !gpu || sizes[i].shared <= gpu->shared;
         for (int axis = 1; axis < 3; axis++) {
             const int64_t touched = MC_MAX(p->s.out[axis] + p->s.k[axis] - 1, p->s.in[axis] + p->s.pad[axis]);
@@ -308,33 +371,33 @@ static bool choose(const struct mc_conv_problem *p, bool tiled, struct fft *best
     return least > 0;
 }
 
+static bool load(struct fft *d, const struct mc_conv_problem *p)
+{
+    const struct size *z = &d->size;
+    const struct mc_cuda_text *products = d->halves ? &mc_conv_fft_halves_text : &mc_conv_fft_products_text;
+    const bool pairs = z->n == PAIRED;
+    struct mc_str defines = { 0 }, none = { 0 };
+    mc_cuda_types(&defines, p->dtype, false);
+    mc_str_addf(&defines, "#define N %d\n#define R1 %d\n#define R2 %d\n#define G %d\n#define THREADS %d\n#define PAIRS %d\n#define HALVES %d\n#define PEAKS %d\n",
+                z->n, z->r1, z->r2, z->tiles, z->threads, pairs, d->halves, PEAKS);
+    const struct mc_cuda_named transforms[] = { { &d->spectra, "spectra" }, { &d->back, "back" }, { &d->peaks, d->halves ? "peaks" : NULL } };
+    struct mc_cuda_named kernels[NELEM(ways)];
+    for (int i = 0; i < (int)NELEM(ways); i++) {
+        kernels[i] = (struct mc_cuda_named){ &d->product[i], pairs == (i >= FIRST_PAIRED) ? ways[i] : NULL };
+    }
+    return mc_cuda_kernels(&mc_conv_fft_text, &defines, transforms, NELEM(transforms)) && mc_cuda_kernels(products, &none, kernels, NELEM(kernels));
+}
+
 static struct mc_plan *make(const struct mc_conv_problem *p, bool tiled)
 {
-    struct mc_str defines = { 0 };
     struct fft *d = mc_calloc(1, sizeof *d, "plans");
-    if (!d || !choose(p, tiled, d)) {
+    if (!d || !choose(p, tiled, d) || !load(d, p)) {
         mc_free(d);
         return NULL;
     }
-    const struct size *z = &d->size;
     d->base.run = run;
     d->images = at_a_time(p, d);
     d->base.workspace = room(p, d, d->images);
-    mc_cuda_types(&defines, p->dtype, false);
-    mc_str_addf(&defines, "#define N %d\n#define R1 %d\n#define R2 %d\n#define G %d\n#define THREADS %d\n#define PAIRS %d\n",
-                z->n, z->r1, z->r2, z->tiles, z->threads, z->n == PAIRED);
-    d->spectra = defines.bad ? NULL : mc_cuda_kernel(&mc_conv_fft_text, defines.s, "spectra");
-    d->back = d->spectra ? mc_cuda_kernel(&mc_conv_fft_text, defines.s, "back") : NULL;
-    bool ok = d->back;
-    for (size_t i = 0; i < NELEM(ways) && ok; i++) {
-        d->product[i] = mc_cuda_kernel(&mc_conv_fft_products_text, "", ways[i]);
-        ok = d->product[i];
-    }
-    mc_str_free(&defines);
-    if (!ok) {
-        mc_free(d);
-        return NULL;
-    }
     return &d->base;
 }
 

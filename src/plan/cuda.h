@@ -35,6 +35,12 @@ extern const struct mc_cuda_text mc_cuda_copy_text, mc_cuda_fill_text;
 void mc_cuda_source(const struct mc_cuda_text *t, const char *defines, struct mc_str *out);
 /* A kernel of the current device, loaded once a process and text; NULL: failed, the error has the compiler's message. */
 void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const char *name);
+/* Several of them, each to its place; one without a name is NULL.  Frees the defines, whatever comes of it. */
+struct mc_cuda_named {
+    void **to;
+    const char *name;
+};
+bool mc_cuda_kernels(const struct mc_cuda_text *t, struct mc_str *defines, const struct mc_cuda_named *k, size_t n);
 /* The names of a dtype and of what it is summed in, as texts know them: "half", "float". */
 void mc_cuda_types(struct mc_str *defines, mc_dtype t, bool wide);
 void mc_cuda_index(struct mc_str *defines, int64_t count); /* INDEX, an unsigned type that counts so far: the short one is faster */

@@ -102,6 +102,17 @@ void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const ch
     return kernel;
 }
 
+bool mc_cuda_kernels(const struct mc_cuda_text *t, struct mc_str *defines, const struct mc_cuda_named *k, size_t n)
+{
+    bool ok = !defines->bad;
+    for (size_t i = 0; i < n; i++) {
+        *k[i].to = ok && k[i].name ? mc_cuda_kernel(t, defines->s ? defines->s : "", k[i].name) : NULL;
+        ok = ok && (*k[i].to || !k[i].name);
+    }
+    mc_str_free(defines);
+    return ok;
+}
+
 const char *mc_cuda_too_old(void)
 {
     const struct mc_cuda *d = mc_cuda_current();

@@ -69,6 +69,8 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
             "memcpy(to, from, 16);");
     for (size_t at; (at = t.find("asm volatile(\"mma.sync")) != std::string::npos;)
         t.replace(at, t.find(");", at) + 2 - at, "shim_mma(d, a, b0, b1);");
+    for (size_t at; (at = t.find("asm(\"mma.sync.aligned.m16n8k8")) != std::string::npos;)
+        t.replace(at, t.find(");", at) + 2 - at, "shim_mma_floats(c, a, b);");
     for (size_t at; (at = t.find("asm volatile(\"ldmatrix")) != std::string::npos;) {
         const size_t end = t.find(": \"memory\");", at) + 12;
         t.replace(at, end - at, t.substr(at, end - at).find(".trans") != std::string::npos ? "shim_ldmatrix(r, row, true);" : "shim_ldmatrix(r, row, false);");
@@ -83,7 +85,10 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
         while (name > type && t[name - 1] != ' ' && t[name - 1] != '*')
             name--;
         std::string ty = t.substr(type, name - type), nm = t.substr(name, end - name);
-        t.replace(at, end + 3 - at, ty + "*const " + nm + " = (" + ty + "*)shim_now->dynamic;");
+        if (at == 0 || t[at - 1] == '\n') /* of all kernels of the text */
+            t.replace(at, end + 3 - at, "#define " + nm + " ((" + ty + "*)shim_now->dynamic)");
+        else
+            t.replace(at, end + 3 - at, ty + "*const " + nm + " = (" + ty + "*)shim_now->dynamic;");
     }
     replace(t, "__shared__ ", "static ");
     char base[] = "/tmp/fakenvXXXXXX";

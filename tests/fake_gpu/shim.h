@@ -18,6 +18,7 @@ extern shim *shim_now;
 #define __host__
 #define __constant__
 #define __forceinline__
+#define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __restrict__ __restrict
@@ -34,6 +35,19 @@ struct alignas(8) float2 {
 struct alignas(16) float4 {
     float x, y, z, w;
 };
+static inline float2 make_float2(float x, float y)
+{
+    return { x, y };
+}
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
+{
+    return { x, y, z, w };
+}
+static inline void sincospif(float x, float *s, float *c)
+{
+    *s = (float)sin(3.14159265358979323846 * x);
+    *c = (float)cos(3.14159265358979323846 * x);
+}
 static inline float4 make_float4(float x, float y, float z, float w)
 {
     return { x, y, z, w };
@@ -214,6 +228,21 @@ static inline void shim_mma(float *d, const unsigned *a, unsigned b0, unsigned b
         for (int k = 0; k < 16; k++) {
             const int in = k % 8 / 2, half = k / 8;
             d[e] += shim_half(&all[row % 8 * 4 + in].u[row / 8 + 2 * half], k % 2) * shim_half(&right[col * 4 + in].u[half], k % 2);
+        }
+    }
+}
+/* d (16 x 8) += a (16 x 8) b (8 x 8), floats of 10 bits, as they are handed over */
+static inline void shim_mma_floats(float *d, const unsigned *a, const unsigned *b)
+{
+    shim_u4 all[32], right[32];
+    memcpy(all, shim_warp(shim_u4{ { a[0], a[1], a[2], a[3] } }), sizeof all);
+    memcpy(right, shim_warp(shim_u4{ { b[0], b[1], 0, 0 } }), sizeof right);
+    const int lane = (int)shim_now->lane;
+    for (int e = 0; e < 4; e++) {
+        const int row = lane / 4 + e / 2 * 8, col = lane % 4 * 2 + e % 2;
+        for (int k = 0; k < 8; k++) {
+            d[e] += __uint_as_float(all[row % 8 * 4 + k % 4].u[row / 8 + 2 * (k / 4)] & 0xffffe000) *
+                    __uint_as_float(right[col * 4 + k % 4].u[k / 4] & 0xffffe000);
         }
     }
 }

@@ -36,6 +36,7 @@ int main(int argc, char **argv)
     double t = now() - t0;
     printf("Looping %d times took %f seconds, %.1f us a call\nResult is ", iters, t, t / iters * 1e6);
     mc_array_print(r, stdout);
+    printf("Used the %s\n", mc_function_step(f, 0).device);
 
     mc_array_unref(&r), mc_array_unref(&start);
     mc_function_free(f), mc_graph_free(g);

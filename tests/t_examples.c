@@ -2,10 +2,11 @@
  * monochord does what its table of commands says, and fails as a program should.
  *
  * Invariant: programs are those of this build: they lie beside this one. */
+#include "cuda_test.h"
 #include "program.h"
 
 static const struct row examples[] = {
-    { "@/examples/tutorial_plain 3",  0, { "exp(x)", "Looping 3 times", "Result is [" } },
+    { "@/examples/tutorial_plain 3",  0, { "exp(x)", "Looping 3 times", "Used the c" } },
     { "@/examples/tutorial_device 3", 0, { "Looping 3 times", "Result lies on the c", "Used the c" } },
     { "@/examples/tutorial_borrow 3", 0, { "gpu_from_host(exp(x)): looping", "borrow(gpu_from_host(exp(x))): looping", "Result is [" } },
     { "@/examples/logistic",          0, { "step 300  cost 0.1", "wrong  0.0%", "predictions: [" } },
@@ -13,6 +14,10 @@ static const struct row examples[] = {
     { "@/examples/custom_op",         0, { "kernel", "its gradient [", "differs" } },
     { "@/examples/digits 3",          0, { "epoch 3  wrong", "of the test set" } },
     { "cd \"$(mktemp -d)\" && @/examples/save_load p.npz && rm p.npz && rmdir \"$PWD\"", 0, { "agrees in every bit" } },
+}, on_a_gpu[] = {
+    { "@/examples/custom_cuda",       0, { "doubling(x.T[::-1]), off by 0 from 2 * x.T[::-1]", "both(x, y)[1], off by 0 from x - y", "[ 8. 18. 28. 38.]" } },
+}, on_none[] = {
+    { "@/examples/custom_cuda",       1, { "the NVIDIA driver is needed" } },
 }, good[] = {
     { "@/monochord",                  0, { "optimizing compiler", "monochord run FILE", "monochord bench" } },
     { "@/monochord --version",        0, { "." } },
@@ -67,6 +72,14 @@ static const struct row examples[] = {
 };
 
 TEST(examples_run) { run_rows(examples, COUNT(examples), output_of); }
+TEST(examples_of_gpus_run_or_say_what_they_need)
+{
+    const bool there = nvrtc_here() && mc_cuda_count() > 0;
+    if (!there && mc_nv_found(NV_DRIVER)->there) {
+        SKIP("a driver, and no GPU that serves");
+    }
+    run_rows(there ? on_a_gpu : on_none, 1, output_of);
+}
 TEST(program_does_what_it_says) { run_rows(good, COUNT(good), output_of); }
 TEST(program_fails_with_a_message) { run_rows(bad, COUNT(bad), output_of); }
 

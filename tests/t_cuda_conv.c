@@ -15,7 +15,7 @@ static bool serves(const struct mc_solver *s, enum mc_conv_pass pass)
 
 static void conv_pass(enum mc_conv_pass pass)
 {
-    struct tally t[16] = { { 0 } };
+    struct tally t[20] = { { 0 } };
     GPU_OR_SKIP();
     const size_t step = test_is_full() ? 1 : 4;
     for (size_t s = 0; s < NELEM(conv_grid); s++) {
@@ -24,7 +24,7 @@ static void conv_pass(enum mc_conv_pass pass)
             every(&p.base, t);
         }
     }
-    tell(t, 16);
+    tell(t, 20);
     for (int k = 0; mc_conv_cuda_solvers[k]; k++) {
         CHECK(!serves(mc_conv_cuda_solvers[k], pass) || t[k].served > 0, "%s took nothing of the grid", mc_conv_cuda_solvers[k]->name);
     }

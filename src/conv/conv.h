@@ -24,6 +24,7 @@ struct mc_conv_problem {
     struct mc_conv_strides at;
     double alpha, beta;
     bool has_epilogue;
+    bool c0_apart;                  /* c0 is not the result */
     bool has_bias;                  /* on a GPU, whose epilogues are no functions of ours: forward adds one number a filter */
     enum mc_act act;                /* there, after that */
     bool tf32;                      /* there: float32 operands may be rounded to 10 bits; mc_conv_cuda_plan sets it from precision */

@@ -246,6 +246,11 @@ static void *pointwise(struct mc_dnn *g, int mode, double alpha, void *x, double
     return op;
 }
 
+static const int modes[] = {
+    [ACT_RELU] = CUDNN_POINTWISE_RELU_FWD, [ACT_GELU] = CUDNN_POINTWISE_GELU_APPROX_TANH_FWD, [ACT_TANH] = CUDNN_POINTWISE_TANH_FWD,
+    [ACT_SIGMOID] = CUDNN_POINTWISE_SIGMOID_FWD, [ACT_ELU] = CUDNN_POINTWISE_ELU_FWD,
+};
+
 /* What follows the convolution, in order: to[] are where each writes, the last one y. */
 static int follow(struct mc_dnn *g, const struct mc_conv_problem *p, const struct shape *ys, void *from, void *y, int64_t alignment,
                   void *op[3])
@@ -265,7 +270,7 @@ static int follow(struct mc_dnn *g, const struct mc_conv_problem *p, const struc
     for (; left > 0; left--, id++) {
         const bool add = n < c0 + p->has_bias;
         void *to = left == 1 ? y : tensor(g, id, CUDNN_DATA_FLOAT, ys, true, alignment);
-        const int mode = add ? CUDNN_POINTWISE_ADD : p->act == ACT_RELU ? CUDNN_POINTWISE_RELU_FWD : CUDNN_POINTWISE_GELU_APPROX_TANH_FWD;
+        const int mode = add ? CUDNN_POINTWISE_ADD : modes[p->act];
         op[n] = pointwise(g, mode, alpha, from, c0 && n == 0 ? p->beta : 1, add ? b[n] : NULL, to);
         from = to;
         alpha = 1;

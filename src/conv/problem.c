@@ -100,10 +100,10 @@ void mc_conv_word(const struct mc_problem *p_, struct mc_str *out)
         layout(out, p, role);
     }
     mc_str_add(out, p->alpha != 1 ? " a" : "");
-    mc_str_add(out, p->beta != 0 ? " c0" : "");
+    mc_str_add(out, p->beta == 0 ? "" : p->c0_apart ? " c0 apart" : " c0");
     mc_str_add(out, p->has_epilogue ? " e" : "");
     mc_str_add(out, p->has_bias ? " bias" : "");
-    mc_str_add(out, p->act == ACT_RELU ? " relu" : p->act == ACT_GELU ? " gelu" : "");
+    mc_str_add(out, mc_act_names[p->act]);
     mc_str_add(out, p->wide ? " wide" : "");
     mc_str_add(out, p->tf32 ? " tf32" : "");
     if (p->inner) {

@@ -44,14 +44,61 @@ mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape
     return MC_OK;
 }
 
+/* Is it one number for each filter, side by side? */
+static bool is_bias(const struct mc_node *n, const struct mc_spot *y, const struct mc_spot *added)
+{
+    int axis[5];
+    mc_conv_result_axes(n, axis);
+    bool is = mc_conv_pass_of(n->op) == CONV_FORWARD && added->type.rank == y->type.rank && axis[1] >= 0;
+    for (int a = 0; is && a < y->type.rank; a++) {
+        is = a != axis[1] ? added->type.dims[a] == 1
+                          : added->type.dims[a] == y->type.dims[a] && (y->type.dims[a] == 1 || added->strides[a] == (int64_t)mc_dtypes[y->type.dtype].size);
+    }
+    return is;
+}
+
+/* The problem with what follows it; false: that is a kernel's. */
+static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_conv_problem *q, struct mc_tail *t)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_spot *y = &p->place[mc_heavy_result(st, 0)];
+    if (!mc_tail_of(f, p, step, t)) {
+        return false;
+    }
+    for (int i = 0; i < t->nadded; i++) {
+        const struct mc_spot *added = &p->place[t->added[i]];
+        int *to = t->bias < 0 && is_bias(st->heavy, y, added) ? &t->bias : t->c0 < 0 && mc_tail_is_whole(y, added) ? &t->c0 : NULL;
+        if (!to) {
+            return false;
+        }
+        *to = t->added[i];
+    }
+    q->has_bias = t->bias >= 0;
+    q->beta = t->c0 >= 0;
+    q->c0_apart = t->c0 >= 0;
+    q->act = t->act;
+    return true;
+}
+
+static struct mc_plan *plan_for(const struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_conv_problem *asked)
+{
+    struct mc_conv_problem q = *asked;
+    const char *kept = chosen_before(f, p, step, &q);
+    q.algo = kept ? kept : q.algo;
+    return f->code->cuda ? mc_conv_cuda_plan(&q) : mc_conv_plan(&q);
+}
+
 mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     struct mc_step_plan *sp = &p->step[step];
-    struct mc_conv_problem q;
+    struct mc_conv_problem q, whole;
     TRY(mc_convolve_problem(f, p, step, &q));
-    const char *kept = chosen_before(f, p, step, &q);
-    q.algo = kept ? kept : q.algo;
-    sp->plan = f->code->cuda ? mc_conv_cuda_plan(&q) : mc_conv_plan(&q);
+    whole = q;
+    sp->plan = with_tail(f, p, step, &whole, &sp->tail) ? plan_for(f, p, step, &whole) : NULL;
+    sp->tail.there = sp->plan != NULL;
+    if (!sp->plan) { /* so it is too where the solver that is asked for by name does nothing of that */
+        sp->plan = plan_for(f, p, step, &q);
+    }
     if (!sp->plan) {
         return mc_last_status();
     }
@@ -100,11 +147,17 @@ mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p,
 
 mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_tail *t = &p->step[step].tail;
     void *operand[CONV_NOPERAND] = { 0 };
     int v[3];
-    roles(f, &f->code->program.step.at[step], v);
+    roles(f, st, v);
     for (int i = 0; i < 3; i++) {
-        operand[i] = f->ptr[v[i]];
+        operand[i] = f->ptr[t->there && v[i] == mc_heavy_result(st, 0) ? t->to : v[i]];
+    }
+    if (t->there) {
+        operand[CONV_C0] = t->c0 < 0 ? NULL : f->ptr[t->c0];
+        operand[CONV_BIAS] = t->bias < 0 ? NULL : f->ptr[t->bias];
     }
     return mc_convolve_with(f, p, step, p->step[step].plan, operand, scratch);
 }

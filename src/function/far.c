@@ -177,7 +177,7 @@ static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, 
         return mc_grid_run(f, p, step, scratch);
     case STEP_HEAVY:
         TRY(mc_heavy_run(f, p, step, scratch));
-        return st->kernel ? mc_grid_run(f, p, step, scratch) : MC_OK;
+        return st->kernel && !p->step[step].tail.there ? mc_grid_run(f, p, step, scratch) : MC_OK;
     case STEP_HOST:
         return p->step[step].custom  ? mc_custom_far_run(f, p, step)
                : p->step[step].lines ? mc_lines_run(f, p, step, scratch)

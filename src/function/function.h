@@ -73,6 +73,14 @@ struct mc_launch {
     size_t scratch;             /* bytes a thread: row buffers; or for all: accumulators */
     double flops, bytes;
 };
+/* On a GPU: what follows heavy work, where its solver does that as well (tail.c).  Values; -1: there is no such. */
+struct mc_tail {
+    bool there;
+    int to;                     /* what the step makes */
+    int added[2], nadded;       /* all that is added to the solver's sums */
+    int bias, c0;               /* which of them that is to a convolution; a product's is its c0 */
+    enum mc_act act;
+};
 struct mc_step_plan {
     struct mc_launch launch;    /* kernels, and what finishes heavy work */
     struct mc_grid_launch *grid; /* a kernel on a GPU */
@@ -81,6 +89,7 @@ struct mc_step_plan {
     struct mc_far_lines *lines; /* what goes along lines */
     struct mc_plan *plan;       /* heavy work */
     struct mc_plan *joined;     /* that, and the work of the step in front; NULL: not so */
+    struct mc_tail tail;        /* the plan makes what its kernel would */
     bool idle;                  /* its work is done by those that read it */
     double flops;               /* of heavy work */
     int64_t copy[2];            /* a product's operands that must be made dense first: their place in the scratch; -1 */
@@ -208,6 +217,9 @@ mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int st
 mc_status mc_pooling_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_across_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+/* tail.c: does a step's kernel nothing but what solvers may do as well?  Then what that is, `there` left false */
+bool mc_tail_of(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_tail *t);
+bool mc_tail_is_whole(const struct mc_spot *y, const struct mc_spot *added);    /* does it lie as the result does? */
 /* product.c */
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);

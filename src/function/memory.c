@@ -208,11 +208,14 @@ static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, s
         return MC_OK;
     }
     const int product = st->heavy && st->kernel ? st->operand[st->product] : -1;
-    if (product >= 0) { /* first: its finisher may write over it */
+    const bool tail = p->step[step].tail.there;
+    if (tail) {
+        p->place[product].base = BASE_TYPE;
+    } else if (product >= 0) { /* first: its finisher may write over it */
         s = place_result(f, p, a, step, product, true);
     }
     for (int k = 0; k < st->ndst && s == MC_OK; k++) {
-        s = st->dst[k] == product ? s : place_result(f, p, a, step, st->dst[k], false);
+        s = st->dst[k] == product ? s : place_result(f, p, a, step, st->dst[k], tail);
     }
     return s;
 }

@@ -34,6 +34,33 @@ static void dense_strides(const struct mc_spot *p, int64_t out[3])
     out[0] = p->type.dims[r - 1] * p->type.dims[r - 2];
 }
 
+/* The problem with what follows it; false: that is a kernel's. */
+static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_spot *y, struct mc_gemm_problem *q, struct mc_tail *t)
+{
+    const int r = y->type.rank;
+    if (!mc_tail_of(f, p, step, t) || t->nadded > 1) {
+        return false;
+    }
+    const struct mc_spot *c0 = t->nadded ? &p->place[t->added[0]] : NULL;
+    if (c0 && c0->type.rank != r) {
+        return false;
+    }
+    for (int i = 0; c0 && i < 3; i++) {
+        const int a = r - 3 + i;
+        q->c0s[i] = a < 0 || c0->type.dims[a] == 1 ? 0 : c0->strides[a] / (int64_t)mc_dtypes[q->dtype].size;
+    }
+    t->c0 = c0 ? t->added[0] : -1;
+    q->has_c0 = q->c0_apart = c0;
+    q->beta = q->has_c0;
+    q->act = t->act;
+    return true;
+}
+
+static struct mc_plan *plan_for(const struct mc_function *f, const struct mc_gemm_problem *q)
+{
+    return f->code->cuda ? mc_gemm_cuda_plan(q) : mc_gemm_plan(q);
+}
+
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -58,7 +85,12 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
         copies += (mc_spot_bytes(b) + 63) / 64 * 64;
     }
     dense_strides(y, q.cs);
-    sp->plan = f->code->cuda ? mc_gemm_cuda_plan(&q) : mc_gemm_plan(&q);
+    struct mc_gemm_problem whole = q;
+    sp->plan = with_tail(f, p, step, y, &whole, &sp->tail) ? plan_for(f, &whole) : NULL;
+    sp->tail.there = sp->plan != NULL;
+    if (!sp->plan) { /* so it is too where the solver that is asked for by name does nothing of that */
+        sp->plan = plan_for(f, &q);
+    }
     if (!sp->plan) {
         return mc_last_status();
     }
@@ -76,7 +108,8 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
     char *base[MOST_OPERANDS + 1];
     struct mc_running r = { .st = st, .l = &sp->launch, .base = base };
     int v[2] = { mc_heavy_source(f, n, 0), mc_heavy_source(f, n, 1) }, c = st->kernel ? st->operand[st->product] : st->dst[0];
-    void *operand[GEMM_NOPERAND] = { f->ptr[v[0]], f->ptr[v[1]], f->ptr[c], NULL, NULL, NULL };
+    const struct mc_tail *t = &sp->tail;
+    void *operand[GEMM_NOPERAND] = { f->ptr[v[0]], f->ptr[v[1]], f->ptr[t->there ? t->to : c], t->there && t->c0 >= 0 ? f->ptr[t->c0] : NULL, NULL, NULL };
     char *work = scratch;
     for (int i = 0; i < 2; i++) {
         if (sp->copy[i] >= 0) {

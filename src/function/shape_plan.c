@@ -227,7 +227,7 @@ mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int
     const struct mc_step *st = &f->code->program.step.at[step];
     mc_status s = MC_OK;
     if (f->code->cuda) {
-        s = st->kernel ? mc_grid_plan(f, p, step) : MC_OK;
+        s = st->kernel && !p->step[step].tail.there ? mc_grid_plan(f, p, step) : MC_OK;
         s = s == MC_OK ? mc_custom_far_plan(f, p, step, &p->step[step].custom) : s;
         s = s == MC_OK ? mc_lines_plan(f, p, step, &p->step[step].lines) : s;
         s = s == MC_OK && !p->step[step].custom && !p->step[step].lines ? mc_work_plan(f, p, step) : s;

@@ -89,6 +89,7 @@ static const char *refuse(const struct mc_problem *p_)
            : mc_gemm_hollow(p)       ? mc_gemm_hollow(p)
            : !plain                  ? "takes matrices of which one stride is 1, C with adjacent columns"
            : p->batch > 1 && p->cs[0] < p->m * MC_MAX(p->cs[1], p->n) && p->cs[0] < p->n ? "takes results that lie apart"
+           : p->act > ACT_GELU ? "has relu and gelu only"
            : p->act == ACT_GELU && p->dtype == MC_FLOAT64 ? "has gelu in float32 only"
            : !mc_nv_found(NV_CUBLASLT)->there ? "finds no library"
                                      : NULL;

@@ -45,7 +45,7 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_gemm_problem *p = gemm(p_);
     const bool whole = p->alpha >= -0x1p62 && p->alpha <= 0x1p62 && p->beta >= -0x1p62 && p->beta <= 0x1p62 &&
                        p->alpha == (double)(int64_t)p->alpha && p->beta == (double)(int64_t)p->beta;
-    return !mc_is_float(p->dtype) && (!whole || p->act == ACT_GELU) ? "multiplies integers by integers alone" : NULL;
+    return !mc_is_float(p->dtype) && (!whole || p->act > ACT_RELU) ? "multiplies integers by integers alone" : NULL;
 }
 
 static double estimate(const struct mc_problem *p)

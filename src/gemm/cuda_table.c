@@ -8,6 +8,7 @@ const struct mc_solver *const mc_gemm_cuda_solvers[] = {
     &mc_gemm_cublaslt,   /* a library, where there is one */
     &mc_gemm_cuda_split, /* float32 as pairs of halves on tensor cores */
     &mc_gemm_cuda_cut,   /* the same for small matrices */
+    &mc_gemm_cuda_apart, /* the bare product, and then what follows */
     &mc_gemm_cuda_plain, /* any dtype, any strides */
     NULL,
 };
@@ -30,8 +31,12 @@ static void discard(const struct mc_problem *p, void *operand[8])
 
 double mc_gemm_acted(enum mc_act act, double v)
 {
-    return act == ACT_RELU ? (v < 0 ? 0 : v)
-           : act == ACT_GELU ? 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))) : v;
+    return act == ACT_RELU      ? (v < 0 ? 0 : v)
+           : act == ACT_GELU    ? 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)))
+           : act == ACT_TANH    ? tanh(v)
+           : act == ACT_SIGMOID ? 1 / (1 + exp(-v))
+           : act == ACT_ELU     ? (v > 0 ? v : expm1(v))
+                                : v;
 }
 
 static void act(const struct mc_problem *p_, void *const *operand)

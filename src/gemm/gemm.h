@@ -14,7 +14,6 @@
 /* Runs on rows [i, i+m) and columns [j, j+n) of the result while they are in cache; c points at the tile. */
 typedef void mc_gemm_epilogue(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c,
                               int64_t row_stride);
-enum mc_act { ACT_NONE, ACT_RELU, ACT_GELU }; /* max(v, 0); gelu in its form with tanh */
 struct mc_gemm_problem {
     struct mc_problem base;
     mc_dtype dtype;                 /* float64, float32, float16, bfloat16 (accumulated in float32); on a GPU integers too */
@@ -22,6 +21,7 @@ struct mc_gemm_problem {
     int64_t as[3], bs[3], cs[3], c0s[3]; /* strides in elements: batch, row, column */
     double alpha, beta;
     bool has_c0, has_epilogue;
+    bool c0_apart;                  /* C0 is not C */
     enum mc_act act;                /* on a GPU, whose epilogues are no functions of ours */
     bool tf32;                      /* float32 operands may be rounded to 10 bits; mc_gemm_cuda_plan sets it from gemm.precision */
 };

@@ -48,12 +48,12 @@ void mc_gemm_word(const struct mc_problem *p_, struct mc_str *out)
     }
     if (p->has_c0 && p->beta != 0) {
         const bool row = p->c0s[1] == 0, col = p->c0s[2] == 0;
-        mc_str_add(out, row && col ? " c0 one" : row ? " c0 row" : col ? " c0 col" : " c0");
+        mc_str_add(out, row && col ? " c0 one" : row ? " c0 row" : col ? " c0 col" : p->c0_apart ? " c0 apart" : " c0");
     }
     if (p->has_epilogue) {
         mc_str_add(out, " e");
     }
-    mc_str_add(out, p->act == ACT_RELU ? " relu" : p->act == ACT_GELU ? " gelu" : "");
+    mc_str_add(out, mc_act_names[p->act]);
     mc_str_add(out, p->tf32 ? " tf32" : "");
 }
 

@@ -31,7 +31,7 @@ struct mc_cuda_text {
     const char *text;
     const struct mc_cuda_text *on;      /* what it builds upon, or NULL */
 };
-extern const struct mc_cuda_text mc_cuda_copy_text, mc_cuda_fill_text;
+extern const struct mc_cuda_text mc_cuda_copy_text, mc_cuda_fill_text, mc_cuda_tail_text;
 void mc_cuda_source(const struct mc_cuda_text *t, const char *defines, struct mc_str *out);
 /* A kernel of the current device, loaded once a process and text; NULL: failed, the error has the compiler's message. */
 void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const char *name);
@@ -58,6 +58,27 @@ struct mc_cuda_layout {
 struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *l);
 mc_status mc_cuda_copy_run(const struct mc_cuda_copy *c, void *to, const void *from);
 void mc_cuda_copy_free(struct mc_cuda_copy *c);
+
+/* Axes of several arrays: those of size 1 go, neighbours join; outermost first, as the first array lies. */
+struct mc_cuda_axes {
+    int rank, arrays;
+    int64_t *size, *stride[3];
+};
+void mc_cuda_axes_join(struct mc_cuda_axes *a);
+
+/* ---- cuda_tail.c: y = act(y + bias + beta c0) in place, for solvers that do nothing of that themselves ---- */
+struct mc_cuda_tail;
+struct mc_cuda_tail_of {
+    mc_dtype dtype;
+    int rank;                   /* at most 8 */
+    int64_t size[8], y[8], c0[8], bias[8];  /* strides in elements; those of what is not there do not matter */
+    bool has_c0, has_bias;
+    double beta;
+    enum mc_act act;
+};
+struct mc_cuda_tail *mc_cuda_tail_new(const struct mc_cuda_tail_of *q);
+mc_status mc_cuda_tail_run(const struct mc_cuda_tail *t, void *y, const void *c0, const void *bias);
+void mc_cuda_tail_free(struct mc_cuda_tail *t);
 
 const char *mc_cuda_too_old(void);  /* for memory that is fetched into shared memory, and matrices of halves by the warp; NULL: it is not */
 

@@ -30,50 +30,61 @@ static int64_t far(int64_t stride)
     return stride < 0 ? -stride : stride;
 }
 
-/* Outermost first, as `to` lies. */
-static void sort(struct mc_cuda_layout *l)
+static void swap(int64_t *v, int i, int k)
 {
-    for (int i = 1; i < l->rank; i++) {
-        for (int k = i; k > 0 && far(l->to_stride[k]) > far(l->to_stride[k - 1]); k--) {
-            int64_t *const all[] = { l->size, l->to_stride, l->from_stride };
-            for (int z = 0; z < 3; z++) {
-                const int64_t t = all[z][k];
-                all[z][k] = all[z][k - 1];
-                all[z][k - 1] = t;
+    const int64_t t = v[i];
+    v[i] = v[k];
+    v[k] = t;
+}
+
+static void drop(struct mc_cuda_axes *a, int i)
+{
+    a->rank--;
+    for (int k = i; k < a->rank; k++) {
+        a->size[k] = a->size[k + 1];
+        for (int z = 0; z < a->arrays; z++) {
+            a->stride[z][k] = a->stride[z][k + 1];
+        }
+    }
+}
+
+/* Is axis i + 1 right inside of axis i in every array? */
+static bool joins(const struct mc_cuda_axes *a, int i)
+{
+    bool all = true;
+    for (int z = 0; z < a->arrays; z++) {
+        all = all && a->stride[z][i] == a->stride[z][i + 1] * a->size[i + 1];
+    }
+    return all;
+}
+
+void mc_cuda_axes_join(struct mc_cuda_axes *a)
+{
+    for (int i = a->rank - 1; i >= 0; i--) {
+        if (a->size[i] == 1) {
+            drop(a, i);
+        }
+    }
+    for (int i = 1; i < a->rank; i++) {
+        for (int k = i; k > 0 && far(a->stride[0][k]) > far(a->stride[0][k - 1]); k--) {
+            swap(a->size, k, k - 1);
+            for (int z = 0; z < a->arrays; z++) {
+                swap(a->stride[z], k, k - 1);
             }
         }
     }
-}
-
-static void drop(struct mc_cuda_layout *l, int i)
-{
-    l->rank--;
-    for (int k = i; k < l->rank; k++) {
-        l->size[k] = l->size[k + 1];
-        l->to_stride[k] = l->to_stride[k + 1];
-        l->from_stride[k] = l->from_stride[k + 1];
-    }
-}
-
-static void simplify(struct mc_cuda_layout *l)
-{
-    for (int i = l->rank - 1; i >= 0; i--) {
-        if (l->size[i] == 1) {
-            drop(l, i);
+    for (int i = a->rank - 2; i >= 0; i--) {
+        if (joins(a, i)) {
+            a->size[i + 1] *= a->size[i];
+            drop(a, i);
         }
     }
-    sort(l);
-    for (int i = l->rank - 2; i >= 0; i--) {
-        if (l->to_stride[i] == l->to_stride[i + 1] * l->size[i + 1] &&
-            l->from_stride[i] == l->from_stride[i + 1] * l->size[i + 1]) {
-            l->size[i + 1] *= l->size[i];
-            drop(l, i);
+    if (a->rank == 0) {
+        a->rank = 1;
+        a->size[0] = 1;
+        for (int z = 0; z < a->arrays; z++) {
+            a->stride[z][0] = 1;
         }
-    }
-    if (l->rank == 0) {
-        l->rank = 1;
-        l->size[0] = 1;
-        l->to_stride[0] = l->from_stride[0] = 1;
     }
 }
 
@@ -118,7 +129,9 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
     }
     c->from_first = first * mc_dtypes[l.from].size;
     const int64_t all = count;
-    simplify(&l);
+    struct mc_cuda_axes axes = { l.rank, 2, l.size, { l.to_stride, l.from_stride } };
+    mc_cuda_axes_join(&axes);
+    l.rank = axes.rank;
     const int inner = closest(&l);
     const int64_t side = mc_dtypes[l.from].size <= 2 ? 64 : 32; /* of a tile */
     const bool turn = inner != l.rank - 1 && l.size[inner] >= 4 && l.size[l.rank - 1] >= 4;

@@ -3,6 +3,10 @@
  * Invariant: a plan owns its problem, its children and what its solver made for it. */
 #include "plan/plan.h"
 
+const char *const mc_act_names[] = {
+    [ACT_NONE] = "", [ACT_RELU] = " relu", [ACT_GELU] = " gelu", [ACT_TANH] = " tanh", [ACT_SIGMOID] = " sigmoid", [ACT_ELU] = " elu",
+};
+
 struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s)
 {
     struct mc_problem *copy = mc_alloc(p->family->problem_size, "plans");

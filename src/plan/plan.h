@@ -41,6 +41,9 @@ struct mc_extent {              /* of an operand: elements from the lowest addre
     mc_dtype dtype;
     int64_t before, count;      /* before: how many lie in front of the first */
 };
+/* What a solver may do to a finished element: max(v, 0) where a NaN stays; v (1 + tanh(...)) / 2; v or exp(v) - 1. */
+enum mc_act { ACT_NONE, ACT_RELU, ACT_GELU, ACT_TANH, ACT_SIGMOID, ACT_ELU };
+extern const char *const mc_act_names[];    /* as problems' words have them: "", " relu" */
 struct mc_timing { double median, least, most; int n; };
 /* Where a family's plans run, if not on the host: their operands and workspace lie there, and run() only enqueues. */
 struct mc_site {
@@ -73,6 +76,7 @@ struct mc_family {
 
 /* ---- planner.c ---- */
 struct mc_plan *mc_plan_make(const struct mc_problem *p);    /* NULL: no solver; error lists the reasons */
+struct mc_plan *mc_plan_alone(const struct mc_problem *p);   /* inside of another that is being made: as if nobody had asked for that */
 void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out); /* why each solver declined */
 double mc_plan_seconds(const struct mc_problem *p);          /* a call's: as wisdom has it, if that counts, else the least estimate; < 0: not known, or a solver is forced */
 const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver *s);   /* why s does; NULL: it can do it */

@@ -414,6 +414,15 @@ struct mc_plan *mc_plan_make(const struct mc_problem *p)
     return plan;
 }
 
+struct mc_plan *mc_plan_alone(const struct mc_problem *p)
+{
+    const int around = depth;
+    depth = 0;
+    struct mc_plan *plan = mc_plan_make(p);
+    depth = around;
+    return plan;
+}
+
 double mc_plan_seconds(const struct mc_problem *p)
 {
     struct choice c = { .problem = p, .mode = mc_flag_int(FLAG_plan) };

@@ -71,7 +71,7 @@ template <> struct convert<bf16, half> {
 template <class A, class S> __device__ __forceinline__ A get(S s) { return convert<A, S>::of(s); }
 template <class S, class A> __device__ __forceinline__ S put(A a) { return convert<S, A>::of(a); }
 
-/* What is done to a finished element: 0 nothing, 1 max(v, 0) where a NaN stays, 2 gelu by tanh. */
+/* What is done to a finished element: enum mc_act of plan.h. */
 template <class A> __device__ __forceinline__ A finish(A v, int act)
 {
     if (act == 1) {
@@ -80,6 +80,15 @@ template <class A> __device__ __forceinline__ A finish(A v, int act)
     if (act == 2) {
         const A u = (A)0.7978845608028654 * (v + (A)0.044715 * v * v * v);
         return (A)0.5 * v * ((A)1 + (A)tanh(u));
+    }
+    if (act == 3) {
+        return (A)tanh(v);
+    }
+    if (act == 4) {
+        return (A)1 / ((A)1 + (A)exp(-v));
+    }
+    if (act == 5) {
+        return v > (A)0 ? v : (A)expm1(v);
     }
     return v;
 }

@@ -1,0 +1,212 @@
+/* shared.c: shared variables: values that live beside graphs, and are counted.
+ *
+ * Invariant: what a variable holds has its dtype, its rank and the sizes it promised; it is changed under its lock. */
+#include "graph/graph.h"
+
+/* dims: what may be put in; NULL: arrays of value's shape. */
+static mc_shared *shared_make(mc_graph *g, const char *name, mc_array *value, const int64_t *dims)
+{
+    if (!g || !value) {
+        mc_array_unref(&value);
+        return NULL;
+    }
+    mc_shared *s = NULL;
+    if (mc_dict_get(&g->names, name)) {
+        mc_node_fail(g, MC_EARG, "shared: the name '%s' is taken", name);
+    } else if ((s = mc_calloc(1, sizeof *s, "shared")) && (s->name = mc_strdup(name))) {
+        s->refs = 1;
+        s->type = mc_type_make(value->dtype, value->rank, dims ? dims : value->dims);
+        s->value = value;
+        value = NULL;
+        pthread_mutex_init(&s->lock, NULL);
+        if (mc_is_error(mc_shared_node(g, s))) {
+            mc_shared_unref(&s);
+        } else {
+            s->refs--; /* the graph's own count is enough: the pointer lives as long as the graph or a ref */
+        }
+    } else {
+        mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
+        mc_free(s);
+        s = NULL;
+    }
+    mc_array_unref(&value);
+    return s;
+}
+
+mc_shared *mc_shared_new(mc_graph *g, const char *name, const mc_array *value)
+{
+    if (!value) {
+        if (g) {
+            mc_node_fail(g, MC_EARG, "shared %s: there is no value%s%s", name ? name : "", *mc_last_error() ? ": " : "",
+                         mc_last_error());
+        }
+        return NULL;
+    }
+    return shared_make(g, name ? name : "", mc_array_copy(value), NULL);
+}
+
+mc_shared *mc_shared_sized(mc_graph *g, const char *name, const mc_array *value, const int64_t *dims)
+{
+    int64_t any[MC_MAX_RANK];
+    for (int i = 0; i < MC_MAX_RANK; i++) {
+        any[i] = -1;
+    }
+    dims = dims ? dims : any;
+    for (int i = 0; value && i < value->rank; i++) {
+        if (dims[i] >= 0 && dims[i] != value->dims[i]) {
+            mc_node_fail(g, MC_ESHAPE, "shared %s: its size on axis %d is promised to be %lld; the value has %lld", name ? name : "", i,
+                         (long long)dims[i], (long long)value->dims[i]);
+            return NULL;
+        }
+    }
+    return value ? shared_make(g, name ? name : "", mc_array_copy(value), dims) : mc_shared_new(g, name, NULL);
+}
+
+mc_shared *mc_shared_zeros(mc_graph *g, const char *name, mc_dtype d, int rank, const int64_t *dims)
+{
+    if (!g) {
+        return NULL;
+    }
+    mc_array *value = mc_array_new(d, rank, dims);
+    if (!value) {
+        mc_node_fail(g, mc_last_status(), "shared %s: %s", name ? name : "", mc_last_error());
+    }
+    return shared_make(g, name ? name : "", value, NULL);
+}
+
+mc_shared *mc_shared_ref(mc_shared *s)
+{
+    if (s) {
+        atomic_fetch_add(&s->refs, 1);
+    }
+    return s;
+}
+
+void mc_shared_unref(mc_shared **ps)
+{
+    mc_shared *s = ps ? *ps : NULL;
+    if (s && atomic_fetch_sub(&s->refs, 1) == 1) {
+        mc_array_unref(&s->value);
+        pthread_mutex_destroy(&s->lock);
+        mc_free(s->name);
+        mc_free(s);
+    }
+    if (ps) {
+        *ps = NULL;
+    }
+}
+
+mc_node *mc_shared_node(mc_graph *g, mc_shared *s)
+{
+    if (!g || !s) {
+        return g ? g->error : NULL;
+    }
+    mc_node *n = mc_dict_get(&g->names, s->name);
+    if (n && n->shared == s) {
+        return n;
+    }
+    if (n) {
+        return mc_node_fail(g, MC_EARG, "shared: the name '%s' is taken", s->name);
+    }
+    n = mc_shared_leaf(g, s);
+    if (!mc_is_error(n)) {
+        if (!VEC_PUSH(g->shareds, s)) {
+            return mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
+        }
+        mc_shared_ref(s);
+        n = mc_name(n, s->name);
+    }
+    return n;
+}
+
+mc_shared *mc_shared_named(mc_graph *g, const char *name)
+{
+    mc_node *n = g && name ? mc_dict_get(&g->names, name) : NULL;
+    return n ? n->shared : NULL;
+}
+
+const char *mc_shared_name(const mc_shared *s)
+{
+    return s ? s->name : "";
+}
+
+mc_array *mc_shared_get(const mc_shared *s)
+{
+    if (!s) {
+        mc_fail(MC_EARG, "shared_get: no shared variable");
+        return NULL;
+    }
+    mc_shared *w = (mc_shared *)s; /* the lock is not part of the value */
+    pthread_mutex_lock(&w->lock);
+    mc_array *copy = mc_array_copy(s->value);
+    pthread_mutex_unlock(&w->lock);
+    return copy;
+}
+
+mc_array *mc_shared_borrow(mc_shared *s)
+{
+    if (!s) {
+        mc_fail(MC_EARG, "shared_borrow: no shared variable");
+        return NULL;
+    }
+    return mc_array_ref(s->value);
+}
+
+mc_status mc_shared_set(mc_shared *s, const mc_array *value)
+{
+    if (!s || !value) {
+        return mc_fail(MC_EARG, "shared_set: no %s", s ? "value" : "shared variable");
+    }
+    bool fits = value->rank == s->type.rank;
+    for (int i = 0; fits && i < value->rank; i++) {
+        fits = s->type.dims[i] < 0 || s->type.dims[i] == value->dims[i];
+    }
+    if (!fits) {
+        struct mc_str have = { 0 };
+        struct mc_str want = { 0 };
+        mc_dims_text(&have, value->rank, value->dims);
+        mc_dims_text(&want, s->type.rank, s->type.dims);
+        mc_status st = mc_fail(MC_ESHAPE, "shared_set: %s has shape %s, not %s", s->name, want.s ? want.s : "",
+                               have.s ? have.s : "");
+        mc_str_free(&have);
+        mc_str_free(&want);
+        return st;
+    }
+    if (value->dtype != s->type.dtype && mc_dtype_promote(value->dtype, s->type.dtype) != s->type.dtype) {
+        return mc_fail(MC_ETYPE, "shared_set: %s holds %s; %s would lose digits: cast it first", s->name,
+                       mc_dtype_name(s->type.dtype), mc_dtype_name(value->dtype));
+    }
+    pthread_mutex_lock(&s->lock);
+    mc_status st = MC_OK;
+    if (mc_dims_equal(s->value->rank, s->value->dims, value->rank, value->dims)) {
+        st = mc_array_assign(s->value, value);
+    } else {
+        mc_array *copy = mc_array_cast(value, s->type.dtype);
+        if (copy) {
+            mc_array_unref(&s->value);
+            s->value = copy;
+        }
+        st = copy ? MC_OK : mc_last_status();
+    }
+    s->version++;
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+mc_status mc_shared_default_update(mc_graph *g, mc_shared *s, mc_node *value)
+{
+    if (!g || !s || !value) {
+        return mc_fail(MC_EARG, "default_update: an argument is missing");
+    }
+    if (mc_is_error(value)) {
+        return g->status;
+    }
+    for (size_t i = 0; i < g->defaults.n; i++) {
+        if (g->defaults.at[i].shared == s) {
+            g->defaults.at[i].value = value;
+            return MC_OK;
+        }
+    }
+    struct mc_default_update u = { s, value };
+    return VEC_PUSH(g->defaults, u) ? MC_OK : mc_last_status();
+}

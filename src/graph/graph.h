@@ -173,7 +173,7 @@ struct mc_graph {
 struct mc_place { const char *text; size_t at; };
 struct mc_default_update { struct mc_shared *shared; mc_node *value; };
 
-/* graph.c, node.c */
+/* graph.c, shared.c, node.c */
 extern const struct mc_op mc_op_error, mc_op_input, mc_op_constant, mc_op_shared, mc_op_item;
 mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr);
 mc_node *mc_node_leaf(mc_graph *g, struct mc_node leaf);

@@ -58,8 +58,11 @@ mc_node *mc_val_node(struct parser *p, const struct val *v);
 /* parse_call.c: behind name( ; self: what stands before the dot, or NULL */
 struct val mc_parse_call(struct parser *p, const char *name, const struct val *self, size_t at);
 const struct mc_op *mc_parse_op(struct parser *p, const char *name);       /* the user's ops first */
+/* primary.c */
+struct val mc_parse_primary(struct parser *p);
 /* parse.c */
 struct val mc_parse_expr(struct parser *p);
+struct val mc_parse_apply(struct parser *p, const char *name, const struct val *arg, int n, size_t at); /* numbers stay numbers */
 bool mc_parse_skip(struct parser *p); /* line ends and semicolons */
 /* attr.c */
 bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param *param, const struct val *v,

@@ -27,7 +27,13 @@ struct fuse {
 int mc_group_root(const struct fuse *f, int g);
 bool mc_group_waits(struct fuse *f, int a, int b);          /* does a wait for b? */
 bool mc_group_same_space(const struct fuse *f, const struct group *g, const mc_node *x, unsigned v);
+/* merge.c */
+bool mc_group_can_merge(struct fuse *f, int a, int b);
+bool mc_group_keeps_fold(const struct fuse *f, int a, int b); /* merged, would neither side walk twice what a fold walks once? */
+mc_status mc_group_merge(struct fuse *f, int a, int b);      /* into a */
 mc_status mc_group_merge_into(struct fuse *f, int a, int b); /* b's work goes into a, which keeps its space */
+mc_status mc_group_merge_siblings(struct fuse *f, mc_node *const *list, size_t count, size_t nodes);
+mc_status mc_group_absorb(struct fuse *f, mc_node *const *list, size_t count, int n, mc_node *const *out);
 /* tally.c */
 mc_status mc_group_add_tallies(struct fuse *f, mc_node *const *list, size_t count, size_t nodes);
 

@@ -1,0 +1,150 @@
+/* merge.c: groups of a fusion put together: where both feed a node, where they reduce the same elements, where one is small work
+ * for the other alone.
+ *
+ * Invariant: two groups become one only if neither waits for the other, or if nothing else waits for the one that goes. */
+#include "lower/group.h"
+
+bool mc_group_can_merge(struct fuse *f, int a, int b)
+{
+    const struct group *x = &f->group.at[a], *y = &f->group.at[b];
+    return x->fusible && y->fusible && x->rank == y->rank && x->varies == y->varies && mc_group_same_space(f, x, y->space, x->varies) &&
+           (x->reduced == y->reduced || !x->reduced || !y->reduced) && x->nnode + y->nnode <= MOST_NODES &&
+           x->nsource + y->nsource <= MOST_SOURCES && !mc_group_waits(f, a, b) && !mc_group_waits(f, b, a);
+}
+
+mc_status mc_group_merge(struct fuse *f, int a, int b)
+{
+    struct group *x = &f->group.at[a], *y = &f->group.at[b];
+    x->nnode += y->nnode;
+    x->nsource += y->nsource;
+    x->reduced |= y->reduced;
+    x->oldest = MC_MIN(x->oldest, y->oldest);
+    x->newest = MC_MAX(x->newest, y->newest);
+    y->into = a;
+    for (size_t i = 0; i < y->from.n; i++) {
+        int h = mc_group_root(f, y->from.at[i]);
+        if (h != a && !VEC_PUSH(x->from, h)) {
+            return MC_EMEMORY;
+        }
+    }
+    VEC_FREE(y->from);
+    return MC_OK;
+}
+
+/* b's work goes into its only reader a: nothing else waits for b, so no cycle can come of it. */
+mc_status mc_group_merge_into(struct fuse *f, int a, int b)
+{
+    unsigned varies = f->group.at[a].varies, reduced = f->group.at[a].reduced;
+    TRY(mc_group_merge(f, a, b));
+    f->group.at[a].varies = varies;
+    f->group.at[a].reduced = reduced;
+    return MC_OK;
+}
+
+/* After a merge row values of one side could be elements the other side walks twice; the spaces agree, so
+ * what remains is that a fold has no second walk. */
+bool mc_group_keeps_fold(const struct fuse *f, int a, int b)
+{
+    const struct group *x = &f->group.at[a], *y = &f->group.at[b];
+    unsigned r = x->reduced | y->reduced;
+    return !r || (x->varies & ~r) != 0 || (x->reduced == y->reduced);
+}
+
+/* ---- reductions of the same elements share the walk over them ---- */
+
+/* x is read by group h as elements: along all axes of its space. */
+static mc_status read_together(struct fuse *f, int *reader, const mc_node *x, int h)
+{
+    const struct group *b = &f->group.at[h];
+    if (!b->reduced || x->type.rank != b->rank || mc_varies(&x->type) != b->varies) {
+        return MC_OK;
+    }
+    int a = reader[x->id] < 0 ? -1 : mc_group_root(f, reader[x->id]);
+    if (a >= 0 && a != h && f->group.at[a].reduced == b->reduced && mc_group_can_merge(f, a, h)) {
+        return mc_group_merge(f, a, h);
+    }
+    reader[x->id] = a < 0 ? h : a;
+    return MC_OK;
+}
+
+mc_status mc_group_merge_siblings(struct fuse *f, mc_node *const *list, size_t count, size_t nodes)
+{
+    int *reader = mc_alloc((nodes + 1) * sizeof *reader, "lower"); /* by node: the first group that reads it so */
+    mc_status s = reader ? MC_OK : MC_EMEMORY;
+    for (size_t i = 0; i < nodes && s == MC_OK; i++) {
+        reader[i] = -1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (int k = 0; k < list[i]->nin && f->of[list[i]->id] >= 0 && s == MC_OK; k++) {
+            int h = mc_group_root(f, f->of[list[i]->id]), from = f->of[list[i]->in[k]->id];
+            if (from < 0 || mc_group_root(f, from) != h) {
+                s = read_together(f, reader, list[i]->in[k], h);
+            }
+        }
+    }
+    mc_free(reader);
+    return s;
+}
+
+/* ---- small work goes along with its only reader ---- */
+
+enum { CHEAP = 4 };
+
+/* By group: the one group that reads it, -1 none yet, -2 several or the world outside. */
+static void find_readers(const struct fuse *f, mc_node *const *list, size_t count, int n, mc_node *const *out, int *reader)
+{
+    for (size_t i = 0; i < f->group.n; i++) {
+        reader[i] = -1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int to = f->of[list[i]->id];
+        for (int k = 0; to >= 0 && k < list[i]->nin; k++) {
+            int from = f->of[list[i]->in[k]->id];
+            from = from < 0 ? from : mc_group_root(f, from);
+            if (from >= 0 && from != mc_group_root(f, to)) {
+                reader[from] = reader[from] == -1 || reader[from] == mc_group_root(f, to) ? mc_group_root(f, to) : -2;
+            }
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        int from = f->of[out[i]->id];
+        if (from >= 0) {
+            reader[mc_group_root(f, from)] = -2;
+        }
+    }
+}
+
+/* A few cheap operations over a part of the reader's space cost less than memory and a kernel of their own:
+ * row values of a row kernel, or values computed again for each element. */
+static bool goes_along(const struct group *a, const struct group *b, bool costly)
+{
+    bool rows = b->reduced && !(a->varies & b->reduced);
+    return a->fusible && b->fusible && !a->reduced && a->rank == b->rank && (a->varies & ~b->varies) == 0 && b->varies &&
+           (rows || (a->nnode <= CHEAP && !costly)) && a->nnode + b->nnode <= MOST_NODES && a->nsource + b->nsource <= MOST_SOURCES;
+}
+
+mc_status mc_group_absorb(struct fuse *f, mc_node *const *list, size_t count, int n, mc_node *const *out)
+{
+    int *reader = mc_alloc((f->group.n + 1) * sizeof *reader, "lower");
+    bool *costly = mc_calloc(f->group.n + 1, sizeof *costly, "lower");
+    mc_status s = reader && costly ? MC_OK : MC_EMEMORY;
+    for (size_t i = 0; i < count && s == MC_OK; i++) {
+        int h = f->of[list[i]->id];
+        if (h >= 0 && (list[i]->op->flags & OP_COSTLY || strcmp(list[i]->op->name, "true_div") == 0 || strcmp(list[i]->op->name, "alloc") == 0)) {
+            costly[mc_group_root(f, h)] = true;
+        }
+    }
+    if (s == MC_OK) {
+        find_readers(f, list, count, n, out, reader);
+    }
+    for (size_t i = f->group.n; i-- > 0 && s == MC_OK;) {
+        int to = reader[i] < 0 ? -1 : mc_group_root(f, reader[i]);
+        if (to >= 0 && f->group.at[i].into < 0 && to != (int)i && goes_along(&f->group.at[i], &f->group.at[to], costly[i]) &&
+            !(f->group.at[to].reduced && !(f->group.at[to].varies & ~f->group.at[to].reduced) && f->group.at[i].varies)) {
+            s = mc_group_merge_into(f, to, (int)i);
+        }
+    }
+    mc_free(reader);
+    mc_free(costly);
+    return s;
+}

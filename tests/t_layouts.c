@@ -83,25 +83,27 @@ TEST(a_region_is_turned_at_its_borders_alone)
     }
 }
 
-/* Where cuDNN multiplies halves: three convolutions gain more than what stands around them costs, one alone does not. */
-TEST(halves_are_turned_where_that_gains)
+/* Where cuDNN multiplies halves or TF32: three convolutions gain more than what stands around them costs, one alone does not. */
+TEST(what_tensor_cores_take_is_turned_where_that_gains)
 {
-    static const struct { const char *dtype, *formula; bool turned; } rows[] = {
-        { "bfloat16", "sum(conv(relu(conv(pool(conv(x, w, border=1), [2, 2]), w, border=1)), w, border=1), axis=[0, 2, 3])", true  },
-        { "bfloat16", "cumsum(conv(cumsum(x, axis=3), w[:1], border=1), axis=3)",                                            false },
-        { "float32",  "sum(conv(relu(conv(pool(conv(x, w, border=1), [2, 2]), w, border=1)), w, border=1), axis=[0, 2, 3])", false },
+    static const struct { const char *dtype, *formula; bool turned; const char *precision; } rows[] = {
+        { "bfloat16", "sum(conv(relu(conv(pool(conv(x, w, border=1), [2, 2]), w, border=1)), w, border=1), axis=[0, 2, 3])", true,  "as_input" },
+        { "bfloat16", "cumsum(conv(cumsum(x, axis=3), w[:1], border=1), axis=3)",                                            false, "as_input" },
+        { "float32",  "sum(conv(relu(conv(pool(conv(x, w, border=1), [2, 2]), w, border=1)), w, border=1), axis=[0, 2, 3])", false, "as_input" },
+        { "float32",  "sum(conv(relu(conv(pool(conv(x, w, border=1), [2, 2]), w, border=1)), w, border=1), axis=[0, 2, 3])", true,  "tf32" },
     };
     if (mc_cuda_count() < 1 || mc_flag_set("device", "cuda") < 0 || !mc_nv_found(NV_CUDNN)->there) {
         SKIP("no GPU with cuDNN");
     }
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_graph *g = mc_graph_new();
+        mc_flag_set("conv.precision", rows[i].precision);
         const mc_dtype d = strcmp(rows[i].dtype, "float32") == 0 ? MC_FLOAT32 : MC_BFLOAT16;
         mc_input_sized(g, "x", d, 4, (int64_t[]){ -1, 256, 56, 56 });
         mc_input_sized(g, "w", d, 4, (int64_t[]){ 256, 256, 3, 3 });
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w", .outputs = rows[i].formula });
         REQUIRE(f, "%s", mc_error(g));
-        CHECK((strstr(mc_function_graph_text(f), "b01c") != NULL) == rows[i].turned, "%s, %s:\n%s", rows[i].dtype, rows[i].formula, mc_function_graph_text(f));
+        CHECK((strstr(mc_function_graph_text(f), "b01c") != NULL) == rows[i].turned, "%s, %s, %s:\n%s", rows[i].dtype, rows[i].precision, rows[i].formula, mc_function_graph_text(f));
         mc_function_free(f);
         mc_graph_free(g);
     }

@@ -37,6 +37,7 @@ enum { CONV_C0 = CONV_Y + 1, CONV_EPILOGUE, CONV_EPILOGUE_ARG, CONV_NOPERAND, /*
 
 extern const struct mc_family mc_conv_family;
 struct mc_plan *mc_conv_plan(const struct mc_conv_problem *p);   /* fills base.family, asks the planner */
+bool mc_conv_may_round(mc_dtype t, const char *precision); /* may a GPU take such operands as TF32?  NULL: as the flag says */
 double mc_conv_seconds(const struct mc_family *family, const struct mc_conv_problem *p); /* a call's, as far as known; < 0: not at all */
 /* `first` served the same node at another shape: its solver's name, if what p asks for chooses once (guess_once, time_once) and it
  * does not decline p; else NULL. */

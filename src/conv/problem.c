@@ -330,6 +330,11 @@ const struct mc_family mc_conv_family = {
 
 /* ---- planning ---- */
 
+bool mc_conv_may_round(mc_dtype t, const char *precision)
+{
+    return t == MC_FLOAT32 && strcmp(precision ? precision : mc_flag_text(FLAG_conv_precision), "tf32") == 0;
+}
+
 /* What does not matter is set to what is usual, so that equal work has equal words. */
 static void settle(struct mc_conv_problem *p)
 {
@@ -342,7 +347,7 @@ static void settle(struct mc_conv_problem *p)
     }
     s->flip &= !one;
     const char *precision = p->precision ? p->precision : mc_flag_text(FLAG_conv_precision);
-    p->tf32 = p->base.family->site && p->dtype == MC_FLOAT32 && (p->tf32 || (!p->inner && strcmp(precision, "tf32") == 0));
+    p->tf32 = p->base.family->site && ((p->tf32 && p->dtype == MC_FLOAT32) || (!p->inner && mc_conv_may_round(p->dtype, precision)));
     p->wide |= p->dtype != MC_FLOAT64 && !p->inner && strcmp(precision, "float64") == 0;
     p->precision = NULL;                                        /* plans keep the problem, but not the caller's text */
     p->algo = p->algo && !p->inner ? mc_conv_lasting(p->algo) : NULL;

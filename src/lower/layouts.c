@@ -141,11 +141,11 @@ static void dense(int n, const int64_t *size, const int *order, int64_t *stride)
     }
 }
 
-/* Halves are: tensor cores want channels innermost, and what lies otherwise is copied for them.  What else there is re-lays tile by
- * tile, in registers and caches, and takes the same either way; TF32 was not timed. */
+/* What tensor cores multiply is: they want channels innermost, and what lies otherwise is copied for them.  What else there is
+ * re-lays tile by tile, in registers and caches, and takes the same either way. */
 static bool may_gain(const struct layouts *l, const mc_node *n)
 {
-    return l->far && mc_dtypes[n->type.dtype].size == 2;
+    return l->far && (mc_dtypes[n->type.dtype].size == 2 || mc_conv_may_round(n->type.dtype, mc_attr_named(n, "precision")->text));
 }
 
 /* Seconds of a convolution whose images lie in that order; filters lie as they were written. < 0: not known. */

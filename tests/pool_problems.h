@@ -5,6 +5,8 @@
 #include "check.h"
 #include "pool/pool.h"
 
+enum { MOST_WORK = 1 << 22 };   /* cells of windows in the everyday tier: 14 of 886 problems have more, and would take nine tenths of the time */
+
 static inline int64_t below(int64_t n)
 {
     return (int64_t)(test_random() % (uint64_t)n);
@@ -67,6 +69,9 @@ static inline bool pool_any(struct mc_pool_problem *p, mc_dtype d, int largest)
         if (s->axis[i] >= 0) {
             y[s->axis[i]] = s->out[i];
         }
+    }
+    if (!test_is_full() && cells * mc_dims_count(4, y) > MOST_WORK) {
+        return false;
     }
     const bool plain = below(2);
     pool_lay_out(4, order, s->dims, plain, p->at[POOL_X]);

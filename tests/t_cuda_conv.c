@@ -91,6 +91,25 @@ TEST(cuda_few_channels)
     CHECK(t.served == 3 * 2 * NELEM(shapes) && t.failed == 0, "served %d, failed %d", t.served, t.failed);
 }
 
+/* Filters of one tap: matrices that fill no tile, sums over more images than there are blocks for, places whose number is odd. */
+TEST(cuda_filters_of_one_tap)
+{
+    static const char *const shapes[] = { "n3c70f33 i9x8 k1x1", "n5c5f130 i7x7 k1x1", "n41c64f20 i12 k1", "n2c200f64 i30x20 k1x1", "n2c3f4 i3x4x5 k1x1x1" };
+    static const int kinds[] = { 0, 1, 2, 3, 7, 9, 11 };
+    struct tally t = { 0 };
+    GPU_OR_SKIP();
+    for (size_t s = 0; s < NELEM(shapes); s++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            for (size_t v = 0; v < NELEM(kinds); v++) {
+                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[kinds[v]]);
+                one(&p.base, &mc_conv_cuda_cut, &t);
+            }
+        }
+    }
+    tell(&t, 1);
+    CHECK(t.served >= 90 && t.failed == 0, "served %d, failed %d", t.served, t.failed);
+}
+
 /* Small images on tensor cores: several a block and several blocks of channels, places and filters that fill no tile, zeros
  * around, strides, a filter backwards; by windows, and by places that are spread. */
 TEST(cuda_whole_images)

@@ -3,6 +3,7 @@
 #include "cuda_test.h"
 #include "conv/cuda.h"
 #include "function/far.h"
+#include "gemm/cut.h"
 #include "gemm/split.h"
 #include <stdio.h>
 #include <stdlib.h>

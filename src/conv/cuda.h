@@ -7,7 +7,7 @@
 
 /* ---- cuda_table.c ---- */
 extern const struct mc_solver *const mc_conv_cuda_solvers[];
-extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_few, mc_conv_cuda_split, mc_conv_cuda_whole, mc_conv_cuda_spread, mc_conv_cuda_fft, mc_conv_cuda_fft_tiling, mc_conv_cuda_im2col, mc_conv_cuda_exchange,
+extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_few, mc_conv_cuda_split, mc_conv_cuda_cut, mc_conv_cuda_whole, mc_conv_cuda_spread, mc_conv_cuda_fft, mc_conv_cuda_fft_tiling, mc_conv_cuda_im2col, mc_conv_cuda_exchange,
     mc_conv_cuda_exchange_full, mc_conv_cuda_bc01, mc_conv_cuda_b01c, mc_conv_cuda_fold, mc_conv_cuda_apart, mc_conv_cuda_direct;
 double mc_conv_cuda_seconds(const struct mc_conv_problem *p, double part);  /* at that part of the peak */
 double mc_conv_cuda_best(const struct mc_conv_problem *p); /* the least estimate of those that do not decline */

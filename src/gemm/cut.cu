@@ -5,6 +5,7 @@
  * scale, leaves their halves in shared memory and multiplies.  What 64 terms come to is scaled back and added up in float32.
  * Low halves are not scaled up, so that all three products have one sum; what is lost lies 2^40 below a tile's largest.
  * A tile with an infinity or a NaN is multiplied plainly, so that they come out as they should.
+ * A sum may run over several matrices as well, `outer` of them: the places of all images.
  *
  * Parts of a sum are added by `add`, in order. */
 typedef unsigned u32;
@@ -14,29 +15,29 @@ enum { TILE = 64, PITCH = TILE + 8, WARPS = 8, MINE = 16 };     /* MINE: element
 struct args {
     const float *a, *b, *c0;
     float *c, *parts;
-    i64 as[3], bs[3], cs[3], c0s[3];
-    int m, n, k, batch, splits;
+    i64 as[3], bs[3], cs[3], c0s[3], outer_step[2];
+    int m, n, k, batch, outer, splits;
     int fours[2];               /* a, b: four neighbours along the summed axis can be read at once */
     float alpha, beta;
 };
 struct side {                   /* rows of A, or columns of B: where this thread reads, and what becomes of it */
     const float *x;
-    i64 row, k;
+    i64 row, k, outer;
     int rows, mine, first;      /* of the tile: how many there are; this thread's, its first term */
     int fours;
 };
 
-__device__ __forceinline__ side side_of(const float *x, i64 row, i64 k, int rows, int fours)
+__device__ __forceinline__ side side_of(const float *x, i64 row, i64 k, i64 outer, int rows, int fours)
 {
     const int t = threadIdx.x;
-    side s = { x, row, k, rows, k == 1 ? t / 4 : t % TILE, k == 1 ? t % 4 * MINE : t / TILE * MINE, fours };
+    side s = { x, row, k, outer, rows, k == 1 ? t / 4 : t % TILE, k == 1 ? t % 4 * MINE : t / TILE * MINE, fours };
     return s;
 }
 
 /* Zeros beyond the matrix. */
-__device__ __forceinline__ void take(float (&v)[MINE], const side &s, int from, int end)
+__device__ __forceinline__ void take(float (&v)[MINE], const side &s, int matrix, int from, int end)
 {
-    const float *const x = s.x + s.mine * s.row + (from + s.first) * s.k;
+    const float *const x = s.x + matrix * s.outer + s.mine * s.row + (from + s.first) * s.k;
     const int have = s.mine < s.rows ? end - from - s.first : 0;
     if (s.fours && have >= MINE) {
 #pragma unroll
@@ -129,14 +130,14 @@ __device__ __forceinline__ void multiply_tiles(float (&sum)[16], const u16 *a, c
     }
 }
 
-__device__ __forceinline__ void multiply_plainly(float (&sum)[16], const side &a, const side &b, int from, int end)
+__device__ __forceinline__ void multiply_plainly(float (&sum)[16], const side &a, const side &b, int matrix, int from, int end)
 {
 #pragma unroll
     for (int e = 0; e < 16; e++) {
         const int row = row_of(e), col = col_of(e);
 #pragma unroll 1
         for (int k = from; k < end && row < a.rows && col < b.rows; k++) {
-            sum[e] = fmaf(a.x[row * a.row + k * a.k], b.x[col * b.row + k * b.k], sum[e]);
+            sum[e] = fmaf(a.x[matrix * a.outer + row * a.row + k * a.k], b.x[matrix * b.outer + col * b.row + k * b.k], sum[e]);
         }
     }
 }
@@ -158,15 +159,16 @@ extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_consta
     __shared__ uint4 room[2][2 * TILE * PITCH / 8];
     __shared__ u32 seen[2][WARPS];
     const int down = (p.m + TILE - 1) / TILE, i = blockIdx.x % down * TILE, j = blockIdx.x / down * TILE, batch = blockIdx.z;
-    const int chunks = (p.k + TILE - 1) / TILE, from = (int)((i64)chunks * blockIdx.y / p.splits) * TILE;
-    const int to = min((int)((i64)chunks * (blockIdx.y + 1) / p.splits) * TILE, p.k);
+    const int each = (p.k + TILE - 1) / TILE, chunks = each * p.outer, from = (int)((i64)chunks * blockIdx.y / p.splits);
+    const int to = (int)((i64)chunks * (blockIdx.y + 1) / p.splits);
     u16 *const a = (u16 *)room[0], *const b = (u16 *)room[1];
-    const side sa = side_of(p.a + batch * p.as[0] + i * p.as[1], p.as[1], p.as[2], min(p.m - i, TILE), p.fours[0]);
-    const side sb = side_of(p.b + batch * p.bs[0] + j * p.bs[2], p.bs[2], p.bs[1], min(p.n - j, TILE), p.fours[1]);
+    const side sa = side_of(p.a + batch * p.as[0] + i * p.as[1], p.as[1], p.as[2], p.outer_step[0], min(p.m - i, TILE), p.fours[0]);
+    const side sb = side_of(p.b + batch * p.bs[0] + j * p.bs[2], p.bs[2], p.bs[1], p.outer_step[1], min(p.n - j, TILE), p.fours[1]);
     float sum[16] = {}, va[MINE], vb[MINE];
-    take(va, sa, from, to);
-    take(vb, sb, from, to);
-    for (int k = from; k < to; k += TILE) {
+    int matrix = from / each, k = (from - matrix * each) * TILE;
+    take(va, sa, matrix, k, p.k);
+    take(vb, sb, matrix, k, p.k);
+    for (int chunk = from; chunk < to; chunk++) {
         u32 most_a = largest(va), most_b = largest(vb);
         if (threadIdx.x % 32 == 0) {
             seen[0][threadIdx.x / 32] = most_a;
@@ -181,12 +183,18 @@ extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_consta
         cut(a, TILE * PITCH, sa, va, most_a);
         cut(b, TILE * PITCH, sb, vb, most_b);
         __syncthreads();
-        take(va, sa, k + TILE, to);
-        take(vb, sb, k + TILE, to);
+        const int this_matrix = matrix, this_k = k;
+        k += TILE;
+        if (k >= p.k) {
+            k = 0;
+            matrix++;
+        }
+        take(va, sa, matrix, k, chunk + 1 < to ? p.k : 0);
+        take(vb, sb, matrix, k, chunk + 1 < to ? p.k : 0);
         if (most_a < 0x7f800000 && most_b < 0x7f800000) {
             multiply_tiles(sum, a, b, unscaled(most_a), unscaled(most_b));
         } else {
-            multiply_plainly(sum, sa, sb, k, min(k + TILE, to));
+            multiply_plainly(sum, sa, sb, this_matrix, this_k, min(this_k + TILE, p.k));
         }
     }
 #pragma unroll
@@ -211,13 +219,9 @@ extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_consta
 /* What the parts of sums come to. */
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
-    const int each = p.m * p.n, count = each * p.batch, e = blockIdx.x * 256 + threadIdx.x;
-    float sum = 0;
-    if (e < count) {
-#pragma unroll 4
-        for (int s = 0; s < p.splits; s++) {
-            sum += p.parts[(i64)s * count + e];
-        }
+    const int each = p.m * p.n, count = each * p.batch, e = blockIdx.x * 32 + threadIdx.x % 32;
+    const float sum = sum_of_parts(p.parts, count, p.splits, e);
+    if (threadIdx.x < 32 && e < count) {
         const int batch = e / each, row = e % each / p.n;
         finished(p, p.c + batch * p.cs[0] + row * p.cs[1], row_of_c0(p, batch, row), e % p.n, sum);
     }

@@ -1,0 +1,76 @@
+/* cut.c: products whose blocks cut their operands themselves: how sums are shared, their kernels, how they are launched. */
+#include "gemm/cut.h"
+#include "gemm/solver.h"
+
+static const char text[] = {
+#include "gemm/cut_text.h"
+    , 0 };
+const struct mc_cuda_text mc_gemm_cut_text = { "gemm/cut.cu", text, NULL };
+
+enum { TILE = 64, BLOCKS = 2, STEPS = 4, PARTS = 16 };  /* BLOCKS: that a processor has at once; STEPS: of a part of a sum, if it has more than so many PARTS */
+static const double step_seconds = 4e-6;                /* of all blocks that run at once */
+
+static int64_t processors(void)
+{
+    return mc_cuda_current() ? MC_MAX(mc_cuda_current()->processors, 1) : 100;
+}
+
+static int64_t tiles(int64_t m, int64_t n, int64_t batch)
+{
+    return gemm_ceil(m, TILE) * gemm_ceil(n, TILE) * batch;
+}
+
+static int64_t splits(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
+{
+    const int64_t steps = gemm_ceil(k, TILE) * outer, most = MC_MIN(MC_MAX(steps / STEPS, (int64_t)PARTS), steps);
+    return MC_MAX(MC_MIN(BLOCKS * processors() / MC_MAX(tiles(m, n, batch), (int64_t)1), most), (int64_t)1);
+}
+
+bool mc_gemm_cut_small(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
+{
+    const int64_t most = INT32_MAX / 64;
+    return m <= most && n <= most && k <= most && batch <= UINT16_MAX && outer <= UINT16_MAX && gemm_ceil(k, TILE) * outer <= most / 64 &&
+           tiles(m, n, batch) <= most / 2048;
+}
+
+double mc_gemm_cut_seconds(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
+{
+    const int64_t parts = splits(m, n, k, batch, outer);
+    const double waves = (double)gemm_ceil(tiles(m, n, batch) * parts, BLOCKS * processors()), steps = (double)gemm_ceil(gemm_ceil(k, TILE) * outer, parts);
+    return 2e-6 + waves * steps * step_seconds + (parts > 1 ? 1e-6 : 0);
+}
+
+bool mc_gemm_cut_make(struct mc_gemm_cut *c, enum mc_act act, size_t *workspace)
+{
+    struct mc_gemm_cut_args *a = &c->args;
+    struct mc_str defines = { 0 };
+    const struct mc_cuda_named kernels[] = { { &c->product, "product" }, { &c->add, "add" } };
+    const int64_t across = tiles(a->m, a->n, 1), results = (int64_t)a->batch * a->m * a->n;
+    a->splits = (int)splits(a->m, a->n, a->k, a->batch, a->outer);
+    c->fours[0] = a->as[2] == 1 && a->as[1] % 4 == 0 && a->as[0] % 4 == 0 && a->outer_step[0] % 4 == 0;
+    c->fours[1] = a->bs[1] == 1 && a->bs[2] % 4 == 0 && a->bs[0] % 4 == 0 && a->outer_step[1] % 4 == 0;
+    c->grid = (struct mc_grid){ { (unsigned)across, (unsigned)a->splits, (unsigned)a->batch }, { 256, 1, 1 }, 0 };
+    c->add_grid = (struct mc_grid){ { (unsigned)gemm_ceil(results, 32), 1, 1 }, { 256, 1, 1 }, 0 };
+    *workspace = a->splits > 1 ? (size_t)(a->splits * results) * sizeof(float) : 0;
+    mc_str_addf(&defines, "#define ACT %d\n", (int)act);
+    return mc_cuda_kernels(&mc_gemm_cut_text, &defines, kernels, NELEM(kernels));
+}
+
+static bool aligned(const void *p)
+{
+    return (uintptr_t)p % 16 == 0;
+}
+
+mc_status mc_gemm_cut_run(const struct mc_gemm_cut *c, const void *a, const void *b, const void *c0, void *to, void *workspace)
+{
+    struct mc_gemm_cut_args args = c->args;
+    args.a = a;
+    args.b = b;
+    args.c0 = c0;
+    args.c = to;
+    args.parts = workspace;
+    args.fours[0] = c->fours[0] && aligned(a);
+    args.fours[1] = c->fours[1] && aligned(b);
+    TRY(mc_cuda_launch(mc_cuda_current(), c->product, "product", &c->grid, &args, sizeof args));
+    return args.splits > 1 ? mc_cuda_launch(mc_cuda_current(), c->add, "add", &c->add_grid, &args, sizeof args) : MC_OK;
+}

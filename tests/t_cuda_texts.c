@@ -17,6 +17,7 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pooled_few_text;
 #define FFT16 "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define PAIRS 0\n"
 #define FFT32 "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define PAIRS 0\n"
 #define FFT64 "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 512\n#define PAIRS 0\n"
+#define FFT128 "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n#define PAIRS 1\n"
 #define GEMM "#define RM 4\n#define RN 4\n#define A_BY_K 1\n#define B_BY_K 0\n#define HAS_C0 1\n"
 #define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 0\n#define LINES 0\n"
 #define POOL3 "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define PLACES 4\n" \
@@ -51,7 +52,7 @@ static const struct {
     { &mc_conv_im2col_text, { FLOATS }, { "#define INDEX unsigned\n", "#define INDEX u64\n" } },
     { &mc_conv_fft_text, { "#define T float\n#define PEAKS 256\n", "#define T bf16\n#define PEAKS 256\n" },
       { FFT16 "#define HALVES 0\n", FFT16 "#define HALVES 1\n", FFT32 "#define HALVES 0\n", FFT32 "#define HALVES 1\n", FFT64 "#define HALVES 0\n",
-        FFT64 "#define HALVES 1\n", "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n#define PAIRS 1\n#define HALVES 0\n" } },
+        FFT64 "#define HALVES 1\n", FFT128 "#define HALVES 0\n", FFT128 "#define HALVES 1\n" } },
     { &mc_conv_fft_products_text, { "" }, { "" } },
     { &mc_conv_fft_halves_text, { "" }, { "" } },
     { &mc_conv_whole_text, { HALVES }, { "#define CC 32\n#define THREADS 128\n", "#define CC 64\n#define THREADS 160\n" } },

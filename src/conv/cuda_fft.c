@@ -355,7 +355,7 @@ static bool choose(const struct mc_conv_problem *p, bool tiled, struct fft *best
     const struct mc_cuda *gpu = mc_cuda_current();
     double least = 0;
     for (size_t i = 0; i < NELEM(sizes); i++) {
-        struct fft d = { .size = sizes[i], .tiled = tiled, .halves = sizes[i].n != PAIRED && halves(p) };
+        struct fft d = { .size = sizes[i], .tiled = tiled, .halves = halves(p) };
         bool fits = !gpu || sizes[i].shared <= gpu->shared;
         for (int axis = 1; axis < 3; axis++) {
             const int64_t touched = MC_MAX(p->s.out[axis] + p->s.k[axis] - 1, p->s.in[axis] + p->s.pad[axis]);

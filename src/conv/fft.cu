@@ -80,25 +80,38 @@ template <class S> __device__ __forceinline__ S *spectrum(const args &p, const b
                              : ((i64)f * p.rows + b.row) * p.ld + b.col + g);
 }
 
-__device__ __forceinline__ void put_one(float2 *to, float re, float im, const float (&)[2])
+#if HALVES
+__device__ __forceinline__ cell cell_of(float re, float im, const float (&gain)[2])
 {
-    *to = make_float2(re, im);
+    return halves_of(re * gain[0] * gain[1], im * gain[0] * gain[1]);
 }
 
-__device__ __forceinline__ void put_one(unsigned *to, float re, float im, const float (&gain)[2])
+__device__ __forceinline__ void put_pair(cell *to, cell a, cell b)
 {
-    *to = halves_of(re * gain[0] * gain[1], im * gain[0] * gain[1]);
+    *(uint2 *)to = { a, b };
 }
+#else
+__device__ __forceinline__ cell cell_of(float re, float im, const float (&)[2])
+{
+    return make_float2(re, im);
+}
+
+__device__ __forceinline__ void put_pair(cell *to, cell a, cell b)
+{
+    *(float4 *)to = make_float4(a.x, a.y, b.x, b.y);
+}
+#endif
 
 /* R2 frequencies that follow each other, from an even one on. */
 __device__ __forceinline__ void put_all(const args &p, cell *to, const float2 *v, float sign, const float (&gain)[2])
 {
 #pragma unroll
     for (int k = 0; k < R2; k += 1 + PAIRS, to += p.rows * p.ld * (1 + PAIRS)) {
+        const cell one = cell_of(v[k].x, sign * v[k].y, gain);
         if (PAIRS) {
-            *(float4 *)to = make_float4(v[k].x, sign * v[k].y, v[k + PAIRS].x, sign * v[k + PAIRS].y);
+            put_pair(to, one, cell_of(v[k + PAIRS].x, sign * v[k + PAIRS].y, gain));
         } else {
-            put_one(to, v[k].x, sign * v[k].y, gain);
+            *to = one;
         }
     }
 }
@@ -215,8 +228,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) spectra(const __grid_const
             continue;
         }
         const float2 z = memory[g * TILE + place(here, 0)], w = memory[g * TILE + place(stands((N - j) % N), 0)];
-        put_one(spectrum<cell>(p, b, 0, here, g), 0.5f * (z.x + w.x), sign * 0.5f * (z.y - w.y), gain);
-        put_one(spectrum<cell>(p, b, HALF, here, g), 0.5f * (z.y + w.y), sign * 0.5f * (w.x - z.x), gain);
+        *spectrum<cell>(p, b, 0, here, g) = cell_of(0.5f * (z.x + w.x), sign * 0.5f * (z.y - w.y), gain);
+        *spectrum<cell>(p, b, HALF, here, g) = cell_of(0.5f * (z.y + w.y), sign * 0.5f * (w.x - z.x), gain);
     }
 }
 

@@ -3,6 +3,8 @@
  *
  *   multiply   tiles of 64 x 64 on tensor cores
  *   thin       m up to 4, lda 4
+ *   pairs4     two frequencies in place of each number, 4 rows of C a thread
+ *   pairs8     the same, 8 rows
  *
  * A number is its real half, then its imaginary one: as tensor cores read pairs of terms, k complex numbers are 2 k terms, and
  *
@@ -22,9 +24,8 @@ __device__ __forceinline__ uint4 four(const unsigned *from, i64 row, i64 col, i6
     return row < rows && col < ld ? *(const uint4 *)(from + row * ld + col) : make_uint4(0, 0, 0, 0);
 }
 
-__device__ __forceinline__ void put_pair(const product &p, i64 m, i64 n, float4 v)
+__device__ __forceinline__ void put_pair(const product &p, float4 *to, float4 v)
 {
-    float4 *to = (float4 *)(p.c + (blockIdx.y * p.m + m) * p.ldc + n);
     const float4 was = p.add ? *to : make_float4(0, 0, 0, 0);
     *to = make_float4(was.x + v.x, was.y + v.y, was.z + v.z, was.w + v.w);
 }
@@ -86,7 +87,8 @@ extern "C" __global__ void __launch_bounds__(128, 4) multiply(const __grid_const
             for (int h = 0; h < 2; h++) {
                 const i64 m = m0 + wm + 16 * i + row + 8 * h, n = n0 + wn + 8 * j + 2 * quad;
                 if (m < p.m && n < p.ldc) {
-                    put_pair(p, m, n, make_float4(re[i][j][2 * h], im[i][j][2 * h], re[i][j][2 * h + 1], im[i][j][2 * h + 1]));
+                    put_pair(p, (float4 *)(p.c + (blockIdx.y * p.m + m) * p.ldc + n),
+                             make_float4(re[i][j][2 * h], im[i][j][2 * h], re[i][j][2 * h + 1], im[i][j][2 * h + 1]));
                 }
             }
         }
@@ -132,7 +134,37 @@ extern "C" __global__ void __launch_bounds__(64) thin(const __grid_constant__ pr
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         if (i < p.m) {
-            put_pair(p, i, n, sum[i]);
+            put_pair(p, (float4 *)(p.c + (blockIdx.y * p.m + i) * p.ldc + n), sum[i]);
         }
     }
 }
+
+template <int M> __device__ __forceinline__ void pairs(const product &p)
+{
+    const i64 wide = (p.n + 127) / 128, m0 = blockIdx.x / wide * M, n = blockIdx.x % wide * 128 + threadIdx.x;
+    const uint2 *a = (const uint2 *)p.a + blockIdx.y * p.k * p.lda + m0, *b = (const uint2 *)p.b + blockIdx.y * p.k * p.ldb + n;
+    float4 sum[M] = {};
+    if (n >= p.n) {
+        return;
+    }
+#pragma unroll 4
+    for (i64 k = 0; k < p.k; k++, a += p.lda, b += p.ldb) {
+        const uint2 r = *b;
+#pragma unroll
+        for (int i = 0; i < M; i++) {
+            const uint2 l = m0 + i < p.m ? a[i] : uint2{ 0, 0 };
+            madd(sum[i].x, sum[i].y, wide_of(l.x), wide_of(r.x));
+            madd(sum[i].z, sum[i].w, wide_of(l.y), wide_of(r.y));
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < M; i++) {
+        if (m0 + i < p.m) {
+            put_pair(p, (float4 *)p.c + (blockIdx.y * p.m + m0 + i) * p.ldc + n, sum[i]);
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(128) pairs4(const __grid_constant__ product p) { pairs<4>(p); }
+
+extern "C" __global__ void __launch_bounds__(128) pairs8(const __grid_constant__ product p) { pairs<8>(p); }

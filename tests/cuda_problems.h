@@ -94,6 +94,7 @@ static const struct product { double alpha, beta; int c0; enum mc_act act; int64
     { 1,   1,    FULL_C0, ACT_TANH, 1, 0, false, false, .apart = true },
     { 1,   1,    ROW_C0,  ACT_ELU,  1, 1, false, false },
     { 1,   0,    NO_C0,   ACT_SIGMOID, 2, 0, false, false },
+    { 1,   1,    ROW_C0,  ACT_GELU_ERF, 1, 0, false, false },
 };
 
 static inline struct mc_gemm_problem product(mc_dtype d, int64_t m, int64_t n, int64_t k, const char *order, const struct product *v)
@@ -140,6 +141,7 @@ static const struct variant {
     { MC_BFLOAT16, 1,   1,   B01C,   false, true,  ACT_TANH, .apart = true },
     { MC_FLOAT32,  1,   0,   B01C,   false, false, ACT_ELU },
     { MC_FLOAT64,  1,   1,   GAPS,   false, false, ACT_SIGMOID, .apart = true },
+    { MC_FLOAT16,  1,   0,   B01C,   false, true,  ACT_SWISH },
 };
 
 static inline void lay_out(const struct mc_conv_problem *p, int role, int64_t *stride, int layout)

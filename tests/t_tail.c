@@ -35,6 +35,9 @@ static const struct row { const char *formula, *algo; int tails; } rows[] = {
     { "dot(m, n) + c",                                   "auto",        1 },
     { "relu(dot(m, n) + c + d)",                         "auto",        0 }, /* products take one */
     { "0.5 * (dot(m, n) + c) * (1 + tanh(0.7978845608 * (dot(m, n) + c + 0.044715 * (dot(m, n) + c) ** 3)))", "auto", 1 },
+    { "0.5 * (dot(m, n) + c) * (1 + erf((dot(m, n) + c) / sqrt(2)))", "auto", 1 },
+    { "(dot(m, n) + c) * 0.5 * (1 + erf((dot(m, n) + c) * 0.7071067812))", "auto", 1 },
+    { "(" CONV " + " BIAS ") * sigmoid(" CONV " + " BIAS ")", "apart",  1 },
 };
 
 static int tails_of(const mc_function *f)

@@ -249,6 +249,7 @@ static void *pointwise(struct mc_dnn *g, int mode, double alpha, void *x, double
 static const int modes[] = {
     [ACT_RELU] = CUDNN_POINTWISE_RELU_FWD, [ACT_GELU] = CUDNN_POINTWISE_GELU_APPROX_TANH_FWD, [ACT_TANH] = CUDNN_POINTWISE_TANH_FWD,
     [ACT_SIGMOID] = CUDNN_POINTWISE_SIGMOID_FWD, [ACT_ELU] = CUDNN_POINTWISE_ELU_FWD,
+    [ACT_GELU_ERF] = CUDNN_POINTWISE_GELU_FWD, [ACT_SWISH] = CUDNN_POINTWISE_SWISH_FWD,
 };
 
 /* What follows the convolution, in order: to[] are where each writes, the last one y. */

@@ -10,13 +10,16 @@ enum { TERMS = 3 };             /* of a sum: the solver's, and what is added to 
 
 /* A kernel's value as it must be, operator by operator: s is the sum that the activation gets, the same wherever it stands. */
 static const struct { enum mc_act act; const char *form; } acts[] = {
-    { ACT_RELU,    "maximum s 0" },
-    { ACT_RELU,    "where gt s 0 s 0" },
-    { ACT_TANH,    "tanh s" },
-    { ACT_SIGMOID, "sigmoid s" },
-    { ACT_ELU,     "where gt s 0 s expm1 s" },
-    { ACT_GELU,    "mul mul s add tanh mul add s mul mul s sqr s 0.044715 0.7978845608 1 0.5" },
-    { ACT_NONE,    "s" },
+    { ACT_RELU,     "maximum s 0" },
+    { ACT_RELU,     "where gt s 0 s 0" },
+    { ACT_TANH,     "tanh s" },
+    { ACT_SIGMOID,  "sigmoid s" },
+    { ACT_ELU,      "where gt s 0 s expm1 s" },
+    { ACT_GELU,     "mul mul s add tanh mul add s mul mul s sqr s 0.044715 0.7978845608 1 0.5" },
+    { ACT_GELU_ERF, "mul mul s erfc true_div s -1.414213562 0.5" },
+    { ACT_GELU_ERF, "mul mul s erfc mul s -0.7071067812 0.5" },
+    { ACT_SWISH,    "mul s sigmoid s" },
+    { ACT_NONE,     "s" },
 };
 
 /* ---- the form ---- */
@@ -39,7 +42,7 @@ static bool matches(const struct mc_kernel *k, int val, const char **at, int *su
         *sum = *sum < 0 ? val : *sum;
         return *sum == val;
     }
-    if (word[0] >= '0' && word[0] <= '9') {
+    if (word[0] == '-' || (word[0] >= '0' && word[0] <= '9')) {
         return is_number(v, word);
     }
     bool all = v->kind == K_OP && strcmp(v->op->name, word) == 0;

@@ -31,12 +31,14 @@ static void discard(const struct mc_problem *p, void *operand[8])
 
 double mc_gemm_acted(enum mc_act act, double v)
 {
-    return act == ACT_RELU      ? (v < 0 ? 0 : v)
-           : act == ACT_GELU    ? 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)))
-           : act == ACT_TANH    ? tanh(v)
-           : act == ACT_SIGMOID ? 1 / (1 + exp(-v))
-           : act == ACT_ELU     ? (v > 0 ? v : expm1(v))
-                                : v;
+    return act == ACT_RELU       ? (v < 0 ? 0 : v)
+           : act == ACT_GELU     ? 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)))
+           : act == ACT_TANH     ? tanh(v)
+           : act == ACT_SIGMOID  ? 1 / (1 + exp(-v))
+           : act == ACT_ELU      ? (v > 0 ? v : expm1(v))
+           : act == ACT_GELU_ERF ? 0.5 * v * erfc(-0.7071067811865476 * v)
+           : act == ACT_SWISH    ? v / (1 + exp(-v))
+                                 : v;
 }
 
 static void act(const struct mc_problem *p_, void *const *operand)

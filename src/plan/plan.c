@@ -5,6 +5,7 @@
 
 const char *const mc_act_names[] = {
     [ACT_NONE] = "", [ACT_RELU] = " relu", [ACT_GELU] = " gelu", [ACT_TANH] = " tanh", [ACT_SIGMOID] = " sigmoid", [ACT_ELU] = " elu",
+    [ACT_GELU_ERF] = " gelu_erf", [ACT_SWISH] = " swish",
 };
 
 struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s)

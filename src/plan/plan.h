@@ -41,8 +41,9 @@ struct mc_extent {              /* of an operand: elements from the lowest addre
     mc_dtype dtype;
     int64_t before, count;      /* before: how many lie in front of the first */
 };
-/* What a solver may do to a finished element: max(v, 0) where a NaN stays; v (1 + tanh(...)) / 2; v or exp(v) - 1. */
-enum mc_act { ACT_NONE, ACT_RELU, ACT_GELU, ACT_TANH, ACT_SIGMOID, ACT_ELU };
+/* What a solver may do to a finished element: max(v, 0) where a NaN stays; gelu by tanh; v where positive, else exp(v) - 1; gelu by
+ * erf; v sigmoid(v). */
+enum mc_act { ACT_NONE, ACT_RELU, ACT_GELU, ACT_TANH, ACT_SIGMOID, ACT_ELU, ACT_GELU_ERF, ACT_SWISH };
 extern const char *const mc_act_names[];    /* as problems' words have them: "", " relu" */
 struct mc_timing { double median, least, most; int n; };
 /* Where a family's plans run, if not on the host: their operands and workspace lie there, and run() only enqueues. */

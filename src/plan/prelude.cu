@@ -90,6 +90,12 @@ template <class A> __device__ __forceinline__ A finish(A v, int act)
     if (act == 5) {
         return v > (A)0 ? v : (A)expm1(v);
     }
+    if (act == 6) {
+        return (A)0.5 * v * (A)erfc((A)-0.7071067811865476 * v);
+    }
+    if (act == 7) {
+        return v / ((A)1 + (A)exp(-v));
+    }
     return v;
 }
 

@@ -26,7 +26,7 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pooled_few_text;
 static const struct {
     const struct mc_cuda_text *text;
     const char *types[6];       /* each with each of more */
-    const char *more[8];
+    const char *more[9];
 } texts[] = {
     { &mc_cuda_fill_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" }, { "" } },
     { &mc_cuda_copy_text, { "#define TO float\n#define FROM half\n", "#define TO bf16\n#define FROM double\n", "#define TO half\n#define FROM half\n" },

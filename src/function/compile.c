@@ -44,7 +44,7 @@ static mc_status fail_at(struct compiling *c, mc_status code)
 /* Placement is ours; that a result stays where it is made was noted with the outputs. */
 static bool is_transfer(const mc_node *x)
 {
-    return x->nin == 1 && (strcmp(x->op->name, "gpu_from_host") == 0 || strcmp(x->op->name, "host_from_gpu") == 0);
+    return x->nin == 1 && (mc_is_op(x, "gpu_from_host") || mc_is_op(x, "host_from_gpu"));
 }
 
 static mc_node *copy_node(struct compiling *c, const mc_node *x, mc_node **in)

@@ -2,7 +2,6 @@
  *
  * Invariant: how a line is cut follows from its length alone, so every GPU adds in one order. */
 #include "function/far.h"
-#include "lower/make.h"
 
 enum { THREADS = 256, SEGMENT = 2048, CHUNK = 4096, MOST_CHUNKS = 256, PAIR = 16 };
 struct args {                   /* lines.cu's */

@@ -4,7 +4,6 @@
  * Invariant: all is made once a shape; running it only enqueues, so it can be recorded.  A step without work is done by
  * the reference. */
 #include "function/far.h"
-#include "lower/make.h"
 #include "op/index.h"
 
 static const char text[] = {

@@ -188,6 +188,7 @@ mc_node *mc_shared_leaf(mc_graph *g, struct mc_shared *s);
 mc_node *mc_node_blank(mc_graph *g, const struct mc_type *t);         /* an input without a name, to be replaced later */
 mc_node *mc_node_fail(mc_graph *g, mc_status code, const char *fmt, ...) MC_PRINTF(3, 4); /* the error node */
 static inline bool mc_is_error(const mc_node *n) { return !n || n == n->graph->error; }
+static inline bool mc_is_op(const mc_node *n, const char *name) { return strcmp(n->op->name, name) == 0; }
 static inline bool mc_is_const(const mc_node *n) { return n->op == &mc_op_constant; }
 bool mc_const_number(const mc_node *n, double *v);   /* a constant all of whose elements are v (broadcasts too) */
 bool mc_const_ints(const mc_node *n, int64_t *v, int max, int *count); /* small integer constant, rank 0 or 1 */

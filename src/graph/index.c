@@ -167,11 +167,6 @@ mc_node *mc_index_apply(struct parser *p, mc_node *x, struct val *item, int n)
     return x;
 }
 
-static bool is_op(const mc_node *n, const char *name)
-{
-    return strcmp(n->op->name, name) == 0;
-}
-
 /* x[:] is x itself, so a tensor that is no part of another stands for all of itself. */
 static mc_node *update_all(mc_node *x, mc_node *y, bool set)
 {
@@ -192,7 +187,7 @@ mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
     mc_graph *g = region->graph;
     int64_t flag = set;
     struct mc_attr a[2] = { { 0 }, { .kind = ATTR_BOOL, .n = 1, .ints = &flag } };
-    bool sub = is_op(region, "subtensor"), gather = is_op(region, "gather");
+    bool sub = mc_is_op(region, "subtensor"), gather = mc_is_op(region, "gather");
     if (!sub && !gather && region->op->flags & OP_VIEW) {
         return mc_node_fail(g, MC_EARG, "%s: the first argument must be an indexed tensor like x[2:4], not %s(...)",
                             set ? "set_subtensor" : "inc_subtensor", region->op->name);
@@ -207,7 +202,7 @@ mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
     a[0] = region->attr[0];
     mc_node *x = region->in[0];
     mc_node *inner = mc_apply(g, mc_op_find(sub ? "subtensor_update" : "gather_update"), region->nin + 1, in, a);
-    if (!mc_is_error(inner) && (is_op(x, "subtensor") || is_op(x, "gather"))) {
+    if (!mc_is_error(inner) && (mc_is_op(x, "subtensor") || mc_is_op(x, "gather"))) {
         return mc_index_update(x, inner, true); /* x[1:][idx]: put the changed part back */
     }
     return inner;

@@ -213,8 +213,8 @@ static void print(struct printer *p, const mc_node *n, int level)
             return;
         }
     }
-    bool minus = strcmp(n->op->name, "neg") == 0;
-    if ((minus || strcmp(n->op->name, "invert") == 0) && !mc_is_const(n->in[0])) { /* -(2) is a number, neg(2) a node */
+    bool minus = mc_is_op(n, "neg");
+    if ((minus || mc_is_op(n, "invert")) && !mc_is_const(n->in[0])) { /* -(2) is a number, neg(2) a node */
         mc_str_add(p->out, level > 10 ? "(" : "");
         mc_str_add(p->out, minus ? "-" : "~");
         print(p, n->in[0], 10);

@@ -11,7 +11,7 @@
 static mc_node *joint(const mc_node *n, const char **op)
 {
     const int pass = mc_conv_pass_of(n->op);
-    if (strcmp(n->op->name, "pool_max") == 0) {
+    if (mc_is_op(n, "pool_max")) {
         *op = "conv";
         return n->in[0];
     }
@@ -22,7 +22,7 @@ static mc_node *joint(const mc_node *n, const char **op)
 static bool is_marked(const mc_node *n)
 {
     int role[POOL_NARRAY];
-    return strcmp(n->op->name, "conv") == 0 || (mc_pool_roles(n, role) && role[POOL_KEY] >= 0);
+    return mc_is_op(n, "conv") || (mc_pool_roles(n, role) && role[POOL_KEY] >= 0);
 }
 
 /* The step that makes the joint input of step s, by such an op and nothing that finishes it; -1: it is none. */

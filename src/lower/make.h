@@ -18,7 +18,6 @@ struct make {
 };
 struct mc_node_list { mc_node **at; size_t n, cap; };
 
-static inline bool mc_is_op(const mc_node *n, const char *name) { return strcmp(n->op->name, name) == 0; }
 static inline bool mc_reads_type_only(const mc_node *n) { return mc_is_op(n, "size") || mc_is_op(n, "shape"); }
 static inline bool mc_is_heavy(const mc_node *n) { return n->op->flags & OP_HEAVY && mc_is_float(n->type.dtype); }
 

@@ -130,7 +130,7 @@ mc_status mc_group_absorb(struct fuse *f, mc_node *const *list, size_t count, in
     mc_status s = reader && costly ? MC_OK : MC_EMEMORY;
     for (size_t i = 0; i < count && s == MC_OK; i++) {
         int h = f->of[list[i]->id];
-        if (h >= 0 && (list[i]->op->flags & OP_COSTLY || strcmp(list[i]->op->name, "true_div") == 0 || strcmp(list[i]->op->name, "alloc") == 0)) {
+        if (h >= 0 && (list[i]->op->flags & OP_COSTLY || mc_is_op(list[i], "true_div") || mc_is_op(list[i], "alloc"))) {
             costly[mc_group_root(f, h)] = true;
         }
     }

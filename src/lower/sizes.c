@@ -4,8 +4,6 @@
  * both are known to be the same number. */
 #include "lower/lower.h"
 
-static bool is_op(const mc_node *n, const char *name) { return strcmp(n->op->name, name) == 0; }
-
 static size_t root(const struct mc_sizes *s, const mc_node *n, int axis)
 {
     size_t i = (size_t)n->id * MC_MAX_RANK + (size_t)axis;
@@ -25,7 +23,7 @@ static void join(struct mc_sizes *s, const mc_node *a, int i, const mc_node *b, 
 /* n = size(x, axis). */
 static const mc_node *measured(const mc_node *n, int *axis)
 {
-    if (!is_op(n, "size") || mc_axis_check("size", mc_attr_int(&n->attr[0]), n->in[0]->type.rank, axis) < 0) {
+    if (!mc_is_op(n, "size") || mc_axis_check("size", mc_attr_int(&n->attr[0]), n->in[0]->type.rank, axis) < 0) {
         return NULL;
     }
     return n->in[0];
@@ -34,19 +32,19 @@ static const mc_node *measured(const mc_node *n, int *axis)
 /* alloc(x, [size(y, 0), ...]), alloc(x, shape(y)), arange(0, size(y, 0), 1) */
 static void join_made(struct mc_sizes *s, const mc_node *n)
 {
-    const mc_node *of = is_op(n, "alloc") ? n->in[1] : n, *y;
+    const mc_node *of = mc_is_op(n, "alloc") ? n->in[1] : n, *y;
     int axis;
-    if (is_op(of, "shape")) {
+    if (mc_is_op(of, "shape")) {
         for (int i = 0; i < n->type.rank; i++) {
             join(s, n, i, of->in[0], i);
         }
-    } else if (is_op(of, "stack")) {
+    } else if (mc_is_op(of, "stack")) {
         for (int i = 0; i < n->type.rank && i < of->nin; i++) {
             if ((y = measured(of->in[i], &axis))) {
                 join(s, n, i, y, axis);
             }
         }
-    } else if (n->type.rank == 1 && (y = measured(is_op(n, "arange") ? n->in[1] : of, &axis))) {
+    } else if (n->type.rank == 1 && (y = measured(mc_is_op(n, "arange") ? n->in[1] : of, &axis))) {
         join(s, n, 0, y, axis);
     }
 }
@@ -54,13 +52,13 @@ static void join_made(struct mc_sizes *s, const mc_node *n)
 static void join_inputs(struct mc_sizes *s, const mc_node *n)
 {
     bool reduces = n->op->flags & OP_REDUCES;
-    if (is_op(n, "dimshuffle")) {
+    if (mc_is_op(n, "dimshuffle")) {
         for (int i = 0; i < n->attr[0].n; i++) {
             if (n->attr[0].ints[i] >= 0) {
                 join(s, n, i, n->in[0], (int)n->attr[0].ints[i]);
             }
         }
-    } else if (is_op(n, "alloc") || (is_op(n, "arange") && mc_is_fusible(n))) {
+    } else if (mc_is_op(n, "alloc") || (mc_is_op(n, "arange") && mc_is_fusible(n))) {
         join_made(s, n);
     } else if (mc_is_fusible(n)) {
         unsigned gone = reduces ? mc_varies(&n->in[0]->type) & ~mc_varies(&n->type) : 0;

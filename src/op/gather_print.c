@@ -36,7 +36,7 @@ bool mc_gather_print(struct mc_str *out, const mc_node *n, print_arg *arg, void 
 bool mc_gather_update_print(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx)
 {
     const mc_node *x = n->in[0];
-    if (!reads_back(n) || strcmp(x->op->name, "subtensor") == 0 || strcmp(x->op->name, "gather") == 0) {
+    if (!reads_back(n) || mc_is_op(x, "subtensor") || mc_is_op(x, "gather")) {
         return false;
     }
     mc_update_print(out, n, arg, ctx, print_region);

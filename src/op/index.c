@@ -92,10 +92,10 @@ static mc_node *known_element(mc_node *x, const int64_t *s)
         at >= size) {
         return NULL;
     }
-    if (strcmp(x->op->name, "shape") == 0) {
+    if (mc_is_op(x, "shape")) {
         return mc_size_of(x->in[0], (int)at);
     }
-    if (strcmp(x->op->name, "stack") == 0) {
+    if (mc_is_op(x, "stack")) {
         return x->in[at];
     }
     if (mc_is_const(x)) {
@@ -337,7 +337,7 @@ static bool update_print(struct mc_str *out, const mc_node *n, print_arg *arg, v
     for (int i = 0; i < n->attr[0].n; i += SPEC_N) {
         whole &= mc_spec_is_whole(&n->attr[0].ints[i]);
     }
-    if (whole || mc_is_const(x) || strcmp(x->op->name, "subtensor") == 0 || strcmp(x->op->name, "gather") == 0) {
+    if (whole || mc_is_const(x) || mc_is_op(x, "subtensor") || mc_is_op(x, "gather")) {
         return false;
     }
     mc_update_print(out, n, arg, ctx, mc_spec_print);

@@ -7,11 +7,6 @@
 
 /* ---- shapes as tensors ---- */
 
-static bool is_op(const mc_node *n, const char *name)
-{
-    return strcmp(n->op->name, name) == 0;
-}
-
 bool mc_shape_entry(const struct mc_infer *q, int i, int k, int64_t *size)
 {
     const mc_array *v = q->value[i];
@@ -21,11 +16,11 @@ bool mc_shape_entry(const struct mc_infer *q, int i, int k, int64_t *size)
         *size = mc_load_i64(v->dtype, v->data + (v->rank ? k * v->strides[0] : 0));
         return true;
     }
-    if (n && is_op(n, "shape") && n->in[0]->type.dims[k] >= 0) {
+    if (n && mc_is_op(n, "shape") && n->in[0]->type.dims[k] >= 0) {
         *size = n->in[0]->type.dims[k];
         return true;
     }
-    return n && is_op(n, "stack") && n->nin == n->type.dims[0] && mc_const_ints(n->in[k], size, 1, &count);
+    return n && mc_is_op(n, "stack") && n->nin == n->type.dims[0] && mc_const_ints(n->in[k], size, 1, &count);
 }
 
 mc_node *mc_shape_entry_node(mc_node *shape, int k)
@@ -35,10 +30,10 @@ mc_node *mc_shape_entry_node(mc_node *shape, int k)
     if (mc_const_ints(shape, v, MC_MAX_RANK, &count)) {
         return mc_node_int(shape->graph, v[k]);
     }
-    if (is_op(shape, "shape")) {
+    if (mc_is_op(shape, "shape")) {
         return mc_size_of(shape->in[0], k);
     }
-    if (is_op(shape, "stack") && shape->nin == shape->type.dims[0]) {
+    if (mc_is_op(shape, "stack") && shape->nin == shape->type.dims[0]) {
         return mc_cast_to(shape->in[k], MC_INT64);
     }
     return shape->type.rank == 0 ? mc_cast_to(shape, MC_INT64) : NULL;
@@ -239,7 +234,7 @@ static bool never_negative(const mc_node *n)
 {
     int64_t v;
     int count;
-    return is_op(n, "size") || (mc_const_ints(n, &v, 1, &count) && v >= 0);
+    return mc_is_op(n, "size") || (mc_const_ints(n, &v, 1, &count) && v >= 0);
 }
 
 static mc_node *arange_size(mc_node *n, int item, int axis)

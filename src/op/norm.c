@@ -21,8 +21,8 @@ static void read_attrs(const struct mc_attr *attr, const struct mc_type *x, stru
 
 bool mc_norm_shape_of(const mc_node *n, const struct mc_type *x, struct mc_norm_shape *s)
 {
-    bool backward = strcmp(n->op->name, "map_norm_grad") == 0;
-    if (!backward && strcmp(n->op->name, "map_norm") != 0) {
+    bool backward = mc_is_op(n, "map_norm_grad");
+    if (!backward && !mc_is_op(n, "map_norm")) {
         return false;
     }
     read_attrs(n->attr, x, s);

@@ -234,7 +234,7 @@ static size_t row_of(const mc_node *n)
 bool mc_pool_roles(const mc_node *n, int role[POOL_NARRAY])
 {
     size_t row = row_of(n);
-    if (row == NELEM(nodes) || strcmp(n->op->name, "pool_draw") == 0) {
+    if (row == NELEM(nodes) || mc_is_op(n, "pool_draw")) {
         return false;
     }
     memcpy(role, nodes[row].role, sizeof nodes[row].role);

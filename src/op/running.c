@@ -138,7 +138,7 @@ static void across(const struct running *r, const char *x, char *y, int64_t n)
 
 static mc_status running_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
-    struct running r = { .x = in[0], .y = out[0], .axis = (int)mc_attr_int(&n->attr[0]), .product = strcmp(n->op->name, "cumprod") == 0 };
+    struct running r = { .x = in[0], .y = out[0], .axis = (int)mc_attr_int(&n->attr[0]), .product = mc_is_op(n, "cumprod") };
     const mc_array *x = in[0], *y = out[0];
     bool side = r.axis + 1 < x->rank;
     int rank = 0;

@@ -77,7 +77,6 @@ mc_status mc_rewrite_share(mc_graph *g, const mc_graph *from);    /* the rules o
 
 /* ---- for rules in C ---- */
 static inline mc_node *mc_letter(const struct mc_match *m, char c) { return m->bound[c - 'a']; }
-static inline bool mc_node_is(const mc_node *n, const char *op) { return strcmp(n->op->name, op) == 0; }
 /* May n be dropped or changed with nobody else noticing? */
 static inline bool mc_used_once(const struct mc_match *m, const mc_node *n)
 {

@@ -39,13 +39,13 @@ static bool is_whole(const mc_node *n, const mc_node *whole, const struct axes *
 /* Which operand of the product or quotient n is what a row of the other one multiplies; -1: n is no such product. */
 static int varying(const mc_node *n, const struct axes *a)
 {
-    const bool times = mc_node_is(n, "mul"), over = mc_node_is(n, "true_div");
-    return (times || over) && is_row(n->in[1], a) ? 0 : times && is_row(n->in[0], a) ? 1 : mc_node_is(n, "neg") ? 0 : -1;
+    const bool times = mc_is_op(n, "mul"), over = mc_is_op(n, "true_div");
+    return (times || over) && is_row(n->in[1], a) ? 0 : times && is_row(n->in[0], a) ? 1 : mc_is_op(n, "neg") ? 0 : -1;
 }
 
 static mc_node *without_cast(mc_node *n)
 {
-    return mc_node_is(n, "cast") ? n->in[0] : n;
+    return mc_is_op(n, "cast") ? n->in[0] : n;
 }
 
 /* Is n how many elements of x the axes hold, as far as can be seen? */
@@ -66,7 +66,7 @@ static bool counts(mc_node *n, mc_node *x, const struct axes *a)
         int i = 0;
         if (mc_const_number(f, &number)) {
             said *= number;
-        } else if (mc_node_is(f, "mul") && k + 2 <= DEEPEST) {
+        } else if (mc_is_op(f, "mul") && k + 2 <= DEEPEST) {
             todo[k++] = f->in[0];
             todo[k++] = f->in[1];
         } else {
@@ -86,8 +86,8 @@ static bool counts(mc_node *n, mc_node *x, const struct axes *a)
 /* Is n x - mean(x), over these axes? */
 static bool is_less_mean(const mc_node *n, const struct axes *a)
 {
-    mc_node *mean = mc_node_is(n, "sub") ? without_cast(n->in[1]) : NULL, *sum = mean && mc_node_is(mean, "true_div") ? mean->in[0] : NULL;
-    if (!sum || !mc_node_is(sum, "sum") || without_cast(sum->in[0]) != n->in[0]) {
+    mc_node *mean = mc_is_op(n, "sub") ? without_cast(n->in[1]) : NULL, *sum = mean && mc_is_op(mean, "true_div") ? mean->in[0] : NULL;
+    if (!sum || !mc_is_op(sum, "sum") || without_cast(sum->in[0]) != n->in[0]) {
         return false;
     }
     const struct axes own = axes_of(sum);
@@ -113,7 +113,7 @@ static bool is_centred(const mc_node *n, const struct axes *a)
 /* n without its centred terms; n itself: there are none, or nothing else. */
 static mc_node *without_centred(mc_node *n, const struct axes *a, int deep)
 {
-    const bool plus = mc_node_is(n, "add"), minus = mc_node_is(n, "sub");
+    const bool plus = mc_is_op(n, "add"), minus = mc_is_op(n, "sub");
     if (deep == DEEPEST || !(plus || minus)) {
         return n;
     }

@@ -96,7 +96,7 @@ static mc_node *tidy(const struct mc_match *m)
 {
     mc_node *n = m->root, *x = n->in[0];
     struct index to = { .nbound = 0 };
-    bool changed = mc_node_is(x, "stack") || mc_node_is(x, "shape");
+    bool changed = mc_is_op(x, "stack") || mc_is_op(x, "shape");
     for (int k = n->op->sig->ntensor; k < n->nin; k++) {
         changed |= mc_is_const(n->in[k]);
     }
@@ -285,22 +285,22 @@ static mc_node *subtensor(const struct mc_match *m)
     if (y && y != n) {
         return y;
     }
-    if (mc_node_is(x, "subtensor")) {
+    if (mc_is_op(x, "subtensor")) {
         return of_part(n, x);
     }
-    if (mc_node_is(x, "subtensor_update") && mc_attr_int(&x->attr[1]) && same_region(n, x)) {
+    if (mc_is_op(x, "subtensor_update") && mc_attr_int(&x->attr[1]) && same_region(n, x)) {
         return x->in[1];
     }
-    if (mc_node_is(x, "alloc")) {
+    if (mc_is_op(x, "alloc")) {
         return of_alloc(n, x);
     }
-    if (mc_node_is(x, "dimshuffle")) {
+    if (mc_is_op(x, "dimshuffle")) {
         return of_shuffle(n, x);
     }
     if (!mc_used_once(m, x)) {
         return NULL;
     }
-    return x->op->arity || mc_node_is(x, "cast") ? of_scalar(m, n, x) : mc_node_is(x, "dot") ? of_dot(n, x) : NULL;
+    return x->op->arity || mc_is_op(x, "cast") ? of_scalar(m, n, x) : mc_is_op(x, "dot") ? of_dot(n, x) : NULL;
 }
 
 /* ---- updates ---- */
@@ -308,7 +308,7 @@ static mc_node *subtensor(const struct mc_match *m)
 static bool is_zero(const mc_node *n)
 {
     double v;
-    return mc_const_number(mc_node_is(n, "alloc") ? n->in[0] : n, &v) && v >= 0 && v <= 0;
+    return mc_const_number(mc_is_op(n, "alloc") ? n->in[0] : n, &v) && v >= 0 && v <= 0;
 }
 
 static mc_node *remake(const mc_node *n, mc_node *x, mc_node *y, bool set)
@@ -328,7 +328,7 @@ static mc_node *one_number(const struct mc_match *m)
 {
     mc_node *n = m->root, *y = n->in[1], *in[2 + 3 * MC_MAX_RANK];
     int64_t order[MC_MAX_RANK];
-    if (!mc_node_is(y, "alloc") || y->in[0]->type.rank) {
+    if (!mc_is_op(y, "alloc") || y->in[0]->type.rank) {
         return NULL;
     }
     for (int i = 0; i < y->type.rank; i++) {
@@ -381,7 +381,7 @@ static mc_node *update(const struct mc_match *m)
     if (!set && is_zero(x)) {
         return remake(n, x, y, true);
     }
-    if (mc_node_is(x, "subtensor_update") && same_region(n, x) && (set || mc_used_once(m, x))) {
+    if (mc_is_op(x, "subtensor_update") && same_region(n, x) && (set || mc_used_once(m, x))) {
         return set ? remake(n, x->in[0], y, true) : remake(n, x->in[0], mc_op2("add", x->in[1], y), mc_attr_int(&x->attr[1]));
     }
     return NULL;

@@ -50,11 +50,11 @@ static mc_node *grows_with(const mc_node *n, int rank, unsigned pooled, bool *st
         x = in[0];
     }
     for (size_t i = 0; i < NELEM(shapes) && !x; i++) {
-        if (mc_node_is(n, shapes[i].op)) {
+        if (mc_is_op(n, shapes[i].op)) {
             bool turned = n->op->flags & OP_COMMUTES && flat(in[0], rank, pooled);
             x = in[turned];
             for (int k = 0; k < n->nin && x; k++) {
-                bool scales = strcmp(n->op->name, "mul") == 0 || strcmp(n->op->name, "true_div") == 0;
+                bool scales = mc_is_op(n, "mul") || mc_is_op(n, "true_div");
                 x = in[k] == x || (flat(in[k], rank, pooled) && (!scales || is_positive(in[k]))) ? x : NULL;
             }
             *strictly = shapes[i].strictly;
@@ -98,7 +98,7 @@ static mc_node *pool_first(const struct mc_match *m)
 {
     mc_node *pool = m->root->in[0], *chain[LONGEST + 1], *y;
     int n = 0;
-    if (!mc_node_is(pool, "pool_max") || !reduces(pool)) {
+    if (!mc_is_op(pool, "pool_max") || !reduces(pool)) {
         return NULL;
     }
     const bool marks = !mc_used_once(m, pool) || m->root->item == 1;
@@ -157,11 +157,11 @@ static enum of combine(const mc_node *n, const enum of *a)
     if (strange || !spread) {
         return strange ? NOTHING : CELLS;
     }
-    bool linear = (mc_node_is(n, "add") || mc_node_is(n, "sub"))      ? proportional(a[0]) && proportional(a[1])
-                  : mc_node_is(n, "mul")                              ? known(a[0]) || known(a[1])
-                  : mc_node_is(n, "true_div")                         ? known(a[1])
-                  : mc_node_is(n, "where")                            ? known(a[0]) && proportional(a[1]) && proportional(a[2])
-                                                                      : mc_node_is(n, "neg");
+    bool linear = (mc_is_op(n, "add") || mc_is_op(n, "sub"))      ? proportional(a[0]) && proportional(a[1])
+                  : mc_is_op(n, "mul")                              ? known(a[0]) || known(a[1])
+                  : mc_is_op(n, "true_div")                         ? known(a[1])
+                  : mc_is_op(n, "where")                            ? known(a[0]) && proportional(a[1]) && proportional(a[2])
+                                                                      : mc_is_op(n, "neg");
     return linear ? SPREAD : NOTHING;
 }
 
@@ -236,7 +236,7 @@ static mc_node *at_windows(struct inside *f, mc_node *n, mc_node *y)
 static mc_node *spread_below(mc_node *n, int deep)
 {
     for (int i = 0; i < n->nin; i++) {
-        mc_node *s = mc_node_is(n->in[i], "pool_spread") ? n->in[i]
+        mc_node *s = mc_is_op(n->in[i], "pool_spread") ? n->in[i]
                      : deep && n->in[i]->op->arity       ? spread_below(n->in[i], deep - 1)
                                                          : NULL;
         if (s) {
@@ -251,7 +251,7 @@ static mc_node *pool_behind(const mc_node *s)
 {
     const mc_node *key = s->nin > 2 + POOL_NVECTOR ? s->in[2 + POOL_NVECTOR] : NULL;
     mc_node *pool = key && key->op == &mc_op_item && key->item == 1 ? key->in[0] : NULL;
-    bool same = pool && mc_node_is(pool, "pool_max") && memcmp(pool->in + 1, s->in + 2, POOL_NVECTOR * sizeof *s->in) == 0;
+    bool same = pool && mc_is_op(pool, "pool_max") && memcmp(pool->in + 1, s->in + 2, POOL_NVECTOR * sizeof *s->in) == 0;
     for (int i = 0; same && i < POOL_NATTR; i++) {
         same = mc_attr_equal(&pool->attr[i], &s->attr[i]);
     }
@@ -303,7 +303,7 @@ static mc_node *sum_of_spread(const struct mc_match *m)
     mc_node *n = m->root, *s = n->in[0];
     int axis[MC_MAX_RANK];
     unsigned over = 0;
-    if (!mc_node_is(s, "pool_spread") || mc_pool_key_of(s->attr) != POOL_KEY_MARKS) {
+    if (!mc_is_op(s, "pool_spread") || mc_pool_key_of(s->attr) != POOL_KEY_MARKS) {
         return NULL;
     }
     int count = (int)mc_axes_of(n, 0, s->type.rank, axis);

@@ -10,7 +10,7 @@
 static bool is_zero(const mc_node *n)
 {
     double v;
-    return mc_const_number(mc_node_is(n, "alloc") ? n->in[0] : n, &v) && v >= 0 && v <= 0;
+    return mc_const_number(mc_is_op(n, "alloc") ? n->in[0] : n, &v) && v >= 0 && v <= 0;
 }
 
 /* The one axis that letter a names; -1: not one. */
@@ -36,7 +36,7 @@ static bool y_is_flat(const struct mc_match *m)
 
 static bool is_distribution(const mc_node *y)
 {
-    return mc_node_is(y, "softmax") || mc_node_is(y, "sigmoid");
+    return mc_is_op(y, "softmax") || mc_is_op(y, "sigmoid");
 }
 
 static bool y_is_distribution(const struct mc_match *m)
@@ -48,7 +48,7 @@ static bool y_is_distribution(const struct mc_match *m)
 static bool counts_rows(const mc_node *i, mc_node *x)
 {
     double start, step;
-    if (!mc_node_is(i, "arange") || !mc_const_number(i->in[0], &start) || !mc_const_number(i->in[2], &step) || start < 0 ||
+    if (!mc_is_op(i, "arange") || !mc_const_number(i->in[0], &start) || !mc_const_number(i->in[2], &step) || start < 0 ||
         start > 0 || step < 1 || step > 1) {
         return false;
     }
@@ -78,7 +78,7 @@ static mc_node *from_front(mc_node *t, mc_node *n)
 static mc_node *crossentropy(mc_node *gather, const char *of)
 {
     mc_node *p = gather->in[0];
-    if (!mc_node_is(gather, "gather") || !mc_node_is(p, of) || !over_last_axis(p) ||
+    if (!mc_is_op(gather, "gather") || !mc_is_op(p, of) || !over_last_axis(p) ||
         !picks_targets(p, &gather->attr[0], gather->in + 1, gather->nin - 1)) {
         return NULL;
     }
@@ -101,7 +101,7 @@ static mc_node *log_of_gather(const struct mc_match *m)
 /* Zero but for v at [arange(n), t]; the gradient of having picked targets. */
 static bool is_scatter(const mc_node *s)
 {
-    return mc_node_is(s, "gather_update") && is_zero(s->in[0]) &&
+    return mc_is_op(s, "gather_update") && is_zero(s->in[0]) &&
            picks_targets((mc_node *)(uintptr_t)s, &s->attr[0], s->in + 2, s->nin - 2);
 }
 
@@ -129,7 +129,7 @@ static mc_node *scatter_times(const struct mc_match *m)
 static mc_node *softmax_gradient(const struct mc_match *m)
 {
     mc_node *s = mc_letter(m, 'x'), *y = mc_letter(m, 'y');
-    if (!is_scatter(s) || !mc_node_is(y, "softmax") || !over_last_axis(y) || axis_a(m) != 1) {
+    if (!is_scatter(s) || !mc_is_op(y, "softmax") || !over_last_axis(y) || axis_a(m) != 1) {
         return NULL;
     }
     struct mc_bind b[] = { { "v", s->in[1], NULL }, { "t", NULL, NULL }, { "y", y, NULL }, { "n", mc_size_of(y, 1), NULL } };
@@ -154,7 +154,7 @@ static mc_node *argmax_through(const struct mc_match *m)
 {
     mc_node *f = m->root->in[0];
     bool grows = f->op->arity == 1 && f->op->flags & OP_MONOTONE && f->in[0]->type.dtype == f->type.dtype;
-    if (!grows && (mc_node_is(f, "softmax") || mc_node_is(f, "logsoftmax"))) {
+    if (!grows && (mc_is_op(f, "softmax") || mc_is_op(f, "logsoftmax"))) {
         int axis[MC_MAX_RANK], rank = f->type.rank;
         int64_t along = mc_attr_int(mc_attr_named(f, "axis"));
         grows = mc_axes_of(m->root, 0, rank, axis) == 1 && axis[0] == (along < 0 ? along + rank : along);

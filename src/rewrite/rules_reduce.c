@@ -73,7 +73,7 @@ static mc_node *nothing_to_add(const struct mc_match *m)
 
 static bool counts_elements(const mc_node *r)
 {
-    return mc_node_is(r, "argmax");
+    return mc_is_op(r, "argmax");
 }
 
 /* sum(sum(x, axis=2), axis=0)  ==>  sum(x, axis=[0, 2]) */
@@ -82,7 +82,7 @@ static mc_node *reduction_of_same(const struct mc_match *m)
     mc_node *n = m->root, *r = n->op->flags & OP_REDUCES ? n->in[0] : NULL;
     int outer[MC_MAX_RANK], inner[MC_MAX_RANK], both[MC_MAX_RANK], count = 0;
     if (!r || r->op != n->op || counts_elements(n) || keeps(r) != keeps(n) || !plain(n) || !plain(r) || !mc_used_once(m, r) ||
-        (mc_node_is(n, "prod") && !mc_is_float(n->type.dtype))) {
+        (mc_is_op(n, "prod") && !mc_is_float(n->type.dtype))) {
         return NULL;
     }
     int rank = r->in[0]->type.rank, no = (int)mc_axes_of(n, 0, r->type.rank, outer), ni = (int)mc_axes_of(r, 0, rank, inner);
@@ -109,7 +109,7 @@ static mc_node *reduction_of_shuffle(const struct mc_match *m)
     mc_node *n = m->root, *s = n->op->flags & OP_REDUCES ? n->in[0] : NULL, *x;
     int axis[MC_MAX_RANK], from[MC_MAX_RANK], nfrom = 0, kept = 0, left[MC_MAX_RANK];
     int64_t order[MC_MAX_RANK];
-    if (!s || !mc_node_is(s, "dimshuffle")) {
+    if (!s || !mc_is_op(s, "dimshuffle")) {
         return NULL;
     }
     x = s->in[0];
@@ -157,7 +157,7 @@ static mc_node *sum_of_alloc(const struct mc_match *m)
 {
     mc_node *n = m->root, *a = n->in[0], *y, *times = NULL, *size[MC_MAX_RANK];
     int axis[MC_MAX_RANK], kept = 0;
-    if (!mc_node_is(a, "alloc") || a->in[0]->type.rank || !plain(n)) {
+    if (!mc_is_op(a, "alloc") || a->in[0]->type.rank || !plain(n)) {
         return NULL;
     }
     int count = (int)mc_axes_of(n, 0, a->type.rank, axis);

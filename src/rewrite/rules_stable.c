@@ -9,7 +9,7 @@ static bool k_positive(const struct mc_match *m) { return mc_letter_number(m, 'k
 
 static bool is_largest(const mc_node *m, const mc_node *x)
 {
-    return m->nin && (mc_node_is(m, "max") ? m->in[0] == x : mc_node_is(m, "where") && is_largest(m->in[2], x));
+    return m->nin && (mc_is_op(m, "max") ? m->in[0] == x : mc_is_op(m, "where") && is_largest(m->in[2], x));
 }
 
 /* log(sum(exp(x)))  ==>  m + log(sum(exp(x - m))), m the maximum; an infinite m is not subtracted. */
@@ -21,7 +21,7 @@ static mc_node *log_sum_exp(const struct mc_match *m)
     struct mc_attr a[2] = { *m->attr[0], *m->attr[1] };
     struct mc_attr yes = *m->attr[1];
     const mc_node *sum = m->root->in[0];
-    if ((n = (int)mc_axes_of(sum, 0, rank, axis)) <= 0 || (mc_node_is(x, "sub") && is_largest(x->in[1], x->in[0]))) {
+    if ((n = (int)mc_axes_of(sum, 0, rank, axis)) <= 0 || (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
         return NULL; /* nothing to sum, or x - m already */
     }
     int64_t one = 1;
@@ -47,7 +47,7 @@ static mc_node *log_sum_exp(const struct mc_match *m)
 static bool is_capped(const mc_node *x)
 {
     double v;
-    return mc_node_is(x, "minimum") && (mc_const_number(x->in[0], &v) || mc_const_number(x->in[1], &v));
+    return mc_is_op(x, "minimum") && (mc_const_number(x->in[0], &v) || mc_const_number(x->in[1], &v));
 }
 
 static bool not_capped(const struct mc_match *m)
@@ -94,7 +94,7 @@ static int factors(const struct mc_match *m, mc_node **f)
     f[0] = m->root;
     for (int i = 0; i < n; ) {
         mc_node *x = f[i];
-        if (mc_node_is(x, "mul") && n < MOST_FACTORS && (x == m->root || mc_used_once(m, x))) {
+        if (mc_is_op(x, "mul") && n < MOST_FACTORS && (x == m->root || mc_used_once(m, x))) {
             f[i] = x->in[0];
             f[n++] = x->in[1];
         } else {
@@ -107,9 +107,9 @@ static int factors(const struct mc_match *m, mc_node **f)
 static bool is_negative_of(const mc_node *a, const mc_node *b)
 {
     double x, y;
-    return (mc_node_is(a, "neg") && a->in[0] == b) || (mc_node_is(b, "neg") && b->in[0] == a) ||
-           (mc_node_is(a, "sub") && mc_node_is(b, "sub") && a->in[0] == b->in[1] && a->in[1] == b->in[0]) ||
-           (mc_node_is(a, "mul") && mc_node_is(b, "mul") && a->in[0] == b->in[0] && mc_const_number(a->in[1], &x) &&
+    return (mc_is_op(a, "neg") && a->in[0] == b) || (mc_is_op(b, "neg") && b->in[0] == a) ||
+           (mc_is_op(a, "sub") && mc_is_op(b, "sub") && a->in[0] == b->in[1] && a->in[1] == b->in[0]) ||
+           (mc_is_op(a, "mul") && mc_is_op(b, "mul") && a->in[0] == b->in[0] && mc_const_number(a->in[1], &x) &&
             mc_const_number(b->in[1], &y) && x >= -y && x <= -y);
 }
 
@@ -118,8 +118,8 @@ static mc_node *exp_times_sigmoid(const struct mc_match *m)
     mc_node *f[MOST_FACTORS + 1], *product = NULL;
     int n = factors(m, f);
     for (int i = 0; i < n; i++) {
-        for (int k = 0; k < n && mc_node_is(f[i], "exp"); k++) {
-            if (mc_node_is(f[k], "sigmoid") && is_negative_of(f[i]->in[0], f[k]->in[0])) {
+        for (int k = 0; k < n && mc_is_op(f[i], "exp"); k++) {
+            if (mc_is_op(f[k], "sigmoid") && is_negative_of(f[i]->in[0], f[k]->in[0])) {
                 f[k] = mc_op1("sigmoid", f[i]->in[0]);
                 for (int j = 0; j < n; j++) {
                     product = j == i ? product : product ? mc_op2("mul", product, f[j]) : f[j];

@@ -194,17 +194,20 @@ static double element(const struct layer *l, int result, float *const *a, const 
 }
 
 /* Relative Frobenius, of elements drawn from the result. */
-static double error_of(const struct layer *l, int result, float *const *a, const float *have)
+static double error_of(const struct layer *l, int result, bool last, float *const *a, const float *have)
 {
     int64_t dims[3][5];
     double wrong = 0, all = 0;
     uint64_t state = 7;
     sizes(l, dims);
     for (int i = 0; i < SAMPLES; i++) {
+        static const int orders[2][5] = { { 0, 1, 2, 3, 4 }, { 0, 2, 3, 4, 1 } };
         int64_t at[5], place = 0;
         for (int k = 0; k < 5; k++) {
             at[k] = (int64_t)(random_next(&state) * (double)dims[result][k]);
-            place = place * dims[result][k] + at[k];
+        }
+        for (int k = 0; k < 5; k++) {
+            place = place * dims[result][orders[last][k]] + at[orders[last][k]];
         }
         double want = element(l, result, a, at), d = have[place] - want;
         wrong += d * d;
@@ -227,15 +230,14 @@ static void formula(const struct layer *l, const struct pass *p, bool last, char
              layouts[last ? axes(l) : 0]);
 }
 
-/* (first, second, others) to (first, others, second), or back. */
-static void turn(const float *from, float *to, const int64_t dims[5], bool back)
+/* (first, second, others) to (first, others, second). */
+static void turn(const float *from, float *to, const int64_t dims[5])
 {
     const int64_t others = dims[2] * dims[3] * dims[4];
     for (int64_t n = 0; n < dims[0]; n++) {
         for (int64_t c = 0; c < dims[1]; c++) {
             for (int64_t u = 0; u < others; u++) {
-                const int64_t plain = (n * dims[1] + c) * others + u, last = (n * others + u) * dims[1] + c;
-                to[back ? plain : last] = from[back ? last : plain];
+                to[(n * others + u) * dims[1] + c] = from[(n * dims[1] + c) * others + u];
             }
         }
     }
@@ -265,7 +267,7 @@ static mc_array *numbers(const struct mode *m, int n, const int64_t dims[5], boo
     if (last) {
         own_sizes(dims, n, true, own);
         a = must(mc_array_new(MC_FLOAT32, 2 + n, own));
-        turn(mc_array_data(*plain), mc_array_data(a), dims, false);
+        turn(mc_array_data(*plain), mc_array_data(a), dims);
         mc_array_unref(&rounded);
         rounded = must(mc_array_cast(a, m->dtype));
         mc_array_unref(&a);
@@ -276,15 +278,7 @@ static mc_array *numbers(const struct mode *m, int n, const int64_t dims[5], boo
 static double error_at_home(const struct layer *l, const struct pass *p, bool last, float *const *a, const mc_array *out)
 {
     mc_array *home = must(mc_array_to(out, "cpu")), *wide = must(mc_array_cast(home, MC_FLOAT32));
-    int64_t dims[3][5];
-    sizes(l, dims);
-    if (last) {
-        mc_array *turned = must(mc_array_new(MC_FLOAT32, 5, dims[p->result]));
-        turn(mc_array_data(wide), mc_array_data(turned), dims[p->result], true);
-        mc_array_unref(&wide);
-        wide = turned;
-    }
-    double error = error_of(l, p->result, a, mc_array_data(wide));
+    double error = error_of(l, p->result, last, a, mc_array_data(wide));
     mc_array_unref(&home);
     mc_array_unref(&wide);
     return error;
@@ -295,8 +289,8 @@ static bool measure(const struct suite *suite, const struct layer *l, const stru
     static const char *const flags[] = { "conv.algo_bwd_data", "conv.algo_bwd_filter", "conv.algo_fwd" };
     static const char *const names[] = { "x", "w", "y" };
     struct bench_function b = { .g = must(mc_graph_new()), .nin = 2, .nout = 1 };
-    mc_array *array[3], *plain[3];
-    float *a[3];
+    mc_array *array[3] = { NULL }, *plain[3] = { NULL };    /* of operands */
+    float *a[3] = { NULL };
     int64_t dims[3][5];
     uint64_t state = 1;
     char algo[48], output[240];
@@ -305,8 +299,10 @@ static bool measure(const struct suite *suite, const struct layer *l, const stru
     for (int i = 0; i < 3; i++) {
         int64_t own[5];
         own_sizes(dims[i], axes(l), last, own);
-        array[i] = numbers(m, axes(l), dims[i], last, &state, &plain[i]);
-        a[i] = mc_array_data(plain[i]);
+        if (i != p->result) {
+            array[i] = numbers(m, axes(l), dims[i], last, &state, &plain[i]);
+            a[i] = mc_array_data(plain[i]);
+        }
         mc_input_sized(b.g, names[i], m->dtype, 2 + axes(l), own);
     }
     struct text stays = { 0 };

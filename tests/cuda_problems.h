@@ -66,8 +66,10 @@ static inline int served(const struct mc_family *f, const struct tally *t, const
 
 static inline void tell(const struct tally *t, int n)
 {
-    for (int k = 0; k < n && t[k].name; k++) {
-        printf("    %s served %d, had nothing for %d\n", t[k].name, t[k].served, t[k].failed);
+    for (int k = 0; k < n; k++) {
+        if (t[k].name) {
+            printf("    %s served %d, had nothing for %d\n", t[k].name, t[k].served, t[k].failed);
+        }
     }
 }
 

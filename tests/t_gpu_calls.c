@@ -1,0 +1,162 @@
+/* t_gpu_calls.c: what a call on a GPU asks of the driver: one launch of what was recorded, no wait where nothing comes home, no memory
+ * where the last call's will do; and transfers, which cancel.
+ *
+ * Invariant: functions of the driver are counted by others put in their place in mc_nv, which pass everything on. */
+#include "cuda_test.h"
+#include "sample.h"
+
+#include <string.h>
+
+static struct { int waits, launches, replays, allocations; } asked;
+static struct mc_nv real;
+
+static int wait_for_stream(void *stream)
+{
+    asked.waits++;
+    return real.cuStreamSynchronize(stream);
+}
+
+static int wait_for_event(void *event)
+{
+    asked.waits++;
+    return real.cuEventSynchronize(event);
+}
+
+static int launch(const void *config, void *kernel, void **args, void **extra)
+{
+    asked.launches++;
+    return real.cuLaunchKernelEx(config, kernel, args, extra);
+}
+
+static int replay(void *graph, void *stream)
+{
+    asked.replays++;
+    return real.cuGraphLaunch(graph, stream);
+}
+
+static int allocate(unsigned long long *p, size_t n, void *pool, void *stream)
+{
+    asked.allocations++;
+    return real.cuMemAllocFromPoolAsync(p, n, pool, stream);
+}
+
+static bool counting_on_gpu(void)
+{
+    if (!gpu_here() || mc_flag_set("device", "cuda") < 0) {
+        return false;
+    }
+    real = mc_nv;
+    mc_nv.cuStreamSynchronize = wait_for_stream;
+    mc_nv.cuEventSynchronize = wait_for_event;
+    mc_nv.cuLaunchKernelEx = launch;
+    mc_nv.cuGraphLaunch = replay;
+    mc_nv.cuMemAllocFromPoolAsync = allocate;
+    return true;
+}
+
+static mc_function *compiled(mc_graph *g, const char *outputs, const char *updates)
+{
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = outputs, .updates = updates });
+    CHECK(f, "%s", mc_error(g));
+    return f;
+}
+
+TEST(far_calls_ask_for_no_more_than_they_need)
+{
+    static const struct { const char *outputs, *updates; bool fresh; int waits, allocations; } rows[] = {
+        { "borrow(gpu_from_host(softmax(x)))", NULL,                 false, 0, 0 },
+        { "gpu_from_host(softmax(x))",         NULL,                 true,  0, 1 },
+        { NULL,                                "w = w + sum(x)",     false, 0, 0 },
+        { "softmax(x)",                        NULL,                 true,  1, 0 },
+        { "sum(x), borrow(gpu_from_host(x * 2))", "w = w * 2",       false, 1, 0 },
+    };
+    if (!counting_on_gpu()) {
+        SKIP("no GPU");
+    }
+    mc_array *host = sample(MC_FLOAT32, 2, (int64_t[]){ 64, 96 }, -1, 1), *x = mc_array_to(host, "cuda"), *zero = mc_array_scalar(MC_FLOAT32, 0);
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_FLOAT32, 2);
+        mc_shared_new(g, "w", zero);
+        mc_function *f = compiled(g, rows[i].outputs, rows[i].updates);
+        mc_array *y[2] = { NULL };
+        const int nout = f ? mc_function_noutputs(f) : 0;
+        mc_status s = f ? MC_OK : MC_EARG;
+        for (int call = 0; call < 8 && s == MC_OK; call++) {
+            if (call == 4) { /* recorded by now */
+                memset(&asked, 0, sizeof asked);
+            }
+            for (int k = 0; rows[i].fresh && k < nout; k++) {
+                mc_array_unref(&y[k]);
+            }
+            s = nout == 2 ? mc_call(f, MC_IN(x), MC_OUT(&y[0], &y[1])) : nout ? mc_call(f, MC_IN(x), MC_OUT(&y[0])) : mc_call(f, MC_IN(x), MC_NONE);
+        }
+        CHECK(s == MC_OK, "%s", mc_last_error());
+        const char *what = rows[i].outputs ? rows[i].outputs : rows[i].updates;
+        CHECK(asked.waits == 4 * rows[i].waits, "%s: 4 calls waited %d times", what, asked.waits);
+        CHECK(asked.replays == 4 && asked.launches == 0, "%s: 4 calls replayed %d times and launched %d kernels", what, asked.replays, asked.launches);
+        CHECK(asked.allocations == 4 * rows[i].allocations, "%s: 4 calls asked for memory %d times", what, asked.allocations);
+        mc_array_unref(&y[0]);
+        mc_array_unref(&y[1]);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+    mc_array_unref(&host);
+    mc_array_unref(&x);
+    mc_array_unref(&zero);
+}
+
+/* allow_gc: is a function's memory given back behind each call? */
+TEST(far_arenas_are_kept_or_not)
+{
+    size_t held[2] = { 0 };
+    if (!counting_on_gpu()) {
+        SKIP("no GPU");
+    }
+    mc_array *host = sample(MC_FLOAT32, 2, (int64_t[]){ 64, 96 }, -1, 1), *x = mc_array_to(host, "cuda");
+    for (int gc = 0; gc < 2; gc++) {
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_FLOAT32, 2);
+        REQUIRE(mc_flag_set("allow_gc", gc ? "True" : "False") == MC_OK, "%s", mc_last_error());
+        mc_function *f = compiled(g, "sum(dot(x, x.T))", NULL);
+        const size_t before = mc_cuda_held(mc_cuda_running(0));
+        double first = 0, sum = 0;
+        for (int call = 0; call < 4; call++) {
+            CHECK(f && mc_call(f, MC_IN(x), MC_OUT(call ? &sum : &first)) == MC_OK, "%s", mc_last_error());
+            CHECK(!call || sum == first, "call %d: %g, then %g", call, first, sum);
+        }
+        held[gc] = mc_cuda_held(mc_cuda_running(0)) - before;
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+    CHECK(held[0] >= 64 * 64 * 4 && held[1] < held[0], "%zu bytes are kept, and %zu with allow_gc", held[0], held[1]);
+    mc_flag_set("allow_gc", "False");
+    mc_array_unref(&x);
+    mc_array_unref(&host);
+}
+
+TEST(far_transfers_cancel)
+{
+    static const struct { const char *output, *lies; } rows[] = {
+        { "exp(x)", "cpu" },                                       { "gpu_from_host(exp(x))", "cuda0" },
+        { "host_from_gpu(gpu_from_host(exp(x)))", "cpu" },         { "gpu_from_host(host_from_gpu(exp(x)))", "cuda0" },
+        { "exp(host_from_gpu(gpu_from_host(x)))", "cpu" },         { "gpu_from_host(exp(gpu_from_host(x)))", "cuda0" },
+    };
+    if (!counting_on_gpu()) {
+        SKIP("no GPU");
+    }
+    mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 5, 7 }, -1, 1);
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_array *y = NULL;
+        mc_input(g, "x", MC_FLOAT32, 2);
+        mc_function *f = compiled(g, rows[i].output, NULL);
+        CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", rows[i].output, mc_last_error());
+        CHECK(y && strcmp(mc_array_device(y), rows[i].lies) == 0, "%s lies on %s", rows[i].output, y ? mc_array_device(y) : "nothing");
+        CHECK(f && mc_function_nsteps(f) == 1, "%s: %d steps", rows[i].output, f ? mc_function_nsteps(f) : 0);
+        mc_array_unref(&y);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+    mc_array_unref(&x);
+}

@@ -25,6 +25,9 @@ static const mc_custom beyond = { .name = "beyond", .nin = 1, .nout = 1,
 static const mc_custom wrong = { .name = "wrong", .nin = 1, .nout = 1,
                                  .cuda = HEAD("wrong", "view<const float> x, view<float> y") "    y[i] = nothing_there;\n}\n" };
 
+static const mc_custom astray = { .name = "astray", .nin = 1, .nout = 1,
+                                  .cuda = HEAD("astray", "view<const float> x, view<float> y") "    if (i < y.n) y.data[i + (1ll << 44)] = x[i];\n}\n" };
+
 static bool there(void)
 {
     return nvrtc_here() && mc_cuda_count() > 0 && mc_flag_set("device", "cuda") == MC_OK;
@@ -33,7 +36,7 @@ static bool there(void)
 static mc_graph *scene(void)
 {
     mc_graph *g = mc_graph_new();
-    const mc_custom *const ops[] = { &twice, &both, &beyond, &wrong };
+    const mc_custom *const ops[] = { &twice, &both, &beyond, &wrong, &astray };
     for (size_t i = 0; g && i < NELEM(ops); i++) {
         CHECK(mc_register(g, ops[i]) == MC_OK, "%s", mc_error(g));
     }
@@ -107,6 +110,29 @@ TEST(cuda_ops_that_reach_beyond_are_an_error_of_the_call)
     CHECK(mc_call(h, MC_IN(x), MC_OUT(&a)) == MC_OK, "afterwards: %s", mc_last_error());
     mc_array_unref(&a);
     mc_array_unref(&x);
+    mc_function_free(f);
+    mc_function_free(h);
+    mc_graph_free(g);
+}
+
+/* Past the views, by an address: the driver gives the GPU up, and says so for ever; the op is named, and the processor goes on. */
+TEST(cuda_ops_that_go_astray_lose_the_gpu_alone)
+{
+    if (!there()) {
+        SKIP("no GPU");
+    }
+    mc_graph *g = scene();
+    mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 4, 5 }, -1, 1), *a = NULL;
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "astray(x)" }), *h = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "twice(x)" });
+    REQUIRE(f && h && mc_flag_set("device", "cpu") == MC_OK, "%s", mc_last_error());
+    CHECK(mc_call(f, MC_IN(x), MC_OUT(&a)) == MC_EDEVICE && strstr(mc_last_error(), "illegal memory access") && strstr(mc_last_error(), "astray"), "%s", mc_last_error());
+    CHECK(mc_call(h, MC_IN(x), MC_OUT(&a)) == MC_EDEVICE && strstr(mc_last_error(), "cuda0 is lost to this process, since an earlier error: ") &&
+          strstr(mc_last_error(), "astray"), "%s", mc_last_error());
+    mc_function *near = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "2 * x" });
+    CHECK(near && mc_call(near, MC_IN(x), MC_OUT(&a)) == MC_OK, "the processor: %s", mc_last_error());
+    mc_array_unref(&a);
+    mc_array_unref(&x);
+    mc_function_free(near);
     mc_function_free(f);
     mc_function_free(h);
     mc_graph_free(g);

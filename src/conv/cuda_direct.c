@@ -62,12 +62,12 @@ void mc_direct_bind(struct mc_direct_args *a, const struct mc_conv_problem *p, v
 void *mc_direct_kernel(const struct mc_direct_args *a, const struct mc_conv_problem *p, bool wide, const char *name)
 {
     struct mc_str defines = { 0 };
+    void *kernel;
     const int64_t most = MC_MAX(MC_MAX(a->cols * conv_volume(p->s.out), a->depth), a->rows);
     mc_cuda_types(&defines, p->dtype, wide);
     mc_str_addf(&defines, "#define INDEX %s\n#define PASS %d\n#define UNSHARED %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n",
                 most < (int64_t)0xfffff000 ? "unsigned" : "u64", (int)p->s.pass, p->s.unshared, p->beta != 0, p->has_bias, (int)p->act);
-    void *kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_conv_direct_text, defines.s, name);
-    mc_str_free(&defines);
+    mc_cuda_kernels(&mc_conv_direct_text, &defines, &(struct mc_cuda_named){ &kernel, name }, 1);
     return kernel;
 }
 

@@ -170,7 +170,7 @@ static void grids(struct few *d, const struct mc_conv_shape *s)
     d->base.workspace = (size_t)(a->blocks * weights) * sizeof(float);
 }
 
-static bool kernels(struct few *d, const struct mc_conv_problem *p)
+static bool load(struct few *d, const struct mc_conv_problem *p)
 {
     struct mc_str defines = { 0 };
     const struct mc_conv_shape *s = &p->s;
@@ -178,10 +178,8 @@ static bool kernels(struct few *d, const struct mc_conv_problem *p)
     mc_str_addf(&defines, "#define PASS %d\n#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n#define Q %d\n#define TA %d\n"
                 "#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n", (int)s->pass, (int)s->c, (int)s->k[1], (int)s->k[2], (int)s->stride[1],
                 (int)s->stride[2], d->q, d->taps, p->beta != 0, p->has_bias, (int)p->act);
-    d->kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_conv_few_text, defines.s, weights ? "weights" : "forward");
-    d->add = d->kernel && weights ? mc_cuda_kernel(&mc_conv_few_text, defines.s, "add") : NULL;
-    mc_str_free(&defines);
-    return d->kernel && (d->add || !weights);
+    const struct mc_cuda_named kernels[] = { { &d->kernel, weights ? "weights" : "forward" }, { &d->add, weights ? "add" : NULL } };
+    return mc_cuda_kernels(&mc_conv_few_text, &defines, kernels, NELEM(kernels));
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -194,7 +192,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->base.run = run;
     shape(d, p);
     grids(d, &p->s);
-    if (!kernels(d, p)) {
+    if (!load(d, p)) {
         mc_free(d);
         return NULL;
     }

@@ -119,9 +119,7 @@ static bool make_side(struct side *s, const struct mc_conv_problem *p, const str
     mc_cuda_index(&defines, MC_MAX(mc_conv_count(&folded), mc_conv_count(&plain)));
     s->name = into ? "fold" : "unfold";
     s->grid = mc_cuda_line(count, 256);
-    s->kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_conv_fold_text, defines.s, s->name);
-    mc_str_free(&defines);
-    return s->kernel != NULL;
+    return mc_cuda_kernels(&mc_conv_fold_text, &defines, &(struct mc_cuda_named){ &s->kernel, s->name }, 1);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)

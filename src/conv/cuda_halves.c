@@ -113,23 +113,21 @@ void mc_halves_filters(struct mc_halves *h, int steps, int across)
 
 struct mc_plan *mc_halves_plan(const struct mc_halves *h, const struct mc_conv_problem *p, const struct mc_cuda_text *t)
 {
+    struct mc_cuda_named kernels[NELEM(h->kernel)];
     struct mc_str defines = { 0 };
     struct mc_halves *made = mc_calloc(1, sizeof *made, "plans");
-    bool ok = made != NULL;
-    if (ok) {
-        const unsigned threads = h->kernel[1].grid.threads[0], fours = (threads + 127) / 128;  /* registers are given out to four warps at a time */
-        *made = *h;
-        made->base.run = run;
-        mc_str_addf(&defines, "#define CC %d\n#define FB %d\n#define EDGES %d\n#define ACT %d\n#define THREADS %u\n#define BLOCKS %u\n", h->cc, h->fb, (int)h->edges, (int)p->act, threads,
-                    MC_MAX((unsigned)h->warps / 4 / fours, 1));
-        ok = !defines.bad;
+    const unsigned threads = h->kernel[1].grid.threads[0], fours = (threads + 127) / 128;  /* registers are given out to four warps at a time */
+    if (!made) {
+        return NULL;
     }
-    for (size_t i = 0; ok && i < NELEM(made->kernel) && made->kernel[i].name; i++) {
-        made->kernel[i].loaded = mc_cuda_kernel(t, defines.s, made->kernel[i].name);
-        ok = made->kernel[i].loaded != NULL;
+    *made = *h;
+    made->base.run = run;
+    mc_str_addf(&defines, "#define CC %d\n#define FB %d\n#define EDGES %d\n#define ACT %d\n#define THREADS %u\n#define BLOCKS %u\n", h->cc, h->fb, (int)h->edges, (int)p->act, threads,
+                MC_MAX((unsigned)h->warps / 4 / fours, 1));
+    for (size_t i = 0; i < NELEM(kernels); i++) {
+        kernels[i] = (struct mc_cuda_named){ &made->kernel[i].loaded, made->kernel[i].name };
     }
-    mc_str_free(&defines);
-    if (!ok) {
+    if (!mc_cuda_kernels(t, &defines, kernels, NELEM(kernels))) {
         mc_free(made);
         return NULL;
     }

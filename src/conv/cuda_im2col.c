@@ -249,15 +249,13 @@ static void destroy(struct mc_plan *plan)
     mc_cuda_copy_free(d->side[1]);
 }
 
-static bool kernels(struct im2col *d, const struct mc_conv_problem *p)
+static bool load(struct im2col *d, const struct mc_conv_problem *p)
 {
     struct mc_str defines = { 0 };
     mc_cuda_types(&defines, p->dtype, false);
     mc_cuda_index(&defines, d->images * p->s.c * MC_MAX(taps(p) * places(p), conv_volume(p->s.in)));
-    d->gather = defines.bad ? NULL : mc_cuda_kernel(&mc_conv_im2col_text, defines.s, "gather");
-    d->scatter = d->gather ? mc_cuda_kernel(&mc_conv_im2col_text, defines.s, "scatter") : NULL;
-    mc_str_free(&defines);
-    return d->scatter != NULL;
+    const struct mc_cuda_named kernels[] = { { &d->gather, "gather" }, { &d->scatter, "scatter" } };
+    return mc_cuda_kernels(&mc_conv_im2col_text, &defines, kernels, NELEM(kernels));
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -276,7 +274,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     if (!ok) {
         mc_fail(MC_EUNSUPPORTED, "conv: im2col has no room for all images, and does not add up halves");
     }
-    ok = ok && kernels(d, p) && sides(d, p) && products(d, p);
+    ok = ok && load(d, p) && sides(d, p) && products(d, p);
     if (!ok) {
         destroy(&d->base);
         mc_free(d);

@@ -73,19 +73,14 @@ static void cut(struct args *a, const struct mc_spot *x, const struct mc_spot *y
 static mc_status load(struct mc_far_lines *w, mc_dtype from, mc_dtype to)
 {
     struct mc_str defines = { 0 };
+    struct mc_cuda_named kernels[KERNELS];
     mc_cuda_types(&defines, from, false);
     mc_str_addf(&defines, "#undef A\n#define A %s\n#define O %s\n#define THREADS %d\n#define SEGMENT %d\n#define ORDER %d\n",
                 mc_is_float(to) ? "double" : "u64", mc_dtypes[to].c, THREADS, SEGMENT, w->row->orders);
-    for (int i = w->row->orders ? KEYS : TOTALS; i < (w->row->orders ? (int)KERNELS : (int)KEYS) && !defines.bad; i++) {
-        w->kernel[i] = mc_cuda_kernel(&mc_far_lines_text, defines.s, names[i]);
-        if (!w->kernel[i]) {
-            mc_str_free(&defines);
-            return mc_last_status();
-        }
+    for (int i = 0; i < KERNELS; i++) {
+        kernels[i] = (struct mc_cuda_named){ &w->kernel[i], (i >= KEYS) == w->row->orders ? names[i] : NULL };
     }
-    mc_status s = defines.bad ? MC_EMEMORY : MC_OK;
-    mc_str_free(&defines);
-    return s;
+    return mc_cuda_kernels(&mc_far_lines_text, &defines, kernels, KERNELS) ? MC_OK : mc_last_status();
 }
 
 mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_far_lines **made)

@@ -138,11 +138,8 @@ static mc_status load(struct mc_far_work *w, mc_dtype d, const char *move)
     struct mc_str defines = { 0 };
     mc_cuda_types(&defines, d, false);
     bool repeats = strcmp(move, "put_") == 0 && w->args.nindex;
-    w->move = defines.bad ? NULL : mc_cuda_kernel(&mc_far_region_text, defines.s, move);
-    w->targets = w->move && w->args.nindex ? mc_cuda_kernel(&mc_far_region_text, defines.s, "targets") : NULL;
-    w->chain = w->targets && repeats ? mc_cuda_kernel(&mc_far_region_text, defines.s, "chain") : NULL;
-    mc_str_free(&defines);
-    return w->move && (w->targets || !w->args.nindex) && (w->chain || !repeats) ? MC_OK : defines.bad ? MC_EMEMORY : mc_last_status();
+    const struct mc_cuda_named kernels[] = { { &w->move, move }, { &w->targets, w->args.nindex ? "targets" : NULL }, { &w->chain, repeats ? "chain" : NULL } };
+    return mc_cuda_kernels(&mc_far_region_text, &defines, kernels, NELEM(kernels)) ? MC_OK : mc_last_status();
 }
 
 /* Strides of a value in elements; 0 along axes of size 1. */

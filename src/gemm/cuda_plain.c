@@ -72,9 +72,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->base.run = run;
     d->grid = mc_cuda_line(tiles, 1);
     d->grid.threads[0] = 256;
-    d->kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_gemm_plain_text, defines.s, "gemm");
-    mc_str_free(&defines);
-    if (!d->kernel) {
+    if (!mc_cuda_kernels(&mc_gemm_plain_text, &defines, &(struct mc_cuda_named){ &d->kernel, "gemm" }, 1)) {
         mc_free(d);
         return NULL;
     }

@@ -80,21 +80,17 @@ static int best_splits(int64_t tiles, int64_t steps, int processors)
 
 mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, bool inside, int64_t m, int64_t n, int64_t steps, int64_t batch)
 {
-    struct mc_str defines = { 0 };
+    const struct mc_cuda_named products[] = { { &s->product, "product" }, { &s->add_up, "add_up" } };
+    const struct mc_cuda_named packs[] = { { &s->look, "look" }, { &s->pack, "pack_rows" }, { &s->few, "pack_few" }, { &s->filters, "pack_filters" } };
+    struct mc_str defines = { 0 }, none = { 0 };
     const int64_t tiles = gemm_ceil(m, SPLIT_TM) * gemm_ceil(n, s->tn);
     s->splits = best_splits(tiles * batch, steps, MC_MAX(mc_cuda_current()->processors, 1));
     s->partial = s->splits > 1 ? (size_t)(s->splits * batch * m * n) * sizeof(float) : 0;
     s->grid = (struct mc_grid){ .blocks = { (unsigned)tiles, (unsigned)s->splits, (unsigned)batch }, .threads = { 384, 1, 1 },
                                 .shared = (size_t)slots(s->tn) * 2 * (size_t)(SPLIT_TM + s->tn) * ROW + 1024 };
     mc_split_defines(&defines, mode, s->tn, unit, inside);
-    s->product = defines.bad ? NULL : mc_cuda_kernel(&mc_gemm_split_text, defines.s, "product");
-    s->add_up = s->product ? mc_cuda_kernel(&mc_gemm_split_text, defines.s, "add_up") : NULL;
-    mc_str_free(&defines);
-    s->look = s->add_up ? mc_cuda_kernel(&mc_gemm_split_pack_text, "", "look") : NULL;
-    s->pack = s->look ? mc_cuda_kernel(&mc_gemm_split_pack_text, "", "pack_rows") : NULL;
-    s->few = s->pack ? mc_cuda_kernel(&mc_gemm_split_pack_text, "", "pack_few") : NULL;
-    s->filters = s->few ? mc_cuda_kernel(&mc_gemm_split_pack_text, "", "pack_filters") : NULL;
-    return s->filters ? MC_OK : mc_last_status();
+    return mc_cuda_kernels(&mc_gemm_split_text, &defines, products, NELEM(products)) &&
+           mc_cuda_kernels(&mc_gemm_split_pack_text, &none, packs, NELEM(packs)) ? MC_OK : mc_last_status();
 }
 
 /* ---- launches ---- */

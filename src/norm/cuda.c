@@ -74,10 +74,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     mc_cuda_types(&defines, p->dtype, false);
     mc_cuda_index(&defines, count);
     mc_str_addf(&defines, "#define BACKWARD %d\n", p->s.backward);
-    d->norm = defines.bad ? NULL : mc_cuda_kernel(&mc_norm_text, defines.s, "normalise");
-    d->parts = d->norm && p->s.backward ? mc_cuda_kernel(&mc_norm_text, defines.s, "parts") : NULL;
-    mc_str_free(&defines);
-    if (!d->norm || (p->s.backward && !d->parts)) {
+    const struct mc_cuda_named kernels[] = { { &d->norm, "normalise" }, { &d->parts, p->s.backward ? "parts" : NULL } };
+    if (!mc_cuda_kernels(&mc_norm_text, &defines, kernels, NELEM(kernels))) {
         mc_free(d);
         return NULL;
     }

@@ -142,11 +142,10 @@ static mc_status fill(const struct mc_extent *e, void *to)
 {
     struct { void *to; int64_t count; } args = { to, e->count };
     struct mc_str defines = { 0 };
+    void *kernel;
     mc_cuda_types(&defines, e->dtype, false);
-    void *kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_cuda_fill_text, defines.s, "fill");
-    mc_str_free(&defines);
-    if (!kernel) {
-        return mc_last_status() < 0 ? mc_last_status() : MC_EMEMORY;
+    if (!mc_cuda_kernels(&mc_cuda_fill_text, &defines, &(struct mc_cuda_named){ &kernel, "fill" }, 1)) {
+        return mc_last_status();
     }
     const struct mc_grid grid = mc_cuda_line(e->count, 256);
     return mc_cuda_launch(mc_cuda_current(), kernel, "fill", &grid, &args, sizeof args);

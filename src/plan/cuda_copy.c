@@ -145,10 +145,8 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
     memcpy(c->args.fs, l.from_stride, sizeof l.from_stride);
     mc_str_addf(&defines, "#define TO %s\n#define FROM %s\n#define RANK %d\n", mc_dtypes[l.to].c, mc_dtypes[l.from].c, l.rank);
     mc_cuda_index(&defines, all);
-    c->kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_cuda_copy_text, defines.s, turn ? "tile" : "line");
     c->grid = mc_cuda_line(turn ? count * ((l.size[l.rank - 1] + side - 1) / side) * ((l.size[l.rank - 2] + side - 1) / side) * 256 : count, 256);
-    mc_str_free(&defines);
-    if (!c->kernel) {
+    if (!mc_cuda_kernels(&mc_cuda_copy_text, &defines, &(struct mc_cuda_named){ &c->kernel, turn ? "tile" : "line" }, 1)) {
         mc_free(c);
         return NULL;
     }

@@ -105,6 +105,9 @@ void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const ch
 bool mc_cuda_kernels(const struct mc_cuda_text *t, struct mc_str *defines, const struct mc_cuda_named *k, size_t n)
 {
     bool ok = !defines->bad;
+    if (!ok) {
+        mc_fail_memory(defines->n, "kernels");
+    }
     for (size_t i = 0; i < n; i++) {
         *k[i].to = ok && k[i].name ? mc_cuda_kernel(t, defines->s ? defines->s : "", k[i].name) : NULL;
         ok = ok && (*k[i].to || !k[i].name);

@@ -168,6 +168,7 @@ static void fix(struct pool *d, struct mc_str *defines, const struct mc_pool_pro
 static void *kernel_of(struct pool *d, const struct mc_pool_problem *p, bool inside, int64_t count)
 {
     struct mc_str defines = { 0 };
+    void *kernel;
     const enum mc_pool_key key = mc_pool_keyed(p) ? p->s.key : POOL_KEY_NONE;
     const char *const sum = mc_is_float(p->dtype) ? (p->dtype == MC_FLOAT64 ? "double" : "float") : p->s.pass == POOL_FORWARD ? "u64" : "double";
     mc_str_addf(&defines, "#define T %s\n#define A %s\n#define FLOAT %d\n#define SIGNED %d\n#define PASS %d\n#define MODE %d\n"
@@ -176,8 +177,7 @@ static void *kernel_of(struct pool *d, const struct mc_pool_problem *p, bool ins
                 p->s.mark == MC_UINT8 ? "unsigned char" : "int", inside);
     mc_cuda_index(&defines, count);
     fix(d, &defines, p, inside, count);
-    void *kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_pool_text, defines.s, d->name);
-    mc_str_free(&defines);
+    mc_cuda_kernels(&mc_pool_text, &defines, &(struct mc_cuda_named){ &kernel, d->name }, 1);
     return kernel;
 }
 

@@ -129,7 +129,7 @@ static void grids(struct few *d, const struct mc_pooled_problem *p)
     d->base.workspace = (size_t)(a->blocks * weights) * sizeof(float);
 }
 
-static bool kernels(struct few *d, const struct mc_pooled_problem *p)
+static bool load(struct few *d, const struct mc_pooled_problem *p)
 {
     struct mc_str defines = { 0 };
     const struct mc_conv_shape *s = &p->conv.s;
@@ -137,10 +137,8 @@ static bool kernels(struct few *d, const struct mc_pooled_problem *p)
     mc_str_addf(&defines, "#define PASS %d\n#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n#define Q %d\n#define W1 %d\n"
                 "#define W2 %d\n#define S1 %d\n#define S2 %d\n", (int)s->pass, (int)s->c, (int)s->k[1], (int)s->k[2], (int)s->stride[1], (int)s->stride[2],
                 d->q, (int)p->w[1], (int)p->w[2], (int)p->stride[1], (int)p->stride[2]);
-    d->kernel = defines.bad ? NULL : mc_cuda_kernel(&mc_pooled_few_text, defines.s, weights ? "weights" : "forward");
-    d->add = d->kernel && weights ? mc_cuda_kernel(&mc_pooled_few_text, defines.s, "add") : NULL;
-    mc_str_free(&defines);
-    return d->kernel && (d->add || !weights);
+    const struct mc_cuda_named kernels[] = { { &d->kernel, weights ? "weights" : "forward" }, { &d->add, weights ? "add" : NULL } };
+    return mc_cuda_kernels(&mc_pooled_few_text, &defines, kernels, NELEM(kernels));
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -153,7 +151,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->base.run = run;
     shape(d, p);
     grids(d, p);
-    if (!kernels(d, p)) {
+    if (!load(d, p)) {
         mc_free(d);
         return NULL;
     }

@@ -23,9 +23,15 @@ static inline const struct mc_conv_problem *conv(const struct mc_problem *p)
 
 /* ---- problem.c ---- */
 void mc_conv_word(const struct mc_problem *p, struct mc_str *out);
+struct mc_plan *mc_conv_plan_in(const struct mc_family *family, const struct mc_conv_problem *asked);
+
+/* ---- operands.c ---- */
 void mc_conv_extents(const struct mc_conv_problem *p, struct mc_extent e[5]);   /* x, w, y, c0, bias */
 mc_status mc_conv_compare(const struct mc_conv_problem *p, const struct mc_plan *plan, const char *got, const char *want);
-struct mc_plan *mc_conv_plan_in(const struct mc_family *family, const struct mc_conv_problem *asked);
+mc_status mc_conv_operands(const struct mc_problem *p, void *operand[8]);       /* these, and the others, are the family's (plan.h) */
+void mc_conv_discard(const struct mc_problem *p, void *operand[8]);
+double mc_conv_sample(const struct mc_problem *p, double seconds, struct mc_problem *small);
+mc_status mc_conv_verify(const struct mc_problem *p, const struct mc_plan *plan);
 
 /* ---- exchange.c: the same sums as another problem ---- */
 struct mc_conv_problem mc_conv_taps_as_places(const struct mc_conv_problem *p);

@@ -6,11 +6,12 @@
 #include "gemm/kernel.h"
 
 enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, FAR = 8 << 20, PARTS = 12 };
-static const double CYCLES_A_BYTE = 0.25, SLIM_CYCLES_A_BYTE = 0.1; /* between memory and one thread of all; beside slim filters */
-enum { SLIM_ROWS = 64, SLIM_SLOTS = 4 };  /* of spectra at once; tasks that there is room for, so that threads find work */
+static const double CYCLES_A_BYTE = 0.25, SLIM_CYCLES_A_BYTE = 0.05; /* between memory and one thread of all; beside slim filters */
+enum { SLIM_ROWS = 32, SLIM_SLOTS = 4 };  /* of spectra at once; tasks that there is room for, so that threads find work */
+enum { SLIM_ONCE = 6 };                   /* where room is no matter: less than one row in so many is a tap's */
 static const double FEW_TAPS = 0.55;      /* of a transform, where most of the tile is zeros ... */
 static const double COLUMNS = 0.48, ROWS_TAKE = 0.5; /* ... and what part is that of columns, all of them, and of rows, those with taps */
-static const double SLIM_COLUMNS = 0.55;  /* in the cache, and what products lose whose tiles are fewer */
+static const double SLIM_COLUMNS = 0.7;   /* in the cache, and what products lose whose tiles are fewer */
 static const int sizes[FFT_SIZES] = { 8, 16, 32, 64 }, winograd_sizes[WINOGRAD_SIZES] = { 4, 6 };
 const signed char mc_fft_letter[3][2] = { [CONV_X] = { M, C }, [CONV_W] = { C, F }, [CONV_Y] = { M, F } };
 
@@ -32,6 +33,7 @@ static bool tiles(struct fft *d, const struct mc_conv_shape *s, int which)
     d->size = which < 0 ? winograd_sizes[fft_winograd(d)] : sizes[which];
     d->frequencies = which < 0 ? d->size * d->size : fft_frequencies(d->size);
     d->taps = s->k[1];
+    d->slim = false;
     d->near = SLIM_ROWS;
     d->numbers = which < 0 ? 1 : 2;
     for (int i = 0; i < 2; i++) {
@@ -178,8 +180,9 @@ static double traffic(const struct fft *d)
     double all = 0, moved = 0;
     for (int role = CONV_X; role <= CONV_Y; role++) {
         const double bytes = block_bytes(d, role);
+        const double again = d->slim && role == d->a ? (double)d->block[d->lanes] / (double)fft_slim_width(d) : 1;
         all += bytes;
-        moved += role == d->c && mc_fft_blocks(d, d->summed) > 1 ? 2 * bytes : bytes;
+        moved += bytes * (role == d->c && mc_fft_blocks(d, d->summed) > 1 ? 2 : again);
     }
     return all < 2 * NEAR ? 0 : moved * mc_fft_blocks(d, M) * mc_fft_blocks(d, C) * mc_fft_blocks(d, F);
 }
@@ -254,21 +257,28 @@ static bool halve_all(struct fft *d, size_t cap)
     return true;
 }
 
+/* May filters be slim, in these blocks, and are products of them not too narrow? */
+static bool may_slim(const struct fft *d)
+{
+    const int64_t wide = fft_slim_width(d);
+    return d->which >= 0 && d->lanes != M && d->order[0] == M && d->block[C] >= MC_MIN(wide, d->all[C])
+           && d->block[F] >= MC_MIN(wide, d->all[F]);
+}
+
 /* Blocks that keep the cap for one thread: of channels of one kind in `parts`, and of tiles, looping over either outermost,
  * with whole filters or slim ones, whichever costs least: the third letter has one block. */
 static bool keep(struct fft *d, const struct mc_conv_shape *s, size_t cap)
 {
     struct fft best = *d;
     double least = 0;
-    const bool may_slim = d->which >= 0 && d->lanes != M;
-    for (int i = 0; i < (may_slim ? 8 : 4) * PARTS; i++) {
+    for (int i = 0; i < 8 * PARTS; i++) {
         struct fft one = *d;
         const int letter = i & 1 ? C : F, outer = i & 2 ? M : letter, parts = 1 + i / 4 % PARTS;
         one.slim = i >= 4 * PARTS;
         memcpy(one.block, one.all, sizeof one.block);
         one.block[letter] = even(d, d->all[letter], conv_ceil(d->all[letter], parts), true);
         mc_fft_order(&one, outer);
-        if ((one.slim && outer != M) || (parts > 1 && conv_ceil(d->all[letter], one.block[letter]) != parts) || !fill(&one, cap)) {
+        if ((one.slim && !may_slim(&one)) || (parts > 1 && conv_ceil(d->all[letter], one.block[letter]) != parts) || !fill(&one, cap)) {
             continue;
         }
         const double cost = mc_fft_cycles(&one, s);
@@ -279,6 +289,17 @@ static bool keep(struct fft *d, const struct mc_conv_shape *s, size_t cap)
     }
     *d = best;
     return least > 0 || halve_all(d, cap);
+}
+
+/* Filters whose spectra are read once are slim where most of their rows are zeros. */
+static void slim_once(struct fft *d, size_t cap)
+{
+    struct fft one = *d;
+    one.slim = true;
+    mc_fft_order(&one, M);
+    if (SLIM_ONCE * d->taps <= d->size && mc_fft_blocks(&one, M) == 1 && may_slim(&one) && mc_fft_lay_out(&one, 1) <= cap) {
+        *d = one;
+    }
 }
 
 static bool fit(struct fft *d, const struct mc_conv_shape *s)
@@ -298,7 +319,11 @@ static bool fit(struct fft *d, const struct mc_conv_shape *s)
         const int letter = pass == CONV_INPUTS ? C : F;
         d->block[letter] = even(d, d->all[letter], MC_MAX(d->all[letter] * NEAR / filters, 2 * d->kernel->lanes), true);
     }
-    return mc_fft_lay_out(d, 1) <= cap || keep(d, s, cap);
+    if (mc_fft_lay_out(d, 1) > cap) {
+        return keep(d, s, cap);
+    }
+    slim_once(d, cap);
+    return true;
 }
 
 /* The size that costs least; false: none fits. */

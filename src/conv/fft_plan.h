@@ -6,8 +6,9 @@
  *     x(M, C)    y(M, F)    w(C, F)
  *
  * An operand's block is transformed as often as another takes its place; the order of the loops is part of the plan.
- * Where room is short filters may be kept slim: all of a group, with only their rows transformed, which takes taps / size of
- * their spectra.  Their columns are transformed in the cache, column by column of frequencies, for each product.
+ * Where room is short, or few of a tile's rows have taps, filters may be kept slim: all of a group, with only their rows
+ * transformed, which takes taps / size of their spectra.  Their columns are transformed in the cache, column by column of
+ * frequencies, for each product.
  *
  * Invariant: blocks depend on the problem and the workspace cap, never on the threads. */
 #ifndef MC_CONV_FFT_PLAN_H
@@ -54,10 +55,15 @@ static inline int64_t fft_wide(const struct mc_conv_shape *s, int axis)
 {
     return (s->k[axis] - 1) * s->dilation[axis];
 }
-/* Floats from a frequency of `near` rows of slim filters, a vector wide, to the next: not a multiple of what caches repeat at. */
+/* Slim filters of which a task makes the spectra: as many as the products' tiles are wide. */
+static inline int64_t fft_slim_width(const struct fft *d)
+{
+    return 2 * d->kernel->lanes;
+}
+/* Floats from a frequency of `near` rows of them to the next: not a multiple of what caches repeat at. */
 static inline int64_t fft_slim_step(const struct fft *d)
 {
-    return d->near * 2 * d->kernel->lanes + 16;
+    return d->near * 2 * fft_slim_width(d) + 16;
 }
 /* Where loops are nested otherwise: first the blocks of this letter. */
 void mc_fft_order(struct fft *d, int outer);

@@ -3,7 +3,7 @@
  * whose sums they are.
  *
  *   rows of a filter   column c of tap r of row i at (c * taps + r) * step + i * next, for all of a group
- *   near               spectra of `near` rows, one vector each, for the frequencies of one column, in the task's slot
+ *   near               spectra of `near` rows, a few vectors each, for the frequencies of one column, in the task's slot
  *
  * Invariant: a task alone adds to the sums of its column and lanes, in the order of the blocks. */
 #include "conv/fft_plan.h"
@@ -70,7 +70,7 @@ void mc_fft_slim_back(const struct mc_fft_call *x, double seconds)
     each_row(x, back_task, seconds);
 }
 
-/* ---- products: a task has one column of frequencies and one vector of the lanes ---- */
+/* ---- products: a task has one column of frequencies and a few vectors of the lanes ---- */
 
 /* Rows of filters that are wanted soon: lines far apart, which nothing fetches by itself. */
 static void fetch_rows(const struct fft *d, const float *filters)
@@ -87,25 +87,28 @@ static void product_task(void *arg, int64_t task, int slot)
     const struct mc_fft_call *x = arg;
     const struct fft *d = x->d;
     const struct spectra *a = &d->s[d->a], *b = &d->s[d->b], *c = &d->s[d->c], *w = &d->s[CONV_W];
-    const int64_t lanes = d->kernel->lanes, groups = fft_lanes_of(x, w), column = task / groups, lane = task % groups * lanes;
+    const int64_t wide = fft_slim_width(d), groups = conv_ceil(x->n[w->lane], wide), column = task / groups, lane = task % groups * wide;
+    const int64_t lanes = d->kernel->lanes, columns = conv_ceil(MC_MIN(x->n[w->lane] - lane, wide), lanes) * lanes;
     const int64_t first = (column ? column - 1 : d->size / 2 - 1) * d->size, frequencies = column ? d->size : d->size + 2;
-    const int64_t row = 2 * lanes, step = fft_slim_step(d);
+    const int64_t row = 2 * columns, step = fft_slim_step(d);
     const bool result = d->c == CONV_W;
     const struct mc_fft_taps taps = { (int)d->taps, (int)x->r.p->s.dilation[1], column == 0 };
     float *const near = fft_slot(x, slot);
     struct mc_fft_product p = mc_fft_product_of(x);
-    p.columns = lanes;
+    p.columns = columns;
     if (result) {
-        p.c_row = row, p.c_im = lanes;
+        p.c_row = row, p.c_im = columns;
     } else {
-        p.b_depth = row, p.b_im = lanes;
+        p.b_depth = row, p.b_im = columns;
     }
     for (int64_t i = 0; i < x->n[w->row]; i += d->near) {
         const int64_t n = MC_MIN(d->near, x->n[w->row] - i);
         float *const filters = fft_spectra(x, CONV_W) + column * d->taps * w->step + (x->at[w->row] + i) * w->next + x->at[w->lane] + lane;
         for (int64_t k = 0; k < n && !result; k++) {
-            fetch_rows(d, filters + (k + AHEAD) * w->next);
-            d->kernel->filter_column[d->which](filters + k * w->next, w->step, w->width, &taps, near + k * row, step, lanes);
+            for (int64_t v = 0; v < columns; v += lanes) {
+                fetch_rows(d, filters + (k + AHEAD) * w->next + v);
+                d->kernel->filter_column[d->which](filters + k * w->next + v, w->step, w->width, &taps, near + k * row + v, step, columns);
+            }
         }
         *(result ? &p.rows : &p.depth) = n;
         p.add = !result && (x->add || i > 0);
@@ -118,14 +121,16 @@ static void product_task(void *arg, int64_t task, int slot)
             d->kernel->product(&p);
         }
         for (int64_t k = 0; k < n && result; k++) {
-            fetch_rows(d, filters + (k + AHEAD) * w->next);
-            d->kernel->filter_column_back[d->which](near + k * row, step, lanes, &taps, x->at[d->summed] > 0, filters + k * w->next, w->step,
-                                                    w->width);
+            for (int64_t v = 0; v < columns; v += lanes) {
+                fetch_rows(d, filters + (k + AHEAD) * w->next + v);
+                d->kernel->filter_column_back[d->which](near + k * row + v, step, columns, &taps, x->at[d->summed] > 0,
+                                                        filters + k * w->next + v, w->step, w->width);
+            }
         }
     }
 }
 
 void mc_fft_slim_products(struct mc_fft_call *x, double seconds)
 {
-    mc_team_tasks(product_task, x, x->d->size / 2 * fft_lanes_of(x, &x->d->s[CONV_W]), x->d->slots, x->r.threads, seconds);
+    mc_team_tasks(product_task, x, x->d->size / 2 * conv_ceil(x->n[x->d->s[CONV_W].lane], fft_slim_width(x->d)), x->d->slots, x->r.threads, seconds);
 }

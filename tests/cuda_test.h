@@ -27,6 +27,18 @@ static inline struct mc_cuda *gpu_here(void) /* NULL: there is none that can com
     return nvrtc_here() && mc_cuda_count() > 0 ? mc_cuda_start(0) : NULL;
 }
 
+/* Functions are for the GPU from here on, if there is one and its kernels can be compiled. */
+static inline bool gpu_is_the_device(void)
+{
+    return nvrtc_here() && mc_cuda_count() > 0 && mc_flag_set("device", "cuda") == MC_OK;
+}
+
+#define ON_GPU()                                                                                   \
+    do {                                                                                           \
+        if (!gpu_is_the_device()) {                                                                \
+            SKIP("no GPU");                                                                        \
+        }                                                                                          \
+    } while (0)
 #define NEEDS_NVRTC                                                                                \
     do {                                                                                           \
         if (!nvrtc_here()) {                                                                       \

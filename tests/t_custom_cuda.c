@@ -28,11 +28,6 @@ static const mc_custom wrong = { .name = "wrong", .nin = 1, .nout = 1,
 static const mc_custom astray = { .name = "astray", .nin = 1, .nout = 1,
                                   .cuda = HEAD("astray", "view<const float> x, view<float> y") "    if (i < y.n) y.data[i + (1ll << 44)] = x[i];\n}\n" };
 
-static bool there(void)
-{
-    return nvrtc_here() && mc_cuda_count() > 0 && mc_flag_set("device", "cuda") == MC_OK;
-}
-
 static mc_graph *scene(void)
 {
     mc_graph *g = mc_graph_new();
@@ -51,9 +46,7 @@ TEST(cuda_ops_take_what_lies_there)
     static const char *const formulas[] = { "twice(x)", "twice(x.T)", "twice(x[::-1, ::2])", "twice(x + 1) * 3", "both(x, y)[0]", "both(x, y)[1]",
                                             "both(x, twice(y))[1] + both(y[::-1], x)[0]", "sum(both(x, y)[1], axis=0)" };
     static const char *const want[] = { "2 * x", "2 * x.T", "2 * x[::-1, ::2]", "6 * (x + 1)", "x + y", "x - y", "x - 2 * y + y[::-1] + x", "sum(x - y, axis=0)" };
-    if (!there()) {
-        SKIP("no GPU");
-    }
+    ON_GPU();
     mc_graph *g = scene();
     mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 20, 10 }, -1, 1), *y = sample(MC_FLOAT32, 2, (int64_t[]){ 20, 10 }, 1, 1);
     for (size_t i = 0; i < NELEM(formulas); i++) {
@@ -82,9 +75,7 @@ TEST(cuda_ops_of_wrong_text_are_refused_with_its_lines)
         { "wrong(x)", { "nothing_there", "wrong(4)", "wrong:4" } },
         { "twice(d)", { "twice takes (view<const double>, view<double>)", "twice(", "twice:" } },
     };
-    if (!there()) {
-        SKIP("no GPU");
-    }
+    ON_GPU();
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_graph *g = scene();
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, d", .outputs = rows[i].formula, .on_unused = "ignore" });
@@ -98,9 +89,7 @@ TEST(cuda_ops_of_wrong_text_are_refused_with_its_lines)
 
 TEST(cuda_ops_that_reach_beyond_are_an_error_of_the_call)
 {
-    if (!there()) {
-        SKIP("no GPU");
-    }
+    ON_GPU();
     mc_graph *g = scene();
     mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 4, 5 }, -1, 1), *a = NULL;
     mc_function *f = mc_compile(g, &(mc_spec){ .name = "step", .inputs = "x", .outputs = "beyond(x)" }), *h = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "twice(x)" });
@@ -118,9 +107,7 @@ TEST(cuda_ops_that_reach_beyond_are_an_error_of_the_call)
 /* Past the views, by an address: the driver gives the GPU up, and says so for ever; the op is named, and the processor goes on. */
 TEST(cuda_ops_that_go_astray_lose_the_gpu_alone)
 {
-    if (!there()) {
-        SKIP("no GPU");
-    }
+    ON_GPU();
     mc_graph *g = scene();
     mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 4, 5 }, -1, 1), *a = NULL;
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "astray(x)" }), *h = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "twice(x)" });

@@ -40,18 +40,14 @@ static int allocate(unsigned long long *p, size_t n, void *pool, void *stream)
     return real.cuMemAllocFromPoolAsync(p, n, pool, stream);
 }
 
-static bool counting_on_gpu(void)
+static void count_what_is_asked(void)
 {
-    if (!gpu_here() || mc_flag_set("device", "cuda") < 0) {
-        return false;
-    }
     real = mc_nv;
     mc_nv.cuStreamSynchronize = wait_for_stream;
     mc_nv.cuEventSynchronize = wait_for_event;
     mc_nv.cuLaunchKernelEx = launch;
     mc_nv.cuGraphLaunch = replay;
     mc_nv.cuMemAllocFromPoolAsync = allocate;
-    return true;
 }
 
 static mc_function *compiled(mc_graph *g, const char *outputs, const char *updates)
@@ -70,9 +66,8 @@ TEST(far_calls_ask_for_no_more_than_they_need)
         { "softmax(x)",                        NULL,                 true,  1, 0 },
         { "sum(x), borrow(gpu_from_host(x * 2))", "w = w * 2",       false, 1, 0 },
     };
-    if (!counting_on_gpu()) {
-        SKIP("no GPU");
-    }
+    ON_GPU();
+    count_what_is_asked();
     mc_array *host = sample(MC_FLOAT32, 2, (int64_t[]){ 64, 96 }, -1, 1), *x = mc_array_to(host, "cuda"), *zero = mc_array_scalar(MC_FLOAT32, 0);
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_graph *g = mc_graph_new();
@@ -110,9 +105,7 @@ TEST(far_calls_ask_for_no_more_than_they_need)
 TEST(far_arenas_are_kept_or_not)
 {
     size_t held[2] = { 0 };
-    if (!counting_on_gpu()) {
-        SKIP("no GPU");
-    }
+    ON_GPU();
     mc_array *host = sample(MC_FLOAT32, 2, (int64_t[]){ 64, 96 }, -1, 1), *x = mc_array_to(host, "cuda");
     for (int gc = 0; gc < 2; gc++) {
         mc_graph *g = mc_graph_new();
@@ -142,9 +135,7 @@ TEST(far_transfers_cancel)
         { "host_from_gpu(gpu_from_host(exp(x)))", "cpu" },         { "gpu_from_host(host_from_gpu(exp(x)))", "cuda0" },
         { "exp(host_from_gpu(gpu_from_host(x)))", "cpu" },         { "gpu_from_host(exp(gpu_from_host(x)))", "cuda0" },
     };
-    if (!counting_on_gpu()) {
-        SKIP("no GPU");
-    }
+    ON_GPU();
     mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 5, 7 }, -1, 1);
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_graph *g = mc_graph_new();

@@ -73,13 +73,6 @@ static struct agree inputs(mc_dtype d)
     return a;
 }
 
-#define ON_GPU() \
-    do { \
-        if (!gpu_here() || mc_flag_set("device", "cuda") < 0) { \
-            SKIP("no GPU"); \
-        } \
-    } while (0)
-
 TEST(tails_are_the_solvers_where_they_can_be)
 {
     static const mc_dtype dtypes[] = { MC_FLOAT32, MC_FLOAT16, MC_BFLOAT16, MC_FLOAT64 };

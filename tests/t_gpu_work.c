@@ -1,0 +1,205 @@
+/* t_gpu_work.c: what kernels on a GPU compute, beside the processor: grids of every shape, rows, channels, sums that run, copies.
+ *
+ * Invariant: each is called until it is replayed. */
+#include "agree.h"
+#include "cuda_test.h"
+#include "sample.h"
+
+#include <string.h>
+
+/* Shapes at which grids differ: nothing, one, a ragged vector, long rows, long columns, split sums. */
+TEST(far_shapes)
+{
+    static const int64_t shapes[][2] = { { 0, 5 }, { 1, 1 }, { 3, 7 }, { 64, 64 }, { 2, 40000 }, { 40000, 3 }, { 700, 1025 }, { 1, 300000 } };
+    ON_GPU();
+    struct agree a = { .g = mc_graph_new(), .scale = 4096 };
+    mc_node *x = mc_input(a.g, "x", MC_FLOAT32, 2);
+    mc_function *f = mc_compile(a.g, &(mc_spec){ .inputs = "x", .outputs = "sum(x), sum(x, axis=0), sum(x, axis=1), tanh(x) + x[::-1, ::-1], "
+                                                            "softmax(x), exp(x.T) * 2, mean(x * x, axis=0), sum(abs(x), axis=1)" });
+    REQUIRE(f && x, "%s", mc_error(a.g));
+    REQUIRE(mc_flag_set("device", "cpu") == MC_OK, "%s", mc_last_error());
+    mc_function *h = mc_compile(a.g, &(mc_spec){ .inputs = "x", .outputs = "sum(x), sum(x, axis=0), sum(x, axis=1), tanh(x) + x[::-1, ::-1], "
+                                                            "softmax(x), exp(x.T) * 2, mean(x * x, axis=0), sum(abs(x), axis=1)" });
+    REQUIRE(h, "%s", mc_error(a.g));
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < NELEM(shapes); i++) {
+            mc_array *v = sample(MC_FLOAT32, 2, shapes[i], -1, 1), *y[8] = { 0 }, *z[8] = { 0 };
+            mc_status s = mc_call(f, MC_IN(v), MC_OUT(&y[0], &y[1], &y[2], &y[3], &y[4], &y[5], &y[6], &y[7]));
+            mc_status t = mc_call(h, MC_IN(v), MC_OUT(&z[0], &z[1], &z[2], &z[3], &z[4], &z[5], &z[6], &z[7]));
+            CHECK(s == MC_OK && t == MC_OK, "%lld x %lld: %s", (long long)shapes[i][0], (long long)shapes[i][1], mc_last_error());
+            for (int k = 0; k < 8 && s == MC_OK && t == MC_OK; k++) {
+                int64_t bad = mc_array_differs(y[k], z[k], 1e-5, 3e-4);
+                CHECK(bad < 0, "%lld x %lld, round %d: result %d differs at %lld: %g, %g", (long long)shapes[i][0], (long long)shapes[i][1], round, k,
+                      (long long)bad, mc_load_f64(MC_FLOAT32, y[k]->data + 4 * bad), mc_load_f64(MC_FLOAT32, z[k]->data + 4 * bad));
+            }
+            for (int k = 0; k < 8; k++) {
+                mc_array_unref(&y[k]);
+                mc_array_unref(&z[k]);
+            }
+            mc_array_unref(&v);
+        }
+    }
+    mc_function_free(f);
+    mc_function_free(h);
+    agree_free(&a);
+}
+
+/* Rows that lanes keep in registers: a warp each, blocks full and ragged, too long for that; whole vectors and not. */
+TEST(far_rows)
+{
+    static const int64_t shapes[][2] = { { 3, 64 }, { 130, 128 }, { 37, 300 }, { 9, 1024 }, { 2, 1026 }, { 1100, 260 }, { 5, 4096 }, { 3, 9000 }, { 0, 256 } };
+    static const char *const formulas[] = { "softmax(x)", "max(x, axis=1)", "argmax(x, axis=1)", "grad(sum(softmax(x) * v), x)", "layer_norm(x)",
+                                            "grad(sum(layer_norm(x) * v), x)", "sum(layer_norm(x) * v, axis=0)", "sum(v, axis=0)", "logsumexp(x, axis=1)",
+                                            "x - min(x, axis=1, keepdims=True)", "x * arange(0, x.shape[1])" };
+    static const mc_dtype dtypes[] = { MC_FLOAT32, MC_FLOAT64, MC_FLOAT16 };
+    ON_GPU();
+    for (size_t i = 0; i < NELEM(shapes) * NELEM(dtypes); i++) {
+        const int64_t *dims = shapes[i / NELEM(dtypes)];
+        mc_dtype d = dtypes[i % NELEM(dtypes)];
+        struct agree a = { .scale = 4096 };
+        agree_input(&a, "x", sample(d, 2, dims, -1, 1), 0);
+        agree_input(&a, "v", sample(d, 2, dims, .5, 1), 0);
+        for (size_t k = 0; k < NELEM(formulas); k++) {
+            bool half = d == MC_FLOAT16 && k == 5; /* a difference of two that are almost one */
+            CHECK(half || !mc_is_error(agree_output(&a, formulas[k])), "%s", mc_error(a.g));
+        }
+        const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
+        CHECK(!wrong, "%s of %lld rows of %lld: %s", mc_dtype_name(d), (long long)dims[0], (long long)dims[1], wrong);
+        agree_free(&a);
+    }
+}
+
+/* Reductions around an axis that is kept: few points, each long enough for many blocks; whole vectors and not. */
+TEST(far_channels)
+{
+    static const int64_t shapes[][4] = { { 4, 3, 64, 64 }, { 2, 5, 70, 71 }, { 3, 1, 90, 100 }, { 2, 40, 9, 4 }, { 1, 2, 100, 100 } };
+    static const char *const formulas[] = { "batch_normalization_train(x, g, g, axes='spatial')[0]", "grad(sum(batch_normalization_train(x, g, g, axes='spatial')[0] * v), x)",
+                                            "max(x, axis=[0, 2, 3])", "sum(x * v, axis=[0, 2, 3])", "x / max(abs(x), axis=[0, 2, 3], keepdims=True)",
+                                            "var(x, axis=[0, 2, 3])" };
+    ON_GPU();
+    for (size_t i = 0; i < NELEM(shapes); i++) {
+        struct agree a = { .scale = 16384 };
+        agree_input(&a, "x", sample(MC_FLOAT32, 4, shapes[i], -1, 1), 0);
+        agree_input(&a, "v", sample(MC_FLOAT32, 4, shapes[i], .5, 1), 0);
+        agree_input(&a, "g", sample(MC_FLOAT32, 1, &shapes[i][1], .5, 1), 0);
+        for (size_t k = 0; k < NELEM(formulas); k++) {
+            CHECK(!mc_is_error(agree_output(&a, formulas[k])), "%s", mc_error(a.g));
+        }
+        const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
+        CHECK(!wrong, "%lld images, %lld channels: %s", (long long)shapes[i][0], (long long)shapes[i][1], wrong);
+        agree_free(&a);
+    }
+}
+
+/* What one stage has stored the next one reads, rather than all that it was made of: blocks of their own for each, or not. */
+TEST(far_stages_read_back)
+{
+    static const int64_t shapes[][4] = { { 4, 3, 64, 64 }, { 2, 5, 70, 71 }, { 2, 40, 9, 4 } };
+    ON_GPU();
+    for (size_t i = 0; i < 2 * NELEM(shapes); i++) {
+        struct agree a = { .scale = 16384 };
+        const int64_t *dims = shapes[i / 2];
+        const mc_dtype d = i % 2 ? MC_FLOAT16 : MC_FLOAT32;
+        agree_input(&a, "x", sample(d, 4, dims, -1, 1), 0);
+        agree_input(&a, "v", sample(d, 4, dims, .5, 1), 0);
+        agree_input(&a, "u", sample(d, 4, dims, .5, 1), 0);
+        agree_output(&a, "x * v + u");
+        agree_output(&a, "s = x * v + u; s - mean(s, axis=[0, 2, 3], keepdims=True)");
+        const char *wrong = agree_in(&a, "FAST_RUN", 1);
+        CHECK(!wrong, "%s, %lld images, %lld channels: %s", mc_dtype_name(d), (long long)dims[0], (long long)dims[1], wrong);
+        agree_free(&a);
+    }
+}
+
+/* Sums that run and lines in order: short, longer than a block's shared memory, cut into chunks; NaN, equal ones; every dtype. */
+TEST(far_lines)
+{
+    static const struct { int64_t dims[2]; const char *axis; } shapes[] = { { { 3, 1 }, "0" }, { { 7, 5 }, "1" }, { { 6, 200 }, "0" }, { { 2, 5000 }, "1" }, { { 20000, 2 }, "0" } };
+    static const mc_dtype dtypes[] = { MC_FLOAT32, MC_FLOAT64, MC_INT8, MC_UINT64, MC_FLOAT16 };
+    ON_GPU();
+    for (size_t i = 0; i < NELEM(shapes) * NELEM(dtypes); i++) {
+        const int64_t *dims = shapes[i / NELEM(dtypes)].dims;
+        const char *axis = shapes[i / NELEM(dtypes)].axis;
+        mc_dtype d = dtypes[i % NELEM(dtypes)];
+        struct agree a = { .scale = mc_is_float(d) ? 65536 : 1 };
+        mc_array *x = sample(d, 2, dims, 0, 9);
+        if (mc_is_float(d)) {
+            mc_array_set(x, (int64_t[]){ dims[0] / 2, 0 }, NAN);
+        }
+        agree_input(&a, "x", x, 0);
+        agree_input(&a, "v", sample(d, 2, dims, 1, 1), 0);
+        const char *const ops[] = { "sort(x, axis=%s)", "argsort(x, axis=%s)", "argsort(x[::-1], axis=%s)", "cumsum(v, axis=%s)", "cumprod(v, axis=%s)" };
+        for (size_t k = 0; k < NELEM(ops); k++) {
+            char formula[64];
+            snprintf(formula, sizeof formula, ops[k], axis);
+            CHECK((d == MC_FLOAT16 && k == 3 && dims[0] + dims[1] > 1000) || !mc_is_error(agree_output(&a, formula)), "%s", mc_error(a.g)); /* sums beyond its range */
+        }
+        const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
+        CHECK(!wrong, "%s of %lld x %lld: %s", mc_dtype_name(d), (long long)dims[0], (long long)dims[1], wrong);
+        agree_free(&a);
+    }
+}
+
+/* Kernels come in the forms that some shape may need. */
+TEST(far_forms_that_sizes_rule_out)
+{
+    static const struct { const char *input, *formula; bool vector, row; } cases[] = {
+        { "input x float32[?, ?]", "softmax(x)", true, true },     { "input x float32[?, 10]", "softmax(x)", false, false }, { "input x float32[?, 16]", "softmax(x)", true, false },
+        { "input x float32[?, 512]", "softmax(x)", true, true },   { "input x float32[?, 999]", "softmax(x)", false, false }, { "input x float32[5, 3]", "tanh(x)", false, false },
+        { "input x float32[4, 3]", "tanh(x)", true, false },       { "input x float32[?, 3]", "tanh(x)", true, false },
+    };
+    ON_GPU();
+    for (size_t i = 0; i < NELEM(cases); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_formula(g, cases[i].input);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = cases[i].formula });
+        const char *text = mc_function_source(f);
+        CHECK(f && (strstr(text, "_v(const") != NULL) == cases[i].vector && (strstr(text, "_r(const") != NULL) == cases[i].row, "%s of %s: %s", cases[i].formula, cases[i].input, mc_last_error());
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
+/* Joins, indices, parts that are set: there, in one recording with the kernels; repeated places are settled in their order. */
+TEST(far_work)
+{
+    static const struct { const char *formula, *here; } cases[] = { /* here: the step that nothing there can do */
+        { "join(x, v, axis=0) * 2", NULL },           { "join(x[::-1], v.T[:6].T, axis=1)", NULL },     { "stack(x, v + 1, axis=1)", NULL },
+        { "x[i]", NULL },                             { "x[:, j] + 1", NULL },                            { "x[i, i]", NULL },
+        { "x.T[j]", NULL },                           { "set_subtensor(x[i], v[:7])", NULL },             { "inc_subtensor(x[:, j], 2)", NULL },
+        { "inc_subtensor(x[i], v[0])", NULL },        { "set_subtensor(x[1:9:3, ::-1], v[:3])", NULL },   { "inc_subtensor(x[2], 3)", NULL },
+        { "grad(sum(x[i] * x[i]), x)", NULL },        { "reshape(x.T, [66])", NULL },                     { "sort(x, axis=1)", NULL },
+        { "permute_row_elements(x, argsort(v))", "permute_row_elements" },
+    };
+    static const mc_dtype dtypes[] = { MC_FLOAT32, MC_FLOAT16, MC_INT64, MC_UINT8 };
+    ON_GPU();
+    for (size_t c = 0; c < NELEM(cases) * NELEM(dtypes); c++) {
+        mc_dtype d = dtypes[c % NELEM(dtypes)];
+        const char *formula = cases[c / NELEM(dtypes)].formula;
+        if (!mc_is_float(d) && strstr(formula, "grad")) {
+            continue;
+        }
+        struct agree a = { .scale = 64 };
+        agree_input(&a, "x", sample(d, 2, (const int64_t[]){ 11, 6 }, 0, 9), 0);
+        agree_input(&a, "v", sample(d, 2, (const int64_t[]){ 11, 6 }, 0, 9), 0);
+        agree_input(&a, "i", sample(MC_INT16, 1, (const int64_t[]){ 7 }, -5, 5), 0);
+        agree_input(&a, "j", sample(MC_INT64, 1, (const int64_t[]){ 9 }, -6, 5), 0);
+        CHECK(!mc_is_error(agree_output(&a, formula)), "%s: %s", formula, mc_error(a.g));
+        const char *wrong = agree_in(&a, "FAST_RUN", 1);
+        CHECK(!wrong, "%s of %s: %s", formula, mc_dtype_name(d), wrong);
+        mc_function *f = agree_compile(&a, "FAST_RUN", 1);
+        mc_array *y[1] = { 0 };
+        for (int round = 0; f && round < 3; round++) { /* the third is replayed */
+            CHECK(agree_call(&a, f, y) == MC_OK, "%s: %s", formula, mc_last_error());
+        }
+        for (int i = 0; i < mc_function_nsteps(f); i++) {
+            mc_step_info s = mc_function_step(f, i);
+            const char *here = cases[c / NELEM(dtypes)].here;
+            CHECK(strcmp(s.kind, "host") != 0 || (strcmp(s.device, "cpu") == 0) == (here && strstr(s.text, here) == s.text), "%s: %s ran on %s: %s", formula, s.text,
+                  s.device, s.reason);
+        }
+        mc_array_unref(&y[0]);
+        mc_function_free(f);
+        agree_free(&a);
+    }
+}

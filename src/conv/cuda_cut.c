@@ -44,19 +44,33 @@ static int64_t step(const int64_t size[3], const int64_t stride[3])
     return first ? first : 1;
 }
 
+static bool strided(const struct mc_conv_problem *p)
+{
+    return p->s.stride[0] != 1 || p->s.stride[1] != 1 || p->s.stride[2] != 1;
+}
+
+/* The places of x that filters meet. */
+static struct mc_gemm_cut_places met(const struct mc_conv_problem *p)
+{
+    return strided(p) ? (struct mc_gemm_cut_places){ p->at.x[3] * p->s.stride[1], p->at.x[4] * p->s.stride[2], (int)p->s.out[2] }
+                      : mc_gemm_cut_line(step(p->s.in, p->at.x + 2));
+}
+
 static void sizes(const struct mc_conv_problem *p, struct mc_gemm_cut_args *a)
 {
-    const int64_t x = step(p->s.in, p->at.x + 2), y = step(p->s.out, p->at.y + 2), places = conv_volume(p->s.out);
+    const int64_t y = step(p->s.out, p->at.y + 2), places = conv_volume(p->s.out);
     const bool forward = p->s.pass == CONV_FORWARD;
-    *a = (struct mc_gemm_cut_args){ .batch = 1, .outer = 1, .alpha = (float)p->alpha, .beta = p->has_bias ? 1 : (float)p->beta };
+    *a = (struct mc_gemm_cut_args){ .batch = 1, .outer = 1, .alpha = (float)p->alpha, .beta = p->has_bias ? 1 : (float)p->beta, .around = { 1, 1 } };
     if (p->s.pass == CONV_WEIGHTS) {
         a->m = (int)p->s.f;
         a->n = (int)p->s.c;
         a->k = (int)places;
         a->outer = (int)p->s.n;
         memcpy(a->as, (int64_t[]){ 0, p->at.y[1], y }, sizeof a->as);
-        memcpy(a->bs, (int64_t[]){ 0, x, p->at.x[1] }, sizeof a->bs);
-        memcpy(a->cs, (int64_t[]){ 0, p->at.w[0], p->at.w[1] }, sizeof a->cs);
+        a->b_terms = met(p);
+        a->b_cols = mc_gemm_cut_line(p->at.x[1]);
+        a->cs[1] = p->at.w[0];
+        a->c_cols = mc_gemm_cut_line(p->at.w[1]);
         memcpy(a->outer_step, (int64_t[]){ p->at.y[0], p->at.x[0] }, sizeof a->outer_step);
     } else {
         const int64_t *from = forward ? p->at.x : p->at.y, *to = forward ? p->at.y : p->at.x;
@@ -65,10 +79,17 @@ static void sizes(const struct mc_conv_problem *p, struct mc_gemm_cut_args *a)
         a->k = (int)(forward ? p->s.c : p->s.f);
         a->batch = (int)p->s.n;
         memcpy(a->as, (int64_t[]){ 0, p->at.w[!forward], p->at.w[forward] }, sizeof a->as);
-        memcpy(a->bs, (int64_t[]){ from[0], from[1], forward ? x : y }, sizeof a->bs);
-        memcpy(a->cs, (int64_t[]){ to[0], to[1], forward ? y : x }, sizeof a->cs);
+        a->bs = from[0];
+        a->b_terms = mc_gemm_cut_line(from[1]);
+        a->b_cols = forward ? met(p) : mc_gemm_cut_line(y);
+        memcpy(a->cs, to, sizeof a->cs);
+        a->c_cols = forward ? mc_gemm_cut_line(y) : met(p);
     }
-    memcpy(a->c0s, p->has_bias ? (int64_t[]){ 0, 1, 0 } : a->cs, sizeof a->c0s);
+    for (int i = 0; i < 2 && p->s.pass == CONV_INPUTS && strided(p); i++) {
+        a->around[i] = (int)p->s.stride[i + 1];
+        a->size[i] = (int)p->s.in[i + 1];
+    }
+    memcpy(a->c0s, p->has_bias ? (int64_t[]){ 0, 1, 0 } : (int64_t[]){ a->cs[0], a->cs[1], a->c_cols.right }, sizeof a->c0s);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -95,20 +116,28 @@ static bool small(const struct mc_conv_problem *p)
     return p->s.pass == CONV_WEIGHTS ? mc_gemm_cut_small(p->s.f, p->s.c, u, 1, p->s.n) : mc_gemm_cut_small(p->s.f, u, p->s.c, p->s.n, 1) && mc_gemm_cut_small(p->s.c, u, p->s.f, p->s.n, 1);
 }
 
+/* Does each place of y meet one of x, and does every place of x belong to one of y? */
+static bool all_places(const struct mc_conv_problem *p)
+{
+    bool all = true;
+    for (int i = 0; i < 3; i++) {
+        all = all && p->s.k[i] == 1 && p->s.pad[i] == 0 && (p->s.out[i] - 1) * p->s.stride[i] < p->s.in[i] && p->s.in[i] <= p->s.out[i] * p->s.stride[i];
+    }
+    return all && p->s.stride[0] == 1;
+}
+
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    bool same = true;
-    for (int i = 0; i < 3; i++) {
-        same = same && p->s.k[i] == 1 && p->s.stride[i] == 1 && p->s.pad[i] == 0 && p->s.in[i] == p->s.out[i];
-    }
     return p->dtype != MC_FLOAT32                          ? "multiplies float32"
            : mc_conv_hollow(p)                             ? mc_conv_hollow(p)
            : p->wide                                       ? "sums in float32, and conv.precision asks for float64"
-           : !same                                         ? "takes filters of one tap, which meet every place"
+           : !all_places(p)                                ? "takes filters of one tap that meet whole images"
            : p->s.unshared || p->s.groups > 1              ? "has the same filters everywhere and all channels for each"
            : p->has_bias && p->beta != 0                   ? "adds a bias or what is there, not both"
-           : !step(p->s.in, p->at.x + 2) || !step(p->s.out, p->at.y + 2) ? "wants an image's places in one line"
+           : strided(p) && p->s.pass == CONV_INPUTS && p->beta != 0 ? "leaves nothing between strides"
+           : strided(p) && p->s.in[0] != 1                 ? "takes strides on two axes"
+           : (!strided(p) && !step(p->s.in, p->at.x + 2)) || !step(p->s.out, p->at.y + 2) ? "wants an image's places in one line"
            : !small(p)                                     ? "has no room for sizes like these"
                                                            : mc_cuda_too_old();
 }

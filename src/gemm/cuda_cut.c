@@ -43,10 +43,10 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     struct mc_gemm_cut_args *a = &d->c.args;
     d->base.run = run;
     *a = (struct mc_gemm_cut_args){ .m = (int)p->m, .n = (int)p->n, .k = (int)p->k, .batch = (int)p->batch, .outer = 1,
-                               .alpha = (float)p->alpha, .beta = (float)p->beta };
+                               .alpha = (float)p->alpha, .beta = (float)p->beta, .bs = p->bs[0], .cs = { p->cs[0], p->cs[1] },
+                               .b_terms = mc_gemm_cut_line(p->bs[1]), .b_cols = mc_gemm_cut_line(p->bs[2]), .c_cols = mc_gemm_cut_line(p->cs[2]),
+                               .around = { 1, 1 } };
     memcpy(a->as, p->as, sizeof p->as);
-    memcpy(a->bs, p->bs, sizeof p->bs);
-    memcpy(a->cs, p->cs, sizeof p->cs);
     memcpy(a->c0s, p->c0s, sizeof p->c0s);
     if (!mc_gemm_cut_make(&d->c, p->act, &d->base.workspace)) {
         mc_free(d);

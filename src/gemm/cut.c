@@ -48,7 +48,8 @@ bool mc_gemm_cut_make(struct mc_gemm_cut *c, enum mc_act act, size_t *workspace)
     const int64_t across = tiles(a->m, a->n, 1), results = (int64_t)a->batch * a->m * a->n;
     a->splits = (int)splits(a->m, a->n, a->k, a->batch, a->outer);
     c->fours[0] = a->as[2] == 1 && a->as[1] % 4 == 0 && a->as[0] % 4 == 0 && a->outer_step[0] % 4 == 0;
-    c->fours[1] = a->bs[1] == 1 && a->bs[2] % 4 == 0 && a->bs[0] % 4 == 0 && a->outer_step[1] % 4 == 0;
+    c->fours[1] = a->b_terms.right == 1 && a->b_terms.across == INT32_MAX && a->b_cols.right % 4 == 0 && a->b_cols.down % 4 == 0 && a->bs % 4 == 0 &&
+                  a->outer_step[1] % 4 == 0;
     c->grid = (struct mc_grid){ { (unsigned)across, (unsigned)a->splits, (unsigned)a->batch }, { 256, 1, 1 }, 0 };
     c->add_grid = (struct mc_grid){ { (unsigned)gemm_ceil(results, 32), 1, 1 }, { 256, 1, 1 }, 0 };
     *workspace = a->splits > 1 ? (size_t)(a->splits * results) * sizeof(float) : 0;

@@ -5,39 +5,71 @@
  * scale, leaves their halves in shared memory and multiplies.  What 64 terms come to is scaled back and added up in float32.
  * Low halves are not scaled up, so that all three products have one sum; what is lost lies 2^40 below a tile's largest.
  * A tile with an infinity or a NaN is multiplied plainly, so that they come out as they should.
- * A sum may run over several matrices as well, `outer` of them: the places of all images.
+ * A sum may run over several matrices as well, `outer` of them: the places of all images.  Terms and columns of B, and columns of C,
+ * may be places of an image: lines that are apart, and places in them; of C every one, or one in so many, with zeros around it.
  *
  * Parts of a sum are added by `add`, in order. */
 typedef unsigned u32;
 typedef unsigned short u16;
 enum { TILE = 64, PITCH = TILE + 8, WARPS = 8, MINE = 16 };     /* MINE: elements of a tile that a thread takes, along the summed axis */
 
+struct places {                 /* along an axis: so many across, then the next line */
+    i64 down, right;
+    int across;
+};
 struct args {
     const float *a, *b, *c0;
     float *c, *parts;
-    i64 as[3], bs[3], cs[3], c0s[3], outer_step[2];
+    i64 as[3], bs, cs[2], c0s[3], outer_step[2];    /* batch, row, column; of B and C the columns, and B's terms, are places */
     int m, n, k, batch, outer, splits;
     int fours[2];               /* a, b: four neighbours along the summed axis can be read at once */
     float alpha, beta;
+    places b_terms, b_cols, c_cols;
+    int around[2], size[2];     /* of a column of C: lines and places that are its own, all but the first zeros; lines and places there are */
 };
 struct side {                   /* rows of A, or columns of B: where this thread reads, and what becomes of it */
     const float *x;
-    i64 row, k, outer;
-    int rows, mine, first;      /* of the tile: how many there are; this thread's, its first term */
+    places all, terms;
+    i64 outer, mine_at;
+    int from, rows, mine, first;    /* of the tile: its first, how many there are; this thread's, its first term */
     int fours;
 };
 
-__device__ __forceinline__ side side_of(const float *x, i64 row, i64 k, i64 outer, int rows, int fours)
+__device__ __forceinline__ i64 at(const places &p, int i)
+{
+    const int line = i / p.across;
+    return line * p.down + (i - line * p.across) * p.right;
+}
+
+__device__ __forceinline__ places in_line(i64 step)
+{
+    places p = { 0, step, 0x7fffffff };
+    return p;
+}
+
+__device__ __forceinline__ side side_of(const float *x, const places &rows, int from, int count, const places &terms, i64 outer, int fours)
 {
     const int t = threadIdx.x;
-    side s = { x, row, k, outer, rows, k == 1 ? t / 4 : t % TILE, k == 1 ? t % 4 * MINE : t / TILE * MINE, fours };
+    side s;
+    s.x = x;
+    s.all = rows;
+    s.terms = terms;
+    s.outer = outer;
+    s.from = from;
+    s.rows = count;
+    s.mine = terms.right == 1 ? t / 4 : t % TILE;
+    s.first = terms.right == 1 ? t % 4 * MINE : t / TILE * MINE;
+    s.mine_at = s.mine < count ? at(rows, from + s.mine) : 0;
+    s.fours = fours;
     return s;
 }
 
 /* Zeros beyond the matrix. */
 __device__ __forceinline__ void take(float (&v)[MINE], const side &s, int matrix, int from, int end)
 {
-    const float *const x = s.x + matrix * s.outer + s.mine * s.row + (from + s.first) * s.k;
+    const int line = (from + s.first) / s.terms.across;
+    int col = from + s.first - line * s.terms.across;
+    const float *const x = s.x + matrix * s.outer + s.mine_at + line * s.terms.down + col * s.terms.right;
     const int have = s.mine < s.rows ? end - from - s.first : 0;
     if (s.fours && have >= MINE) {
 #pragma unroll
@@ -48,16 +80,21 @@ __device__ __forceinline__ void take(float (&v)[MINE], const side &s, int matrix
             v[e + 2] = q.z;
             v[e + 3] = q.w;
         }
-    } else if (have >= MINE) {
-        const float *at = x;
+    } else if (have >= MINE && col <= s.terms.across - MINE) {
+        const float *term = x;
 #pragma unroll
-        for (int e = 0; e < MINE; e++, at += s.k) {
-            v[e] = *at;
+        for (int e = 0; e < MINE; e++, term += s.terms.right) {
+            v[e] = *term;
         }
     } else {
+        const float *term = x;
 #pragma unroll
-        for (int e = 0; e < MINE; e++) {
-            v[e] = e < have ? x[e * s.k] : 0.f;
+        for (int e = 0; e < MINE; e++, col++, term += s.terms.right) {
+            if (col == s.terms.across) {
+                col = 0;
+                term += s.terms.down - s.terms.across * s.terms.right;
+            }
+            v[e] = e < have ? *term : 0.f;
         }
     }
 }
@@ -137,7 +174,7 @@ __device__ __forceinline__ void multiply_plainly(float (&sum)[16], const side &a
         const int row = row_of(e), col = col_of(e);
 #pragma unroll 1
         for (int k = from; k < end && row < a.rows && col < b.rows; k++) {
-            sum[e] = fmaf(a.x[matrix * a.outer + row * a.row + k * a.k], b.x[matrix * b.outer + col * b.row + k * b.k], sum[e]);
+            sum[e] = fmaf(a.x[matrix * a.outer + at(a.all, a.from + row) + at(a.terms, k)], b.x[matrix * b.outer + at(b.all, b.from + col) + at(b.terms, k)], sum[e]);
         }
     }
 }
@@ -146,7 +183,15 @@ __device__ __forceinline__ void multiply_plainly(float (&sum)[16], const side &a
 __device__ __forceinline__ void finished(const args &p, float *c, const float *c0, int col, float sum)
 {
     const float v = p.alpha * sum;
-    c[col * p.cs[2]] = finish(c0 ? v + p.beta * c0[col * p.c0s[2]] : v, ACT);
+    const int line = col / p.c_cols.across, place = col - line * p.c_cols.across;
+    float *const to = c + line * p.c_cols.down + place * p.c_cols.right;
+    *to = finish(c0 ? v + p.beta * c0[col * p.c0s[2]] : v, ACT);
+    for (int e = 1; e < p.around[0] * p.around[1]; e++) {
+        const int i = e / p.around[1], j = e - i * p.around[1];
+        if (line * p.around[0] + i < p.size[0] && place * p.around[1] + j < p.size[1]) {
+            to[i * (p.c_cols.down / p.around[0]) + j * (p.c_cols.right / p.around[1])] = 0;
+        }
+    }
 }
 
 __device__ __forceinline__ const float *row_of_c0(const args &p, int batch, int row)
@@ -162,8 +207,8 @@ extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_consta
     const int each = (p.k + TILE - 1) / TILE, chunks = each * p.outer, from = (int)((i64)chunks * blockIdx.y / p.splits);
     const int to = (int)((i64)chunks * (blockIdx.y + 1) / p.splits);
     u16 *const a = (u16 *)room[0], *const b = (u16 *)room[1];
-    const side sa = side_of(p.a + batch * p.as[0] + i * p.as[1], p.as[1], p.as[2], p.outer_step[0], min(p.m - i, TILE), p.fours[0]);
-    const side sb = side_of(p.b + batch * p.bs[0] + j * p.bs[2], p.bs[2], p.bs[1], p.outer_step[1], min(p.n - j, TILE), p.fours[1]);
+    const side sa = side_of(p.a + batch * p.as[0], in_line(p.as[1]), i, min(p.m - i, TILE), in_line(p.as[2]), p.outer_step[0], p.fours[0]);
+    const side sb = side_of(p.b + batch * p.bs, p.b_cols, j, min(p.n - j, TILE), p.b_terms, p.outer_step[1], p.fours[1]);
     float sum[16] = {}, va[MINE], vb[MINE];
     int matrix = from / each, k = (from - matrix * each) * TILE;
     take(va, sa, matrix, k, p.k);

@@ -26,6 +26,7 @@ struct bench_function {
     bool fresh; /* a new array each call instead of the same */
 };
 bool bench_call(void *function); /* once() of time_calls */
+double bench_seconds(void); /* that a case is called again and again, as the peers take it */
 void bench_free(struct bench_function *b);
 bool bench_far(void);                                       /* the flag device is not the processor */
 mc_array *bench_place(mc_array *a);                         /* takes a; there, if the functions run there; NULL: failed */

@@ -116,7 +116,7 @@ static bool run(const struct layer_case *c)
 {
     struct bench_function b = { 0 };
     struct result r = { c->suite, c->name, c->pass, "float32", "" };
-    bool good = make(c, MC_FLOAT32, NULL, &b) && (r.time = time_calls(bench_call, &b, 0.5)).calls > 0;
+    bool good = make(c, MC_FLOAT32, NULL, &b) && (r.time = time_calls(bench_call, &b, bench_seconds() / 2)).calls > 0;
     if (good) {
         for (int i = 0; i < b.nin; i++) {
             r.bytes += 4. * (double)mc_array_size(b.in[i]);

@@ -249,7 +249,7 @@ static bool run(const struct function_case *c)
 {
     struct bench_function b = { 0 };
     struct result r = { c->suite, c->name, c->pass, "float32", c->fresh ? "new" : "", .bytes = c->bytes };
-    bool good = make(c, &b) && (r.time = time_calls(bench_call, &b, 1)).calls > 0;
+    bool good = make(c, &b) && (r.time = time_calls(bench_call, &b, bench_seconds())).calls > 0;
     if (good) {
         bench_home(&b);
         r.error = error_of(c, &b);

@@ -3,7 +3,7 @@ replayed too."""
 import torch
 import torch.nn.functional as F
 
-from peer import DEVICE, THREADS, error, floats, report, ways
+from peer import DEVICE, SECONDS, THREADS, error, floats, report, ways
 from shapes import BETWEEN
 
 
@@ -64,9 +64,9 @@ def run(suite):
             y = f(x, *rest)
             wrong = error(y, f(x.double(), *[r.double() for r in rest]))
             for way, once in ways(f, x, *rest):
-                report(suite, name, once, "fwd", way, rel_err=wrong, seconds=0.5)
+                report(suite, name, once, "fwd", way, rel_err=wrong, seconds=SECONDS / 2)
         v = torch.from_numpy(floats(*y.shape)).to(DEVICE)
         once = gradient(f, x, rest, v)
         wrong = error(once(), gradient(f, x.double(), [r.double() for r in rest], v.double())())
         for way, once in [("", once), *([("compile", gradient(torch.compile(f), x, rest, v))] if DEVICE != "cpu" else [])]:
-            report(suite, name, once, "fwd+bwd", way, rel_err=wrong, seconds=0.5)
+            report(suite, name, once, "fwd+bwd", way, rel_err=wrong, seconds=SECONDS / 2)

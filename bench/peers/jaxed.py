@@ -3,7 +3,7 @@
 Forward with gradients is one function as well, whose results are y and the gradients, as ours are."""
 import os
 
-from peer import DEVICE, error, floats, report, rng
+from peer import DEVICE, SECONDS, error, floats, report, rng
 from shapes import BETWEEN, LAYERS
 
 os.environ["JAX_PLATFORMS"] = DEVICE  # where there is none: an error, not another device
@@ -98,8 +98,8 @@ def between(suite):
         f, x = BY_WORD[word], floats(*shape)
         args = there(x, *[floats(shape[1]) for _ in range(2 if word == "batch" else 0)])
         v, = there(floats(*jax.eval_shape(f, *args).shape))
-        timed(suite, case, f, args, "fwd", seconds=0.5)
-        timed(suite, case, backward(f, 1), [*args, v], "fwd+bwd", seconds=0.5)
+        timed(suite, case, f, args, "fwd", seconds=SECONDS / 2)
+        timed(suite, case, backward(f, 1), [*args, v], "fwd+bwd", seconds=SECONDS / 2)
 
 
 def convolutions(suite):

@@ -91,6 +91,9 @@ def measure(once, seconds=1.0, grain=GRAIN, least=3, fewest=5, most=2000):
     return statistics.median(sample), min(sample), max(sample)
 
 
+SECONDS = 1.0 if DEVICE == "cpu" else 0.25  # of a case: on a GPU a hundred batches
+
+
 def error(got, want):
     got, want = (numpy.asarray(x.cpu() if hasattr(x, "cpu") else x, dtype=numpy.float64) for x in (got, want))
     return float(numpy.linalg.norm((got - want).ravel()) / numpy.linalg.norm(want.ravel()))
@@ -99,7 +102,7 @@ def error(got, want):
 ONLY = os.environ.get("BENCH_ONLY", "")  # as `monochord bench SUITE --only` reads it
 
 
-def report(suite, case, once, which="", algo="", flops=0.0, moved=0.0, rel_err=None, seconds=1.0, dtype="float32", calls=3):
+def report(suite, case, once, which="", algo="", flops=0.0, moved=0.0, rel_err=None, seconds=SECONDS, dtype="float32", calls=3):
     if ONLY not in f"{case} {which}":
         return
     ms, least, most = (1e3 * t for t in measure(once, seconds, least=calls, fewest=5 if calls > 1 else 1))

@@ -10,6 +10,7 @@ extern const struct mc_solver *const mc_conv_cuda_solvers[];
 extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_few, mc_conv_cuda_split, mc_conv_cuda_cut, mc_conv_cuda_whole, mc_conv_cuda_spread, mc_conv_cuda_fft, mc_conv_cuda_fft_tiling, mc_conv_cuda_im2col, mc_conv_cuda_exchange,
     mc_conv_cuda_exchange_full, mc_conv_cuda_bc01, mc_conv_cuda_b01c, mc_conv_cuda_fold, mc_conv_cuda_apart, mc_conv_cuda_direct;
 double mc_conv_cuda_seconds(const struct mc_conv_problem *p, double part);  /* at that part of the peak */
+double mc_conv_cuda_tail_seconds(const struct mc_conv_problem *p);          /* cuda_apart.c: what follows, by a kernel of its own */
 double mc_conv_cuda_best(const struct mc_conv_problem *p); /* the least estimate of those that do not decline */
 void *mc_conv_cuda_result(const struct mc_conv_problem *p, void *const *operand);
 /* Result = beta * c0 before sums are added: copies c0 where it is another array.  c: from the plan; may be NULL. */
@@ -56,7 +57,7 @@ enum { DNN_X, DNN_W, DNN_Y, DNN_C0, DNN_BIAS, DNN_VIRTUAL };
 /* The operation graph of a problem, all pointers aligned to so many bytes; NULL: cuDNN has no such operation. */
 void *mc_dnn_graph(struct mc_dnn *g, void *handle, const struct mc_conv_problem *p, int64_t alignment);
 const char *mc_dnn_refuse(const struct mc_conv_problem *p);  /* what no graph can say */
-bool mc_dnn_fused(const struct mc_conv_problem *p);          /* does more follow the convolution?  Then c0 is an operand */
+bool mc_dnn_fused(const struct mc_conv_problem *p);          /* does more follow the convolution in its graph?  Then c0 is an operand */
 /* ---- cudnn_search.c: which configuration serves ---- */
 enum { MC_DNN_NAME = 64 };
 struct mc_dnn_ready {           /* an execution plan */

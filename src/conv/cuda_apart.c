@@ -73,12 +73,17 @@ static const char *refuse(const struct mc_problem *p_)
                                                                         : NULL;
 }
 
+double mc_conv_cuda_tail_seconds(const struct mc_conv_problem *p)
+{
+    const struct mc_conv_array y = mc_conv_array(p, mc_conv_result(p->s.pass));
+    const double bytes = (p->beta != 0 ? 3.0 : 2.0) * (double)mc_conv_count(&y) * mc_dtypes[p->dtype].size;
+    return mc_cuda_seconds(p->dtype, false, 0, bytes, 1);
+}
+
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_), c = child_of(p);
-    const struct mc_conv_array y = mc_conv_array(p, mc_conv_result(p->s.pass));
-    const double bytes = (p->beta != 0 ? 3.0 : 2.0) * (double)mc_conv_count(&y) * mc_dtypes[p->dtype].size;
-    return mc_conv_cuda_best(&c) + mc_cuda_seconds(p->dtype, false, 0, bytes, 1);
+    return mc_conv_cuda_best(&c) + mc_conv_cuda_tail_seconds(p);
 }
 
 const struct mc_solver mc_conv_cuda_apart = { .name = "apart", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true };

@@ -126,11 +126,13 @@ static double implicit(const struct mc_conv_problem *p)
     return turned(p) + mc_cuda_seconds(p->dtype, p->tf32, walked, mc_conv_bytes(p), thick(p) * busy * (mc_dtypes[p->dtype].size == 2 ? 0.3 : 0.6));
 }
 
-/* It transforms too, though its heuristics may not say so: what ours takes, and a little. */
+/* It transforms too, though its heuristics may not say so: what ours takes, and a little.  What it fuses it may compile, in every
+ * process anew, and by engines of which nothing is known: only timing finds that worth it. */
 static double estimate(const struct mc_problem *p)
 {
     const struct mc_solver *fft = &mc_conv_cuda_fft;
-    return 2e-6 + (fft->refuse(p) ? implicit(conv(p)) : MC_MIN(implicit(conv(p)), 1.1 * fft->estimate(p)));
+    return 2e-6 + (fft->refuse(p) ? implicit(conv(p)) : MC_MIN(implicit(conv(p)), 1.1 * fft->estimate(p))) +
+           (mc_dnn_fused(conv(p)) ? 1.1 * mc_conv_cuda_tail_seconds(conv(p)) : 0);
 }
 
 const struct mc_solver mc_conv_cudnn = { .name = "cudnn", .refuse = refuse, .estimate = estimate, .plan = plan, .doubted = true };

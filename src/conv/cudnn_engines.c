@@ -193,6 +193,6 @@ bool mc_dnn_walk(const struct mc_conv_problem *p, void *graph, enum mc_plan_mode
 {
     return heuristic(graph, CUDNN_HEUR_MODE_A, f, arg) ||
            (mode >= PLAN_MEASURE && heuristic(graph, CUDNN_HEUR_MODE_B, f, arg)) || heuristic(graph, CUDNN_HEUR_MODE_FALLBACK, f, arg) ||
-           (mode >= PLAN_MEASURE && every_engine(p, graph, false, f, arg)) ||
+           (mode >= (mc_dnn_fused(p) ? PLAN_EXHAUSTIVE : PLAN_MEASURE) && every_engine(p, graph, false, f, arg)) ||
            (mode >= PLAN_EXHAUSTIVE && every_engine(p, graph, true, f, arg));
 }

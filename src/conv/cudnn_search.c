@@ -3,6 +3,8 @@
  *   estimate    the first configuration that its heuristic (mode A) names and that can be had
  *   measure     those of modes A, B and fallback, and every engine as it sets its own knobs, timed as long as a budget lasts:
  *               the heuristics do not name the transforms of forward passes, which are up to 28 times as fast as what they do
+ *               (of graphs with more than a convolution those of the heuristics alone: the others have shown what they can at
+ *               the bare one, which is timed with a kernel behind it)
  *   exhaustive  the same, and every engine with every choice of its knobs, up to a number of each
  *
  * A configuration is known as "e38:5f1c...", its engine and a hash of its knobs; wisdom keeps the fastest.  Its notes are

@@ -18,7 +18,7 @@ run() {
     cmake --build "$build" -j"$(nproc)" --target monochord_tests tool >"$build/make.log" 2>&1 ||
         { grep -E 'error|warning' -A4 "$build/make.log"; return 1; }
     "$build/monochord" info
-    XDG_CACHE_HOME=$PWD/$build/cache "$build/monochord_tests" --times "$@"
+    XDG_CACHE_HOME=$PWD/$build/cache "$build/monochord_tests" --times --jobs "$(nproc)" "$@"
 }
 run "$@" 2>&1 | tee "$out"
 exit "${PIPESTATUS[0]}"

@@ -1,18 +1,12 @@
-/* main.c: runs the tests.  One child process a test; what the child counts lies in memory that both
- * see, so nothing is lost when it dies.  The closing line counts tests: "N passed, N failed". */
-#include "check.h"
+/* main.c: what a test may say, and which tests are run (run.c).  The closing line counts tests: "N passed, N failed". */
+#include "run.h"
 
 #include <monochord.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { SHOWN = 10 }; /* failed checks printed of one test; the rest are only counted */
 
@@ -21,17 +15,10 @@ static struct test *first, **tail = &first;
 static struct options {
     const char *filter[16];
     int nfilter;
-    bool full, list, no_fork, times;
+    bool full, list;
     uint64_t seed;
-    unsigned timeout;
-} opt = { .seed = 1, .timeout = 300 };
-
-static struct counts {
-    _Atomic long checks, failed;
-    _Atomic bool skipped;
-    _Atomic long failing; /* the allocation that fails in this run of an ALLOC_FAIL_LOOP */
-    char reason[256];
-} *now; /* of the running test */
+    struct run_options run;
+} opt = { .seed = 1, .run = { .jobs = 1, .timeout = 300 } };
 
 void test_add(struct test *t)
 {
@@ -223,25 +210,12 @@ bool fail_next(struct fail_loop *l)
     return true;
 }
 
-/* ---- running ---- */
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static const char *module(const struct test *t)
-{
-    const char *slash = strrchr(t->file, '/');
-    return slash ? slash + 1 : t->file;
-}
+/* ---- which are run ---- */
 
 static bool wanted(const struct test *t)
 {
     char name[256];
-    snprintf(name, sizeof name, "%.*s/%s", (int)strcspn(module(t), "."), module(t), t->name);
+    snprintf(name, sizeof name, "%.*s/%s", (int)strcspn(test_module(t), "."), test_module(t), t->name);
     bool named = opt.nfilter == 0;
     for (int i = 0; i < opt.nfilter; i++) {
         named = named || strstr(name, opt.filter[i]);
@@ -249,64 +223,19 @@ static bool wanted(const struct test *t)
     return named && (opt.full || !t->full || opt.nfilter);
 }
 
-/* How the child ended; NULL if it just did. */
-static const char *ended(int status)
+/* The wanted ones into list, which may be NULL; how many there are. */
+static size_t collect(const struct test **list)
 {
-    static char text[64];
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-        return NULL;
-    }
-    if (WIFEXITED(status)) {
-        snprintf(text, sizeof text, "exit code %d", WEXITSTATUS(status));
-    } else if (WTERMSIG(status) == SIGALRM) {
-        snprintf(text, sizeof text, "still running after %u s", opt.timeout);
-    } else {
-        snprintf(text, sizeof text, "%s", strsignal(WTERMSIG(status)));
-    }
-    return text;
-}
-
-static void run_child(const struct test *t)
-{
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        alarm(opt.timeout);
-        t->run();
-        exit(0); /* not _exit: leak checkers report at exit */
-    }
-    int status = 0;
-    const char *how = pid < 0 || waitpid(pid, &status, 0) < 0 ? "could not be started" : ended(status);
-    if (how) {
-        now->failed++;
-        printf("%s: %s: %s\n", t->file, t->name, how);
-        if (now->failing) {
-            printf("    while allocation %ld failed\n", (long)now->failing);
+    size_t n = 0;
+    for (const struct test *t = first; t; t = t->next) {
+        if (wanted(t)) {
+            if (list) {
+                list[n] = t;
+            }
+            n++;
         }
     }
-}
-
-static void run(const struct test *t)
-{
-    memset(now, 0, sizeof *now);
-    seed_for(t->name);
-    double start = seconds();
-    if (opt.no_fork) {
-        t->run();
-    } else {
-        run_child(t);
-    }
-    if (now->failed) {
-        printf("FAILED %s %s: %ld of %ld checks\n", module(t), t->name, (long)now->failed, (long)now->checks);
-    } else if (now->skipped) {
-        printf("skipped %s %s: %s\n", module(t), t->name, now->reason);
-    } else if (!now->checks) {
-        now->failed++;
-        printf("FAILED %s %s: it checks nothing\n", module(t), t->name);
-    }
-    if (opt.times) {
-        printf("%8.3f s  %-16s %s, %ld checks\n", seconds() - start, module(t), t->name, (long)now->checks);
-    }
+    return n;
 }
 
 static const char usage[] =
@@ -315,6 +244,7 @@ static const char usage[] =
     "  --seed N               of the tests' random numbers\n"
     "  --times                what each test took\n"
     "  --timeout N            seconds that one test may take\n"
+    "  --jobs N               so many tests at a time\n"
     "  --no-fork              all in this process, for a debugger\n"
     "  --list                 the names only\n";
 
@@ -325,15 +255,17 @@ static bool parse(int argc, char **argv)
         if (!strcmp(a, "--list")) {
             opt.list = true;
         } else if (!strcmp(a, "--times")) {
-            opt.times = true;
+            opt.run.times = true;
         } else if (!strcmp(a, "--no-fork")) {
-            opt.no_fork = true;
+            opt.run.no_fork = true;
         } else if (!strcmp(a, "--tier") && value && (!strcmp(value, "full") || !strcmp(value, "everyday"))) {
             opt.full = !strcmp(value, "full"), i++;
         } else if (!strcmp(a, "--seed") && value) {
             opt.seed = strtoull(value, NULL, 0), i++;
         } else if (!strcmp(a, "--timeout") && value) {
-            opt.timeout = (unsigned)strtoul(value, NULL, 0), i++;
+            opt.run.timeout = (unsigned)strtoul(value, NULL, 0), i++;
+        } else if (!strcmp(a, "--jobs") && value && atoi(value) > 0) {
+            opt.run.jobs = atoi(value) < MOST_JOBS ? atoi(value) : MOST_JOBS, i++;
         } else if (a[0] != '-' && opt.nfilter < (int)(sizeof opt.filter / sizeof *opt.filter)) {
             opt.filter[opt.nfilter++] = a;
         } else {
@@ -349,35 +281,29 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
-    now = mmap(NULL, sizeof *now, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (now == MAP_FAILED) {
-        perror("mmap");
+    const size_t n = collect(NULL);
+    const struct test **list = calloc(n + 1, sizeof *list);
+    struct run_counts r = { 0 };
+    if (!list) {
         return 2;
     }
-    long passed = 0, failed = 0, skipped = 0;
+    collect(list);
+    for (size_t i = 0; opt.list && i < n; i++) {
+        printf("%-16s %s%s\n", test_module(list[i]), list[i]->name, list[i]->full ? "  (full)" : "");
+    }
     if (!opt.list) {
         printf("seed %llu, tier %s\n", (unsigned long long)opt.seed, opt.full ? "full" : "everyday");
-    }
-    for (const struct test *t = first; t; t = t->next) {
-        if (!wanted(t)) {
-            continue;
+        opt.run.seed = seed_for;
+        opt.run.jobs = opt.run.no_fork ? 1 : opt.run.jobs;
+        if (!run_tests(list, n, &opt.run, &r)) {
+            return 2;
         }
-        if (opt.list) {
-            printf("%-16s %s%s\n", module(t), t->name, t->full ? "  (full)" : "");
-            continue;
+        printf("%ld passed, %ld failed", r.passed, r.failed);
+        if (r.skipped) {
+            printf(", %ld skipped", r.skipped);
         }
-        run(t);
-        failed += now->failed > 0;
-        skipped += !now->failed && now->skipped;
-        passed += !now->failed && !now->skipped;
+        printf("\n");
     }
-    if (opt.list) {
-        return 0;
-    }
-    printf("%ld passed, %ld failed", passed, failed);
-    if (skipped) {
-        printf(", %ld skipped", skipped);
-    }
-    printf("\n");
-    return failed > 0;
+    free(list);
+    return r.failed > 0;
 }

@@ -137,7 +137,7 @@ TEST(cuda_few_channels)
 /* Filters of one tap: matrices that fill no tile, sums over more images than there are blocks for, places whose number is odd. */
 TEST(cuda_filters_of_one_tap)
 {
-    static const char *const shapes[] = { "n3c70f33 i9x8 k1x1", "n5c5f130 i7x7 k1x1", "n41c64f20 i12 k1", "n2c200f64 i30x20 k1x1", "n2c3f4 i3x4x5 k1x1x1",
+    static const char *const shapes[] = { "n3c70f33 i9x8 k1x1", "n5c5f130 i7x7 k1x1", "n41c64f20 i12 k1", "n2c200f64 i30x20 k1x1", "n2c3f4 i3x4x5 k1x1x1", "n9c5f130 i20x20 k1x1",
                                           "n3c70f33 i10x9 k1x1 s2x2", "n2c20f70 i14x15 k1x1 s3x2", "n9c9f3 i13 k1 s2" };
     static const int kinds[] = { 0, 1, 2, 3, 7, 9, 11 };
     struct tally t = { 0 };

@@ -21,7 +21,7 @@ struct args {
     const float *a, *b, *c0;
     float *c, *parts;
     i64 as[3], bs, cs[2], c0s[3], outer_step[2];    /* batch, row, column; of B and C the columns, and B's terms, are places */
-    int m, n, k, batch, outer, splits;
+    int m, n, k, batch, outer, splits, run;     /* run: tiles side by side that a block makes */
     int fours[2];               /* a, b: four neighbours along the summed axis can be read at once */
     float alpha, beta;
     places b_terms, b_cols, c_cols;
@@ -34,6 +34,9 @@ struct side {                   /* rows of A, or columns of B: where this thread
     int from, rows, mine, first;    /* of the tile: its first, how many there are; this thread's, its first term */
     int fours;
 };
+
+/* Where a block is: the first of its columns, the matrix it sums over, the first term. */
+struct step { int j, matrix, k; };
 
 __device__ __forceinline__ i64 at(const places &p, int i)
 {
@@ -167,30 +170,51 @@ __device__ __forceinline__ void multiply_tiles(float (&sum)[16], const u16 *a, c
     }
 }
 
-__device__ __forceinline__ void multiply_plainly(float (&sum)[16], const side &a, const side &b, int matrix, int from, int end)
+/* Of a row of A and a column of B. */
+__device__ __noinline__ float plain_sum(const float *a, const float *b, places a_terms, places b_terms, int from, int end)
 {
-#pragma unroll
+    float sum = 0;
+    for (int k = from; k < end; k++) {
+        sum = fmaf(a[at(a_terms, k)], b[at(b_terms, k)], sum);
+    }
+    return sum;
+}
+
+__device__ __forceinline__ void multiply_plainly(float (&sum)[16], const side &a, const side &b, const step &s, const args &p)
+{
+    const int end = min(s.k + TILE, p.k), cols = min(p.n - s.j, TILE);
+    float more[16];
+#pragma unroll 1
     for (int e = 0; e < 16; e++) {
         const int row = row_of(e), col = col_of(e);
-#pragma unroll 1
-        for (int k = from; k < end && row < a.rows && col < b.rows; k++) {
-            sum[e] = fmaf(a.x[matrix * a.outer + at(a.all, a.from + row) + at(a.terms, k)], b.x[matrix * b.outer + at(b.all, b.from + col) + at(b.terms, k)], sum[e]);
+        more[e] = row < a.rows && col < cols ? plain_sum(a.x + s.matrix * a.outer + at(a.all, a.from + row), b.x + s.matrix * b.outer + at(b.all, s.j + col),
+                                                         a.terms, b.terms, s.k, end) : 0;
+    }
+#pragma unroll
+    for (int e = 0; e < 16; e++) {
+        sum[e] += more[e];
+    }
+}
+
+/* What strides leave out beside a place of C: so many lines, so many places of each. */
+__device__ __noinline__ void zeros_around(float *to, i64 down, i64 right, int lines, int across)
+{
+    for (int i = 0; i < lines; i++) {
+        for (int j = i == 0; j < across; j++) {
+            to[i * down + j * right] = 0;
         }
     }
 }
 
-/* Of a row of C, whose first element is c, and c0 that of C0. */
-__device__ __forceinline__ void finished(const args &p, float *c, const float *c0, int col, float sum)
+/* An element of C, whose row begins at c, and that of C0 at c0. */
+__device__ __forceinline__ void finished(const args &p, float *c, const float *c0, int col, i64 col_at, float sum)
 {
     const float v = p.alpha * sum;
-    const int line = col / p.c_cols.across, place = col - line * p.c_cols.across;
-    float *const to = c + line * p.c_cols.down + place * p.c_cols.right;
-    *to = finish(c0 ? v + p.beta * c0[col * p.c0s[2]] : v, ACT);
-    for (int e = 1; e < p.around[0] * p.around[1]; e++) {
-        const int i = e / p.around[1], j = e - i * p.around[1];
-        if (line * p.around[0] + i < p.size[0] && place * p.around[1] + j < p.size[1]) {
-            to[i * (p.c_cols.down / p.around[0]) + j * (p.c_cols.right / p.around[1])] = 0;
-        }
+    c[col_at] = finish(c0 ? v + p.beta * c0[col * p.c0s[2]] : v, ACT);
+    if (p.around[0] * p.around[1] > 1) {
+        const int line = col / p.c_cols.across, place = col - line * p.c_cols.across;
+        zeros_around(c + col_at, p.c_cols.down / p.around[0], p.c_cols.right / p.around[1], min(p.around[0], p.size[0] - line * p.around[0]),
+                     min(p.around[1], p.size[1] - place * p.around[1]));
     }
 }
 
@@ -199,65 +223,117 @@ __device__ __forceinline__ const float *row_of_c0(const args &p, int batch, int 
     return p.c0 ? p.c0 + batch * p.c0s[0] + row * p.c0s[1] : 0;
 }
 
-extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_constant__ args p)
+/* splits > 1: a part of one tile's sum; else all of some tiles', one after another. */
+__device__ __forceinline__ void advance(const args &p, step &s)
 {
-    __shared__ uint4 room[2][2 * TILE * PITCH / 8];
-    __shared__ u32 seen[2][WARPS];
-    const int down = (p.m + TILE - 1) / TILE, i = blockIdx.x % down * TILE, j = blockIdx.x / down * TILE, batch = blockIdx.z;
-    const int each = (p.k + TILE - 1) / TILE, chunks = each * p.outer, from = (int)((i64)chunks * blockIdx.y / p.splits);
-    const int to = (int)((i64)chunks * (blockIdx.y + 1) / p.splits);
-    u16 *const a = (u16 *)room[0], *const b = (u16 *)room[1];
-    const side sa = side_of(p.a + batch * p.as[0], in_line(p.as[1]), i, min(p.m - i, TILE), in_line(p.as[2]), p.outer_step[0], p.fours[0]);
-    const side sb = side_of(p.b + batch * p.bs, p.b_cols, j, min(p.n - j, TILE), p.b_terms, p.outer_step[1], p.fours[1]);
-    float sum[16] = {}, va[MINE], vb[MINE];
-    int matrix = from / each, k = (from - matrix * each) * TILE;
-    take(va, sa, matrix, k, p.k);
-    take(vb, sb, matrix, k, p.k);
-    for (int chunk = from; chunk < to; chunk++) {
-        u32 most_a = largest(va), most_b = largest(vb);
-        if (threadIdx.x % 32 == 0) {
-            seen[0][threadIdx.x / 32] = most_a;
-            seen[1][threadIdx.x / 32] = most_b;
-        }
-        __syncthreads();        /* and nobody multiplies the tiles before */
+    s.k += TILE;
+    if (s.k >= p.k) {
+        s.k = 0;
+        s.matrix++;
+    }
+    if (s.matrix == p.outer && p.splits == 1) {
+        s.matrix = 0;
+        s.j += TILE;
+    }
+}
+
+__device__ __forceinline__ void turn_to(const args &p, side &b, int j)
+{
+    b.from = j;
+    b.rows = min(p.n - j, TILE);
+    b.mine_at = b.mine < b.rows ? at(p.b_cols, j + b.mine) : 0;
+}
+
+/* seen: what the warps have found largest, A's and then B's. */
+__device__ __forceinline__ void tell(u32 (*seen)[WARPS], const float (&va)[MINE], const float (&vb)[MINE])
+{
+    const u32 most_a = largest(va), most_b = largest(vb);
+    if (threadIdx.x % 32 == 0) {
+        seen[0][threadIdx.x / 32] = most_a;
+        seen[1][threadIdx.x / 32] = most_b;
+    }
+}
+
+__device__ __forceinline__ u32 found(const u32 *seen)
+{
+    u32 most = 0;
 #pragma unroll
-        for (int w = 0; w < WARPS; w++) {
-            most_a = seen[0][w] > most_a ? seen[0][w] : most_a;
-            most_b = seen[1][w] > most_b ? seen[1][w] : most_b;
-        }
-        cut(a, TILE * PITCH, sa, va, most_a);
-        cut(b, TILE * PITCH, sb, vb, most_b);
-        __syncthreads();
-        const int this_matrix = matrix, this_k = k;
-        k += TILE;
-        if (k >= p.k) {
-            k = 0;
-            matrix++;
-        }
-        take(va, sa, matrix, k, chunk + 1 < to ? p.k : 0);
-        take(vb, sb, matrix, k, chunk + 1 < to ? p.k : 0);
-        if (most_a < 0x7f800000 && most_b < 0x7f800000) {
-            multiply_tiles(sum, a, b, unscaled(most_a), unscaled(most_b));
-        } else {
-            multiply_plainly(sum, sa, sb, this_matrix, this_k, min(this_k + TILE, p.k));
+    for (int w = 0; w < WARPS; w++) {
+        most = seen[w] > most ? seen[w] : most;
+    }
+    return most;
+}
+
+__device__ __forceinline__ void put(const args &p, const float (&sum)[16], int i, int j, int batch)
+{
+#pragma unroll
+    for (int e = 0; e < 6; e += e % 2 == 0 ? 1 : 3) {       /* a thread has four columns of four */
+        const int col = j + col_of(e);
+        const i64 col_at = p.splits > 1 ? col : at(p.c_cols, col);
+#pragma unroll
+        for (int r = 0; r < 16; r += r % 8 == 0 ? 2 : 6) {
+            const int row = i + row_of(r);
+            if (row >= p.m || col >= p.n) {
+                continue;
+            }
+            if (p.splits > 1) {
+                p.parts[((i64)(blockIdx.y * p.batch + batch) * p.m + row) * p.n + col_at] = sum[r + e];
+            } else {
+                finished(p, p.c + batch * p.cs[0] + row * p.cs[1], row_of_c0(p, batch, row), col, col_at, sum[r + e]);
+            }
         }
     }
+}
+
+/* While a step is multiplied, the next one's tiles are cut beside it and those after are on their way. */
+extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_constant__ args p)
+{
+    extern __shared__ uint4 room[];     /* two of A's and B's tiles */
+    __shared__ u32 seen[2][2][WARPS];
+    const int down = (p.m + TILE - 1) / TILE, across = (p.n + TILE - 1) / TILE, i = blockIdx.x % down * TILE, first = blockIdx.x / down * p.run, batch = blockIdx.z;
+    const int each = (p.k + TILE - 1) / TILE, chunks = each * p.outer, from = (int)((i64)chunks * blockIdx.y / p.splits);
+    const int steps = ((int)((i64)chunks * (blockIdx.y + 1) / p.splits) - from) * min(p.run, across - first);
+    const side sa = side_of(p.a + batch * p.as[0], in_line(p.as[1]), i, min(p.m - i, TILE), in_line(p.as[2]), p.outer_step[0], p.fours[0]);
+    side sb = side_of(p.b + batch * p.bs, p.b_cols, first * TILE, min(p.n - first * TILE, TILE), p.b_terms, p.outer_step[1], p.fours[1]);
+    float sum[16] = {}, va[MINE], vb[MINE];
+    step now = { first * TILE, from / each, from % each * TILE }, next = now;
+    u32 most_a = 0, most_b = 0;
+    for (int q = -2; q < steps; q++) {
+        u16 *const a = (u16 *)(room + (q & 1) * (4 * TILE * PITCH / 8)), *const b = a + 2 * TILE * PITCH;
+        u16 *const other = (u16 *)(room + (~q & 1) * (4 * TILE * PITCH / 8));
+        const u32 this_a = most_a, this_b = most_b;
+        const step here = now;
+        most_a = found(seen[~q & 1][0]);
+        most_b = found(seen[~q & 1][1]);
+        if (q >= -1 && q + 1 < steps) {
+            cut(other, TILE * PITCH, sa, va, most_a);
+            cut(other + 2 * TILE * PITCH, TILE * PITCH, sb, vb, most_b);
+        }
+        now = next;
+        if (q > -2) {
+            advance(p, next);
+        }
+        if (next.j != now.j) {
+            turn_to(p, sb, next.j);
+        }
+        take(va, sa, next.matrix, next.k, q + 2 < steps ? p.k : 0);
+        take(vb, sb, next.matrix, next.k, q + 2 < steps ? p.k : 0);
+        if (q >= 0) {
+            if (this_a < 0x7f800000 && this_b < 0x7f800000) {
+                multiply_tiles(sum, a, b, unscaled(this_a), unscaled(this_b));
+            } else {
+                multiply_plainly(sum, sa, sb, here, p);
+            }
+            if (q + 1 == steps || now.j != here.j) {
+                put(p, sum, i, here.j, batch);
 #pragma unroll
-    for (int r = 0; r < 16; r += r % 8 == 0 ? 2 : 6) {  /* a thread has four rows of four */
-        const int row = i + row_of(r);
-        float *const part = p.parts + ((i64)(blockIdx.y * p.batch + batch) * p.m + row) * p.n, *const c = p.c + batch * p.cs[0] + row * p.cs[1];
-        const float *const c0 = row_of_c0(p, batch, row);
-#pragma unroll
-        for (int e = r; e < r + 6; e += e % 2 == 0 ? 1 : 3) {
-            const int col = j + col_of(e);
-            if (row < p.m && col < p.n) {
-                if (p.splits > 1) {
-                    part[col] = sum[e];
-                } else {
-                    finished(p, c, c0, col, sum[e]);
+                for (int e = 0; e < 16; e++) {
+                    sum[e] = 0;
                 }
             }
         }
+        tell(seen[q & 1], va, vb);
+        __syncthreads();
     }
 }
 
@@ -268,6 +344,6 @@ extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ ar
     const float sum = sum_of_parts(p.parts, count, p.splits, e);
     if (threadIdx.x < 32 && e < count) {
         const int batch = e / each, row = e % each / p.n;
-        finished(p, p.c + batch * p.cs[0] + row * p.cs[1], row_of_c0(p, batch, row), e % p.n, sum);
+        finished(p, p.c + batch * p.cs[0] + row * p.cs[1], row_of_c0(p, batch, row), e % p.n, at(p.c_cols, e % p.n), sum);
     }
 }

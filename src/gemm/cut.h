@@ -17,7 +17,7 @@ struct mc_gemm_cut_args {
     const void *a, *b, *c0;
     void *c, *parts;
     int64_t as[3], bs, cs[2], c0s[3], outer_step[2];
-    int m, n, k, batch, outer, splits, fours[2];
+    int m, n, k, batch, outer, splits, run, fours[2];
     float alpha, beta;
     struct mc_gemm_cut_places b_terms, b_cols, c_cols;
     int around[2], size[2];     /* of a column of C: lines and places that are its own, all but the first zeros; lines and places there are */

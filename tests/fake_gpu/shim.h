@@ -18,6 +18,7 @@ extern shim *shim_now;
 #define __host__
 #define __constant__
 #define __forceinline__
+#define __noinline__
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
 #define __grid_constant__

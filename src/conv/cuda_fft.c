@@ -38,6 +38,7 @@ static const struct size { int n, r1, r2, tiles, threads; size_t shared; } sizes
 };
 enum { THIN = 4, WIDE = 64, PER_BLOCK = 128 };   /* of fft_products.cu */
 enum { PAIRED = 128 };                           /* the size whose frequencies stand in pairs */
+enum { SECTOR = 32 };                            /* bytes that memory moves at once */
 enum { PEAKS = 256, PEAK_THREADS = 512, PEAK_BYTES = 2 * PEAKS * (int)sizeof(uint32_t) };   /* PEAKS: of one operand */
 
 struct transform {              /* args of fft.cu */
@@ -328,6 +329,12 @@ static int64_t at_a_time(const struct mc_conv_problem *p, const struct fft *d)
     return images;
 }
 
+/* What memory moves for one number of an array: all of a sector where its neighbours are not the next of a row. */
+static double moved_for_one(const struct mc_conv_array *a, const struct mc_conv_problem *p)
+{
+    return a->stride[a->rank - 1] == 1 ? mc_dtypes[p->dtype].size : SECTOR;
+}
+
 /* Transforms move images and spectra once, the product its three spectra; each is bound by memory or by arithmetic. */
 static double seconds(const struct mc_conv_problem *p, const struct fft *d)
 {
@@ -337,7 +344,7 @@ static double seconds(const struct mc_conv_problem *p, const struct fft *d)
         const struct mc_conv_array a = mc_conv_array(p, role);
         shape(p, d, role, p->s.n, &rows, &cols);
         const double cells = (double)frequencies(d) * (double)rows * (double)lead(cols);
-        const double moved = (double)number(p, d, role) * cells + (double)mc_conv_count(&a) * mc_dtypes[p->dtype].size;
+        const double moved = (double)number(p, d, role) * cells + (double)mc_conv_count(&a) * moved_for_one(&a, p);
         all += mc_cuda_seconds(MC_FLOAT32, false, 10 * cells * log2(d->size.n), moved, 0.25);
     }
     for (int i = IMAGES; i <= FILTERS; i++) {

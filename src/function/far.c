@@ -281,7 +281,9 @@ static mc_status replay(struct mc_function *f, struct mc_shape_plan *p)
     mc_cuda_graph_free(f->code->cuda, q->replay);
     q->replay = NULL;
     TRY(mc_cuda_capture(f->code->cuda));
-    mc_status s = steps(f, p), end = mc_cuda_captured(f->code->cuda, &q->replay);
+    mc_status s = mc_cuda_forks() ? mc_far_record(f, p, run_step) : MC_OK;
+    s = s < 0 ? s : mc_cuda_forks() ? mc_far_end(f, p) : steps(f, p);
+    mc_status end = mc_cuda_captured(f->code->cuda, &q->replay);
     TRY(s < 0 ? s : end);
     same_addresses(f, q->seen, true);
     q->with_updates = q->updates;

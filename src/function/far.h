@@ -79,6 +79,9 @@ mc_status mc_far_store(struct mc_function *f, const struct mc_shape_plan *p, int
 mc_array *mc_far_keep(struct mc_function *f, const struct mc_shape_plan *p, int value);    /* a copy there */
 bool mc_far_lends(const struct mc_function *f, const struct mc_shape_plan *p, int output);  /* is the arena's memory handed out? */
 mc_array *mc_far_lend(struct mc_function *f, const struct mc_shape_plan *p, int output);    /* that, until the next call */
+/* far_order.c: all steps by `run`, into a recording, each behind those alone that it must follow */
+typedef mc_status mc_far_runs(struct mc_function *f, const struct mc_shape_plan *p, int step);
+mc_status mc_far_record(struct mc_function *f, const struct mc_shape_plan *p, mc_far_runs *run);
 /* far_end.c */
 extern const struct mc_cuda_text mc_far_end_text, mc_far_lines_text, mc_far_region_text;
 void mc_far_end_source(struct mc_str *out);                                     /* of the kernel that mc_far_end launches */

@@ -2,19 +2,22 @@
  * last that reads it, through views too; first fit into the gaps, in the order of steps, or the largest first
  * where that needs clearly less.  Work that only maps may write over a source that dies with it, unless the
  * reference may have to do it again.  What a step needs while it runs lies in the gaps there are then, or
- * behind the last value alive.
+ * behind the last value alive.  On a GPU, where steps may run beside each other, memory is left alone for some
+ * steps before it is used again: sharing it would be a reason to wait.
  *
  * Invariant: two blocks that are alive at one step lie apart. */
 #include "function/far.h"
 #include <stdlib.h>
 
 enum { ALIGN = 256 };         /* what cuBLASLt asks of a workspace */
+enum { APART = 8 };           /* steps on a GPU until memory is used again, if all of it is less than a fourth of the GPU's */
 
 struct arena {
     mc_blocks *all;     /* in the order in which they were asked for */
     VEC(int) live;      /* of these, sorted by address */
     int *of;            /* by value: its block; -1: it has none */
     int64_t front, top; /* front: bytes before the first, for what a GPU is sent */
+    int apart;          /* steps that memory is left alone before it is used again */
 };
 
 static int64_t rounded(size_t n)
@@ -25,7 +28,7 @@ static int64_t rounded(size_t n)
 static struct arena arena_of(const struct mc_function *f, struct mc_shape_plan *p)
 {
     const int64_t front = f->code->cuda ? rounded(mc_far_inputs(f)) : 0;
-    return (struct arena){ .all = &p->block, .front = front, .top = front };
+    return (struct arena){ .all = &p->block, .front = front, .top = front, .apart = p->apart };
 }
 
 static void give_back(struct arena *a, int step)
@@ -55,6 +58,12 @@ static int64_t gap(const struct arena *a, int64_t size, size_t *before)
     return at;
 }
 
+/* The last step for which a block is held whose value is read by `last` at last. */
+static int held(const struct arena *a, int last)
+{
+    return last < INT32_MAX - a->apart ? last + a->apart : last;
+}
+
 static bool enter(struct arena *a, size_t i, int block)
 {
     if (!VEC_PUSH(a->live, block)) {
@@ -69,7 +78,7 @@ static bool enter(struct arena *a, size_t i, int block)
 static int take(struct arena *a, int64_t size, int step, int last)
 {
     size_t i;
-    const struct mc_block b = { gap(a, size, &i), size, step, last };
+    const struct mc_block b = { gap(a, size, &i), size, step, held(a, last) };
     if (!VEC_PUSH(*a->all, b) || !enter(a, i, (int)a->all->n - 1)) {
         return -1;
     }
@@ -170,7 +179,7 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
     place->base = BASE_ARENA;
     if (src >= 0) {
         a->of[v] = a->of[src];
-        a->all->at[a->of[v]].last = last;
+        a->all->at[a->of[v]].last = held(a, last);
         return MC_OK;
     }
     if (f->code->mode == MODE_DEBUG) {
@@ -295,9 +304,11 @@ static void place_all(const struct mc_program *pr, struct mc_shape_plan *p, cons
     }
 }
 
-mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
+static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int apart)
 {
     const struct mc_program *pr = &f->code->program;
+    p->apart = apart;
+    p->block.n = 0;
     struct arena a = arena_of(f, p);
     a.of = mc_alloc((pr->value.n + 1) * sizeof *a.of, "plan");
     mc_status s = a.of ? MC_OK : MC_EMEMORY;
@@ -320,13 +331,19 @@ mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
     return s;
 }
 
+mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
+{
+    mc_status s = place(f, p, f->code->cuda ? APART : 0);
+    return s == MC_OK && p->apart && p->arena > f->code->cuda->memory / 4 ? place(f, p, 0) : s;
+}
+
 /* ---- workspaces ---- */
 
-/* Those alive at a step; *next: the first block that has not begun before it. */
-static bool alive(struct arena *a, int step, size_t *next)
+/* Those of n values alive at a step, or soon; *next: the first block that has not begun by then. */
+static bool alive(struct arena *a, int step, size_t n, size_t *next)
 {
     give_back(a, step);
-    for (; *next < a->all->n && a->all->at[*next].first <= step; ++*next) {
+    for (; *next < n && a->all->at[*next].first <= step + a->apart; ++*next) {
         size_t k = 0;
         while (k < a->live.n && a->all->at[a->live.at[k]].at < a->all->at[*next].at) {
             k++;
@@ -341,13 +358,18 @@ static bool alive(struct arena *a, int step, size_t *next)
 mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *p)
 {
     struct arena a = arena_of(f, p);
+    const size_t values = p->block.n;
     size_t next = 0, before;
     bool good = true;
     for (int i = 0; i < (int)f->code->program.step.n && good; i++) {
         struct mc_step_plan *sp = &p->step[i];
-        good = alive(&a, i, &next);
+        good = alive(&a, i, values, &next);
         sp->workspace_at = (size_t)gap(&a, rounded(sp->workspace), &before);
         p->memory = MC_MAX(p->memory, sp->workspace_at + sp->workspace);
+        if (good && a.apart && sp->workspace) {
+            good = VEC_PUSH(p->block, ((struct mc_block){ (int64_t)sp->workspace_at, rounded(sp->workspace), i, held(&a, i) })) &&
+                   enter(&a, before, (int)p->block.n - 1);
+        }
     }
     VEC_FREE(a.live);
     VEC_FREE(p->block);

@@ -16,8 +16,11 @@
 #include <vector>
 
 /* ---- driver ---- */
+/* What is recorded may be done in any order that its edges allow; here in the one that is least like the recording. */
 struct graph {
     std::vector<std::function<int()>> work;
+    std::vector<std::vector<size_t>> after; /* by work: which it follows */
+    std::vector<void *> last;               /* what the next one follows: their numbers, from 1 on */
 };
 static graph *recording;
 static size_t used;
@@ -26,7 +29,12 @@ static const size_t total = (size_t)8 << 30;
 static int enqueue(std::function<int()> f)
 {
     if (recording) {
+        std::vector<size_t> after;
+        for (void *node : recording->last)
+            after.push_back((size_t)node - 1);
         recording->work.push_back(f);
+        recording->after.push_back(after);
+        recording->last.assign(1, (void *)recording->work.size());
         return 0;
     }
     return f();
@@ -353,6 +361,22 @@ int cuStreamEndCapture(void *, void **g)
     recording = NULL;
     return *g ? 0 : 1;
 }
+int cuStreamGetCaptureInfo_v3(void *, int *status, unsigned long long *, void **, void *const **nodes, const void **, size_t *n)
+{
+    LOCK;
+    *status = recording != NULL;
+    *nodes = recording ? recording->last.data() : NULL;
+    *n = recording ? recording->last.size() : 0;
+    return recording ? 0 : 1;
+}
+int cuStreamUpdateCaptureDependencies_v2(void *, void **nodes, const void *, size_t n, unsigned)
+{
+    LOCK;
+    if (!recording)
+        return 1;
+    recording->last.assign(nodes, nodes + n);
+    return 0;
+}
 int cuGraphInstantiateWithFlags(void **e, void *g, unsigned long long)
 {
     *e = new graph(*(graph *)g);
@@ -365,10 +389,20 @@ int cuGraphUpload(void *, void *)
 int cuGraphLaunch(void *e, void *)
 {
     LOCK;
-    for (auto &w : ((graph *)e)->work) {
-        int r = w();
+    const graph &g = *(graph *)e;
+    std::vector<bool> done(g.work.size());
+    for (size_t left = g.work.size(); left > 0; left--) {
+        size_t at = g.work.size();
+        bool ready = false;
+        while (!ready && at-- > 0) {
+            ready = !done[at];
+            for (size_t before : g.after[at])
+                ready = ready && done[before];
+        }
+        int r = ready ? g.work[at]() : 1;
         if (r)
             return r;
+        done[at] = true;
     }
     return 0;
 }

@@ -48,6 +48,7 @@ struct mc_cuda {
     size_t plain;               /* bytes that went without it */
     struct mc_cuda_trail *trail;
     bool recording;             /* between mc_cuda_capture and mc_cuda_captured */
+    bool apart;                 /* what is recorded next does not follow one node alone */
 };
 struct mc_cuda_facts {          /* of a GPU that need not be started */
     char name[96];
@@ -119,6 +120,11 @@ double mc_cuda_between(struct mc_cuda *d, void *from, void *to); /* seconds, wai
 /* From here on work on d->stream is recorded, not done, until mc_cuda_captured; the device stays entered. */
 mc_status mc_cuda_capture(struct mc_cuda *d);
 mc_status mc_cuda_captured(struct mc_cuda *d, void **graph);  /* ends it; NULL with an error if something could not be recorded */
+/* What is recorded next follows these nodes alone, not what was recorded last; and the nodes that it would follow: at
+ * most `most` are stored, and how many there are is told. */
+bool mc_cuda_forks(void);                                     /* can that be asked? */
+mc_status mc_cuda_record_after(struct mc_cuda *d, void **node, int n);
+mc_status mc_cuda_recorded_last(struct mc_cuda *d, int most, void **node, int *n);
 mc_status mc_cuda_replay(struct mc_cuda *d, void *graph);
 void mc_cuda_graph_free(struct mc_cuda *d, void *graph);
 

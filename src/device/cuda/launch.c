@@ -25,11 +25,13 @@ _Static_assert(sizeof(struct config) == 56 && offsetof(struct config, stream) ==
 static mc_status enqueue(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args,
                          size_t nargs, bool follows)
 {
+    follows = follows && d->sm >= FOLLOWS_SM && !d->apart; /* early is only what has one kernel in front */
+    d->apart = false;
     static const struct attribute early = { .id = NV_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .u.value = 1 };
     void *extra[] = { (void *)PARAM_POINTER, (void *)(uintptr_t)args, (void *)PARAM_SIZE, &nargs, (void *)PARAM_END };
     const struct config c = { .blocks = { g->blocks[0], g->blocks[1], g->blocks[2] },
                               .threads = { g->threads[0], g->threads[1], g->threads[2] }, .shared = (unsigned)g->shared,
-                              .stream = d->stream, .attribute = &early, .attributes = follows && d->sm >= FOLLOWS_SM };
+                              .stream = d->stream, .attribute = &early, .attributes = follows };
     if (g->shared > d->shared) {
         return mc_fail(MC_EDEVICE, "%s: launch of %s: a block asks for %zu bytes of shared memory, and %zu is the most", d->id,
                        name, g->shared, d->shared);

@@ -41,8 +41,10 @@ static const struct symbol {
     const char *name;
     enum mc_nv_lib lib;
     size_t at;
+    bool may_lack;
 } symbol[] = {
-#define NV(lib, ret, name, args) { #name, lib, offsetof(struct mc_nv, name) },
+#define NV(lib, ret, name, args) { #name, lib, offsetof(struct mc_nv, name), false },
+#define NV_MAY(lib, ret, name, args) { #name, lib, offsetof(struct mc_nv, name), true },
 #include "device/cuda/api.def"
 #undef NV
 };
@@ -168,6 +170,9 @@ static bool take_symbols(struct state *s, enum mc_nv_lib lib)
         }
         void *at = dlsym(s->handle, symbol[i].name);
         memcpy((char *)&mc_nv + symbol[i].at, &at, sizeof at);
+        if (!at && symbol[i].may_lack) {
+            continue;
+        }
         if (!at) {
             snprintf(s->found.why, sizeof s->found.why, "it has no %s: it is too old", symbol[i].name);
             return false;

@@ -22,6 +22,7 @@ mc_status mc_cuda_capture(struct mc_cuda *d)
         return s;
     }
     d->recording = true;
+    d->apart = false;
     return MC_OK;
 }
 
@@ -77,6 +78,35 @@ mc_status mc_cuda_captured(struct mc_cuda *d, void **graph)
     mc_cuda_leave(d);
     return s;
 }
+
+/* ---- what follows what ---- */
+
+bool mc_cuda_forks(void)
+{
+    return mc_nv.cuStreamGetCaptureInfo_v3 && mc_nv.cuStreamUpdateCaptureDependencies_v2;
+}
+
+mc_status mc_cuda_record_after(struct mc_cuda *d, void **node, int n)
+{
+    d->apart = n != 1;
+    return mc_cuda_check(d, mc_nv.cuStreamUpdateCaptureDependencies_v2(d->stream, node, NULL, (size_t)n, NV_CU_STREAM_SET_CAPTURE_DEPENDENCIES), "recording", NULL);
+}
+
+mc_status mc_cuda_recorded_last(struct mc_cuda *d, int most, void **node, int *n)
+{
+    int status;
+    size_t count = 0;
+    void *const *last = NULL;
+    const void *edges = NULL;
+    TRY(mc_cuda_check(d, mc_nv.cuStreamGetCaptureInfo_v3(d->stream, &status, NULL, NULL, &last, &edges, &count), "recording", NULL));
+    for (size_t i = 0; i < count && i < (size_t)most; i++) {
+        node[i] = last[i];
+    }
+    *n = (int)count;
+    return MC_OK;
+}
+
+/* ---- again ---- */
 
 mc_status mc_cuda_replay(struct mc_cuda *d, void *graph)
 {

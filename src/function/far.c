@@ -254,6 +254,12 @@ static mc_status steps(struct mc_function *f, const struct mc_shape_plan *p)
     return mc_far_end(f, p);
 }
 
+static mc_status beside(struct mc_function *f, const struct mc_shape_plan *p)
+{
+    TRY(mc_far_record(f, p, run_step));
+    return mc_far_end(f, p);
+}
+
 /* All addresses of a call, into or against those that were captured. */
 static bool same_addresses(const struct mc_function *f, char **seen, bool note)
 {
@@ -281,8 +287,7 @@ static mc_status replay(struct mc_function *f, struct mc_shape_plan *p)
     mc_cuda_graph_free(f->code->cuda, q->replay);
     q->replay = NULL;
     TRY(mc_cuda_capture(f->code->cuda));
-    mc_status s = mc_cuda_forks() ? mc_far_record(f, p, run_step) : MC_OK;
-    s = s < 0 ? s : mc_cuda_forks() ? mc_far_end(f, p) : steps(f, p);
+    mc_status s = p->apart && mc_cuda_forks() ? beside(f, p) : steps(f, p);
     mc_status end = mc_cuda_captured(f->code->cuda, &q->replay);
     TRY(s < 0 ? s : end);
     same_addresses(f, q->seen, true);

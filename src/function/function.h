@@ -109,7 +109,7 @@ struct mc_shape_plan {
     size_t scratch;             /* of the step that needs most beside them: row buffers, workspaces */
     size_t memory;              /* of both: what a step needs lies where no value is alive */
     mc_blocks block;            /* where values lie and when; until workspaces have their places */
-    int apart;                  /* steps that lie between two uses of the same memory */
+    int apart;                  /* steps that lie between two uses of the same memory; 0: they run one after another */
     struct mc_far_plan *far;    /* on a GPU */
     bool direct_output;         /* some outputs are made where the caller wants them */
     uint64_t used;

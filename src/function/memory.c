@@ -2,7 +2,7 @@
  * last that reads it, through views too; first fit into the gaps, in the order of steps, or the largest first
  * where that needs clearly less.  Work that only maps may write over a source that dies with it, unless the
  * reference may have to do it again.  What a step needs while it runs lies in the gaps there are then, or
- * behind the last value alive.  On a GPU, where steps may run beside each other, memory is left alone for some
+ * behind the last value alive.  Where steps of a GPU may run beside each other, memory is left alone for some
  * steps before it is used again: sharing it would be a reason to wait.
  *
  * Invariant: two blocks that are alive at one step lie apart. */
@@ -10,7 +10,8 @@
 #include <stdlib.h>
 
 enum { ALIGN = 256 };         /* what cuBLASLt asks of a workspace */
-enum { APART = 8 };           /* steps on a GPU until memory is used again, if all of it is less than a fourth of the GPU's */
+enum { APART = 8 };           /* steps until memory is used again where they may run beside each other, if all of it is less than a
+                               * fourth of the GPU's */
 
 struct arena {
     mc_blocks *all;     /* in the order in which they were asked for */
@@ -333,7 +334,7 @@ static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int apart
 
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
 {
-    mc_status s = place(f, p, f->code->cuda ? APART : 0);
+    mc_status s = place(f, p, f->code->cuda && mc_flag_int(FLAG_cuda_beside) ? APART : 0);
     return s == MC_OK && p->apart && p->arena > f->code->cuda->memory / 4 ? place(f, p, 0) : s;
 }
 

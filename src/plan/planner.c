@@ -9,32 +9,10 @@
  *
  * Invariant: a plan that is returned comes from a solver that did not refuse, keeps the workspace cap
  * and, under check=3, gave the reference's result. */
-#include "plan/plan.h"
+#include "plan/choice.h"
 #include "device/cpu/cpu.h"
 #include <inttypes.h>
 #include <stdlib.h>
-
-enum { LIKELY = 6, WRAPPING = 2 };          /* at most so many are timed by plan=measure, and so many of those that wrap ... */
-static const double likely = 4;            /* ... if their estimate is within this factor of the best */
-static const double budget[] = { [PLAN_MEASURE] = 0.4, [PLAN_EXHAUSTIVE] = 4 }; /* seconds of timing a problem */
-static const double far_off = 5;           /* times the best that was timed: on a GPU, an estimate beyond which nothing is tried */
-static const double margin = 0.95;         /* a challenger must take less than this part of the time; ... */
-static const double wrapping = 0.85;       /* ... one that wraps others, timed on a sample, than this: it may use its axes otherwise */
-
-struct candidate {
-    const struct mc_solver *solver;
-    const char *no; /* why not, or NULL */
-    double estimate;
-    int row; /* in the family's table: breaks ties */
-};
-struct choice {
-    const struct mc_problem *problem;
-    struct mc_str word;
-    VEC(struct candidate) list; /* those that can do it, cheapest first, then those that decline */
-    size_t able;
-    struct mc_str why; /* reasons met while planning */
-    int64_t mode;
-};
 
 /* ---- what can do it ---- */
 
@@ -64,6 +42,11 @@ enum mc_plan_mode mc_plan_mode(void)
     return depth > 0 ? (enum mc_plan_mode)inside : (enum mc_plan_mode)mc_flag_int(FLAG_plan);
 }
 
+void mc_choice_deepen(int by)
+{
+    depth += by;
+}
+
 static _Thread_local int64_t room = INT64_MAX;
 
 int64_t mc_plan_room(int64_t bytes)
@@ -78,8 +61,7 @@ size_t mc_plan_cap(const struct mc_site *site)
     return (size_t)MC_MIN(mc_flag_int(site ? FLAG_cuda_workspace : FLAG_workspace), room);
 }
 
-/* Plans with s and holds the plan to the workspace cap; the reason for a NULL goes to c->why. */
-static struct mc_plan *plan_within(struct choice *c, const struct mc_solver *s)
+struct mc_plan *mc_choice_plan(struct mc_choice *c, const struct mc_solver *s)
 {
     const int64_t around = inside;
     depth++;
@@ -99,7 +81,7 @@ static struct mc_plan *plan_within(struct choice *c, const struct mc_solver *s)
     return plan;
 }
 
-static bool verified(struct choice *c, const struct mc_plan *plan)
+bool mc_choice_verified(struct mc_choice *c, const struct mc_plan *plan)
 {
     return mc_flag_int(FLAG_check) < 3 || !c->problem->family->verify ||
            c->problem->family->verify(c->problem, plan) >= 0;
@@ -109,18 +91,18 @@ static bool verified(struct choice *c, const struct mc_plan *plan)
 
 static int by_estimate(const void *a_, const void *b_)
 {
-    const struct candidate *a = a_, *b = b_;
+    const struct mc_candidate *a = a_, *b = b_;
     if (!a->no != !b->no) {
         return a->no ? 1 : -1;
     }
     return a->estimate < b->estimate ? -1 : a->estimate > b->estimate ? 1 : a->row - b->row;
 }
 
-static bool gather(struct choice *c)
+static bool gather(struct mc_choice *c)
 {
     const struct mc_solver *const *s = c->problem->family->solvers;
     for (int row = 0; s[row]; row++) {
-        struct candidate k = { s[row], mc_plan_declines(c->problem, s[row]), 0, row };
+        struct mc_candidate k = { s[row], mc_plan_declines(c->problem, s[row]), 0, row };
         k.estimate = k.no ? 0 : s[row]->estimate(c->problem);
         if (!VEC_PUSH(c->list, k)) {
             return false;
@@ -131,11 +113,11 @@ static bool gather(struct choice *c)
     return true;
 }
 
-static struct mc_plan *by_estimates(struct choice *c)
+struct mc_plan *mc_choice_cheapest(struct mc_choice *c)
 {
     for (size_t i = 0; i < c->able; i++) {
-        struct mc_plan *plan = plan_within(c, c->list.at[i].solver);
-        if (plan && verified(c, plan)) {
+        struct mc_plan *plan = mc_choice_plan(c, c->list.at[i].solver);
+        if (plan && mc_choice_verified(c, plan)) {
             return plan;
         }
         mc_plan_free(plan);
@@ -147,103 +129,10 @@ static struct mc_plan *by_estimates(struct choice *c)
     return NULL;
 }
 
-/* ---- timing ---- */
-
-/* Whether the i-th by estimate is to be timed: `counted` of the two kinds are already. */
-static bool likely_one(const struct choice *c, size_t i, size_t counted[2])
-{
-    const struct candidate *k = &c->list.at[i];
-    const size_t most = k->solver->wraps ? WRAPPING : LIKELY;
-    if (c->mode == PLAN_MEASURE && !c->problem->family->site && (counted[k->solver->wraps] >= most || k->estimate > likely * c->list.at[0].estimate)) {
-        return false;
-    }
-    counted[k->solver->wraps]++;
-    return true;
-}
-
-static size_t to_time(const struct choice *c)
-{
-    size_t n = 0, counted[2] = { 0 };
-    for (size_t i = 0; i < c->able; i++) {
-        n += likely_one(c, i, counted);
-    }
-    return n;
-}
-
-/* Is there no use in timing it?  A GPU's estimates are rougher than times left: one is trusted that is far off. */
-static bool hopeless(const struct choice *c, const struct mc_trials *t, const struct candidate *k)
-{
-    return c->mode == PLAN_MEASURE &&
-           (c->problem->family->site ? t->best > 0 && k->estimate > far_off * t->best : !mc_trials_worth(t, k->estimate));
-}
-
-/* Times one candidate; it takes the place of *best if it wins.  False: planning ends, the error says why. */
-static bool challenge(struct choice *c, struct mc_trials *t, const struct candidate *k, struct mc_plan **best)
-{
-    if (hopeless(c, t, k)) {
-        LOG(LOG_PLAN, "%s: %s is not tried: %.3g us expected", c->word.s, k->solver->name, k->estimate * 1e6);
-        return true;
-    }
-    const double start = mc_now();
-    struct mc_plan *plan = plan_within(c, k->solver);
-    t->end += c->problem->family->site ? mc_now() - start : 0; /* what is planned there may compile, and time engines of its own */
-    if (!plan) {
-        return true;
-    }
-    const double least = mc_plan_least(plan);
-    if (t->best > 0 && least > t->best) {
-        LOG(LOG_PLAN, "%s: %s is not tried: no less than %.3g us, the best takes %.3g", c->word.s, k->solver->name, least * 1e6, t->best * 1e6);
-        mc_plan_free(plan);
-        return true;
-    }
-    if (!verified(c, plan)) {
-        mc_plan_free(plan);
-        return false;
-    }
-    depth++;
-    const bool ran = mc_trials_run(t, plan, k->estimate);
-    depth--;
-    if (!ran) {
-        LOG(LOG_PLAN, "%s: %s is not taken: %s", c->word.s, k->solver->name, mc_last_error());
-        mc_str_addf(&c->why, "; %s failed: %s", plan->solver->name, mc_last_error());
-        mc_plan_free(plan);
-        return true;
-    }
-    LOG(LOG_PLAN, "%s: %s takes %.3g us (estimate %.3g)", c->word.s, plan->solver->name, plan->cost * 1e6, k->estimate * 1e6);
-    const bool wins = !*best || plan->cost < (*best)->cost * (t->small && k->solver->wraps ? wrapping : margin);
-    mc_plan_free(wins ? *best : plan);
-    *best = wins ? plan : *best;
-    return true;
-}
-
-/* The first by estimate that wraps no other is the incumbent, so that equals stay as estimated on every run. */
-static struct mc_plan *by_timing(struct choice *c)
-{
-    struct mc_plan *best = NULL;
-    struct mc_trials t;
-    size_t counted[2] = { 0 };
-    if (mc_trials_begin(&t, c->problem, budget[c->mode], to_time(c)) < 0) {
-        return c->problem->family->site ? by_estimates(c) : NULL; /* a device may hold the function's arrays, but not twice */
-    }
-    bool good = true;
-    for (size_t i = 0; i < 2 * c->able && good; i++) { /* those that wrap others after those */
-        const struct candidate *k = &c->list.at[i % c->able];
-        good = k->solver->wraps != (i >= c->able) || !likely_one(c, i % c->able, counted) || challenge(c, &t, k, &best);
-    }
-    if (!good) {
-        mc_plan_free(best);
-        best = NULL;
-    } else if (!best) {
-        best = by_estimates(c); /* the likely ones could not: any that can */
-    }
-    mc_trials_end(&t);
-    return best;
-}
-
 /* ---- wisdom ---- */
 
 /* What the timing depends on beside the problem: the threads, the solvers there were and the room they had. */
-static bool wisdom_key(const struct choice *c, bool exhaustive, struct mc_str *key)
+static bool wisdom_key(const struct mc_choice *c, bool exhaustive, struct mc_str *key)
 {
     uint64_t h = mc_hash_mix(0, mc_plan_cap(c->problem->family->site));
     if (c->problem->family->site) {
@@ -257,7 +146,7 @@ static bool wisdom_key(const struct choice *c, bool exhaustive, struct mc_str *k
     return !key->bad;
 }
 
-static bool known(const struct choice *c, bool exhaustive, char name[64], double *seconds)
+static bool known(const struct mc_choice *c, bool exhaustive, char name[64], double *seconds)
 {
     struct mc_str key = { 0 };
     const bool found = wisdom_key(c, exhaustive, &key) && mc_wisdom_find(key.s, name, seconds);
@@ -265,7 +154,7 @@ static bool known(const struct choice *c, bool exhaustive, char name[64], double
     return found;
 }
 
-static struct mc_plan *remembered(struct choice *c, bool exhaustive)
+static struct mc_plan *remembered(struct mc_choice *c, bool exhaustive)
 {
     struct mc_plan *plan = NULL;
     char name[64];
@@ -273,7 +162,7 @@ static struct mc_plan *remembered(struct choice *c, bool exhaustive)
     const bool found = known(c, exhaustive, name, &seconds);
     for (const struct mc_solver *const *s = c->problem->family->solvers; found && *s; s++) {
         if (strcmp((*s)->name, name) == 0 && !mc_plan_declines(c->problem, *s)) {
-            plan = plan_within(c, *s);
+            plan = mc_choice_plan(c, *s);
             if (plan) {
                 plan->cost = seconds;
                 plan->measured = true;
@@ -284,7 +173,7 @@ static struct mc_plan *remembered(struct choice *c, bool exhaustive)
     return plan;
 }
 
-static void remember(const struct choice *c, const struct mc_plan *plan)
+static void remember(const struct mc_choice *c, const struct mc_plan *plan)
 {
     struct mc_str key = { 0 };
     if (plan && plan->measured && wisdom_key(c, c->mode == PLAN_EXHAUSTIVE, &key)) {
@@ -294,13 +183,13 @@ static void remember(const struct choice *c, const struct mc_plan *plan)
 }
 
 /* The plan that wisdom names for it, in *plan; NULL: it names none that can do it.  False: that one gave a wrong result. */
-static bool by_wisdom(struct choice *c, struct mc_plan **plan)
+static bool by_wisdom(struct mc_choice *c, struct mc_plan **plan)
 {
     *plan = remembered(c, true);
     if (!*plan && c->mode == PLAN_MEASURE) {
         *plan = remembered(c, false);
     }
-    if (*plan && !verified(c, *plan)) {
+    if (*plan && !mc_choice_verified(c, *plan)) {
         mc_plan_free(*plan);
         *plan = NULL;
         return false;
@@ -310,7 +199,7 @@ static bool by_wisdom(struct choice *c, struct mc_plan **plan)
 
 /* ---- the solver the user named ---- */
 
-static const struct mc_solver *named(const struct choice *c, const char *name)
+static const struct mc_solver *named(const struct mc_choice *c, const char *name)
 {
     struct mc_str all = { 0 };
     for (const struct mc_solver *const *s = c->problem->family->solvers; *s; s++) {
@@ -326,7 +215,7 @@ static const struct mc_solver *named(const struct choice *c, const char *name)
     return NULL;
 }
 
-static struct mc_plan *forced(struct choice *c, const char *name)
+static struct mc_plan *forced(struct mc_choice *c, const char *name)
 {
     const struct mc_solver *s = named(c, name);
     if (!s) {
@@ -337,21 +226,21 @@ static struct mc_plan *forced(struct choice *c, const char *name)
         mc_fail(MC_EUNSUPPORTED, "%s: solver %s, which was asked for, %s", c->word.s, name, no);
         return NULL;
     }
-    struct mc_plan *plan = plan_within(c, s);
+    struct mc_plan *plan = mc_choice_plan(c, s);
     if (!plan) {
         if (mc_last_status() != MC_EMEMORY) {
             mc_fail(MC_EUNSUPPORTED, "%s%s", c->word.s, c->why.s ? c->why.s : "");
         }
         return NULL;
     }
-    if (!verified(c, plan)) {
+    if (!mc_choice_verified(c, plan)) {
         mc_plan_free(plan);
         return NULL;
     }
     return plan;
 }
 
-static void log_plan(const struct choice *c, const struct mc_plan *plan)
+static void log_plan(const struct mc_choice *c, const struct mc_plan *plan)
 {
     struct mc_str text = { 0 };
     mc_plan_text(plan, &text);
@@ -363,7 +252,7 @@ static void log_plan(const struct choice *c, const struct mc_plan *plan)
     mc_str_free(&text);
 }
 
-static struct mc_plan *choose(struct choice *c)
+static struct mc_plan *choose(struct mc_choice *c)
 {
     const char *name = c->problem->family->forced ? c->problem->family->forced(c->problem, &c->mode) : "auto";
     if (!name) {
@@ -388,16 +277,16 @@ static struct mc_plan *choose(struct choice *c)
         return NULL;
     }
     if (!times) {
-        return by_estimates(c);
+        return mc_choice_cheapest(c);
     }
-    plan = by_timing(c);
+    plan = mc_choice_fastest(c);
     remember(c, plan);
     return plan;
 }
 
 struct mc_plan *mc_plan_make(const struct mc_problem *p)
 {
-    struct choice c = { .problem = p, .mode = mc_flag_int(FLAG_plan) };
+    struct mc_choice c = { .problem = p, .mode = mc_flag_int(FLAG_plan) };
     struct mc_plan *plan = NULL;
     c.mode = MC_MAX(c.mode - depth, (int64_t)PLAN_ESTIMATE);
     mc_clear_error(); /* mc_last_status then tells of this planning alone */
@@ -425,7 +314,7 @@ struct mc_plan *mc_plan_alone(const struct mc_problem *p)
 
 double mc_plan_seconds(const struct mc_problem *p)
 {
-    struct choice c = { .problem = p, .mode = mc_flag_int(FLAG_plan) };
+    struct mc_choice c = { .problem = p, .mode = mc_flag_int(FLAG_plan) };
     char name[64];
     double seconds = -1;
     const char *asked = p->family->forced ? p->family->forced(p, &c.mode) : "auto";

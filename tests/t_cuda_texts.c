@@ -86,8 +86,8 @@ static void compile(const struct mc_cuda_text *t, const char *types, const char 
     mc_str_free(&source);
 }
 
-/* Everyday one GPU for each text in turn, else all for each. */
-TEST(cuda_solver_texts_compile)
+/* Everyday each text for one of three GPUs in turn, else for all: those of GPU `which`. */
+static void compile_all(size_t which)
 {
     static const int sms[] = { 80, 90, 100 };
     size_t turn = 0;
@@ -95,14 +95,27 @@ TEST(cuda_solver_texts_compile)
     for (size_t i = 0; i < NELEM(texts); i++) {
         for (size_t k = 0; texts[i].types[k]; k++) {
             for (size_t m = 0; texts[i].more[m]; m++, turn++) {
-                for (size_t s = 0; s < NELEM(sms); s++) {
-                    if (test_is_full() || s == turn % NELEM(sms)) {
-                        compile(texts[i].text, texts[i].types[k], texts[i].more[m], sms[s]);
-                    }
+                if (test_is_full() || turn % NELEM(sms) == which) {
+                    compile(texts[i].text, texts[i].types[k], texts[i].more[m], sms[which]);
                 }
             }
         }
     }
+}
+
+TEST(cuda_solver_texts_compile_for_sm_80)
+{
+    compile_all(0);
+}
+
+TEST(cuda_solver_texts_compile_for_sm_90)
+{
+    compile_all(1);
+}
+
+TEST(cuda_solver_texts_compile_for_sm_100)
+{
+    compile_all(2);
 }
 
 /* The product of split operands: its instruction is printed for each width. */

@@ -1,7 +1,7 @@
 /* t_tail.c: on a GPU, what follows a product or a convolution is its solver's where it can be, and a kernel's where not; either way
  * the results are the reference's. */
 #include "agree.h"
-#include "cuda_test.h"
+#include "cuda_problems.h"
 
 #include <math.h>
 
@@ -136,4 +136,16 @@ TEST(tails_of_halves_are_rounded_once)
     mc_array_unref(&y);
     mc_function_free(f);
     agree_free(&a);
+}
+
+/* The bare one and its kernel, or neither. */
+TEST(tails_survive_every_failed_allocation)
+{
+    GPU_OR_SKIP();
+    ALLOC_FAIL_LOOP {
+        struct mc_conv_problem p = convolution("n2c3f5 i7x9 k3x3", CONV_FORWARD, &variants[3]);
+        struct mc_plan *plan = mc_plan_with(&p.base, &mc_conv_cuda_apart);
+        CHECK(plan || ALLOC_FAILED, "no plan, yet memory: %s", mc_last_error());
+        mc_plan_free(plan);
+    }
 }

@@ -1,6 +1,6 @@
 /* grid.h: what the printers of kernels for a grid share: offsets of operands and pointers made of them.
  *
- * Invariant: o3 is operand 3's offset at a point of the kept axes (of a map: at an element), q3 at an element of it. */
+ * Invariant: o3 is operand 3's offset at a point of the kept axes (of a map: at an element), e3 at an element of it. */
 #ifndef MC_GRID_H
 #define MC_GRID_H
 

@@ -209,6 +209,78 @@ TEST(far_shared_values_go_where_they_are_used)
     mc_graph_free(g);
 }
 
+/* Where new values are made, and that they are right wherever that is: the old ones of W are read first, at their own elements alone. */
+TEST(far_updates_are_made_where_the_old_values_lie)
+{
+    ON_GPU();
+    static const struct { const char *updates; bool in_place; } cases[] = {
+        { "W = W - 0.5 * W", true },
+        { "W = W - 0.1 * dot(W, x)", false },                        /* finishes the product that reads it */
+        { "W = W - 0.1 * dot(x, V); V = V - dot(x, W)", false },     /* read behind it */
+        { "W = W + W[:, ::-1]", false },                             /* other elements */
+        { "W = W * sum(W)", true },                                  /* summed before */
+        { "W = W + 1; V = W", false },                               /* V gets the old one */
+        { "W = W + x[t]", true },                                    /* what may fail is in front */
+        { "W = x + 1", false },                                      /* nothing knows how the old one lies */
+    };
+    const int64_t n = 4;
+    for (size_t i = 0; i < NELEM(cases); i++) {
+        mc_array *got[2][2] = { { NULL } };
+        for (int d = 0; d < 2; d++) {
+            mc_flag_set("device", d ? "cuda" : "cpu");
+            mc_graph *g = mc_graph_new();
+            mc_array *w = mc_array_new(MC_FLOAT32, 2, (int64_t[]){ n, n }), *x = mc_array_new(MC_FLOAT32, 2, (int64_t[]){ n, n }), *t = mc_array_new(MC_INT64, 1, &n);
+            for (int k = 0; k < n * n; k++) {
+                ((float *)w->data)[k] = (float)(k % 7) - 2;
+                ((float *)x->data)[k] = (float)(k % 5) / 4;
+            }
+            mc_shared *W = mc_shared_new(g, "W", w), *V = mc_shared_new(g, "V", x);
+            mc_formula(g, "input x float32[?, ?]; input t int64[?]");
+            mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, t", .updates = cases[i].updates, .on_unused = "ignore" });
+            REQUIRE(f, "%s: %s", cases[i].updates, mc_error(g));
+            for (int k = 0; k < 3; k++) {
+                CHECK(mc_call(f, MC_IN(x, t), MC_NONE) == MC_OK, "%s: %s", cases[i].updates, mc_last_error());
+            }
+            CHECK(!d || mc_is_in_place(f, f->plans, 0) == cases[i].in_place, "%s is%s made in place", cases[i].updates, cases[i].in_place ? " not" : "");
+            got[d][0] = mc_shared_get(W);
+            got[d][1] = mc_shared_get(V);
+            mc_array_unref(&w);
+            mc_array_unref(&x);
+            mc_array_unref(&t);
+            mc_function_free(f);
+            mc_graph_free(g);
+        }
+        for (int k = 0; k < 2; k++) {
+            CHECK(mc_array_differs(got[0][k], got[1][k], 1e-5, 1e-5) < 0, "%s: %s differs", cases[i].updates, k ? "V" : "W");
+            mc_array_unref(&got[0][k]);
+            mc_array_unref(&got[1][k]);
+        }
+    }
+}
+
+/* A shared variable's own memory as an input is read as it was when the call began. */
+TEST(far_updates_do_not_reach_an_input)
+{
+    ON_GPU();
+    mc_graph *g = mc_graph_new();
+    mc_array *start = counting(5);
+    mc_shared *w = mc_shared_new(g, "w", start), *v = mc_shared_new(g, "v", start);
+    mc_formula(g, "input x float32[?]");
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .updates = "w = w + 1; v = v + cumsum(x)" });
+    REQUIRE(f, "%s", mc_error(g));
+    for (int i = 0; i < 3; i++) {
+        mc_array *own = mc_shared_borrow(w);
+        CHECK(mc_call(f, MC_IN(own), MC_NONE) == MC_OK, "%s", mc_last_error());
+        mc_array_unref(&own);
+    }
+    mc_array *got = mc_shared_get(v); /* 1 + the last of 0+1+2+3+4, of the same and 5, and 10 */
+    CHECK(at(got, 4) == 4 + 10 + 15 + 20, "%g", at(got, 4));
+    mc_array_unref(&got);
+    mc_array_unref(&start);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
 TEST(far_index_out_of_range_is_an_error)
 {
     ON_GPU();

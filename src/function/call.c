@@ -114,6 +114,7 @@ static mc_status call_locked(struct mc_function *f, int nin, const mc_arg *in, i
     for (int i = 0; i < pr->ninput; i++) {
         TRY(take_input(f, i, i < nin ? &in[i] : NULL));
     }
+    TRY(f->code->cuda ? mc_inputs_apart(f) : MC_OK);
     struct mc_shape_plan *p = mc_shape_plan_find(f);
     p = p && f->code->cuda ? mc_far_room(f, p) : p;
     if (!p) {

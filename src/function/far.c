@@ -91,15 +91,19 @@ static mc_status print_text(const struct mc_program *p, const int *first, const 
     return out->bad ? MC_EMEMORY : MC_OK;
 }
 
-/* Where each step that is no kernel runs, and whether any looks at indices. */
+/* Where each step that is no kernel runs, and which look at indices. */
 static void look_around(struct mc_code_unit *u)
 {
     struct mc_program *p = &u->program;
+    u->last_to_fail = -1;
     for (size_t i = 0; i < p->step.n; i++) {
         const struct mc_kernel *k = p->step.at[i].kernel;
+        bool looks = false;
         for (size_t v = 0; k && v < k->val.n; v++) {
-            u->checks |= k->val.at[v].kind == K_CHECK;
+            looks |= k->val.at[v].kind == K_CHECK;
         }
+        u->checks |= looks;
+        u->last_to_fail = looks || p->step.at[i].kind == STEP_HOST ? (int)i : u->last_to_fail;
         if (p->step.at[i].kind == STEP_HOST) {
             p->step.at[i].reason = mc_work_there(&p->step.at[i], &u->checks) || mc_lines_there(&p->step.at[i]) ? "" : "no kernel on the GPU: by the reference, here";
         }

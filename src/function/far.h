@@ -19,6 +19,7 @@ struct mc_grid_launch {         /* at one shape */
     struct mc_grid grid, tally_grid;
     uint32_t stages;            /* of a reducing kernel: one, or if split one a stage, and if it `ends` one more, of a row of blocks */
     bool ends;
+    bool held;                  /* makes new values of shared variables where the old ones lie: not once a check has failed */
     int *value;                 /* by operand: value id; -1: an index */
     void *args;
     size_t nargs, scratch;

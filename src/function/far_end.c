@@ -51,7 +51,7 @@ mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p)
     bool owed = f->failed != NULL;
     for (int i = 0; i < pr->nupdate && p->far->updates; i++) {
         const size_t bytes = mc_spot_bytes(&p->place[pr->update[i]]);
-        if (!bytes) {
+        if (!bytes || mc_is_in_place(f, p, i)) {
             continue;
         }
         if (a.n == PAIRS) {

@@ -29,6 +29,7 @@ struct mc_code_unit {           /* shared by copies; counted */
     struct mc_cuda_code *far[9]; /* there: its kernels, in as many texts as are compiled at once, and what ends a call */
     struct mc_grid_kernel *grid;
     bool checks;                /* there: some kernel checks indices */
+    int last_to_fail;           /* there: the last step that may end a call with an error; -1: none */
     struct mc_code *lib[2];     /* kernels over vectors, others; both NULL: everything by the reference */
     mc_kernel_fn **fn, **join;  /* by step */
     char *source, *text;        /* of the kernels; of the graph after rewriting */
@@ -125,7 +126,6 @@ struct mc_function {
     struct mc_output_info *output;
     struct mc_shared **shared;  /* every shared variable it touches, by address */
     int nshared;
-    int *shared_value;          /* value id of each; -1 if only updated */
     struct mc_shared **target;  /* by update */
     struct mc_shape_plan *plans;
     int nplans;
@@ -160,6 +160,13 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
 mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step); /* launches, once places are known */
 /* memory.c */
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
+int mc_value_root(const struct mc_program *p, int v);   /* whose memory it is a view of */
+/* Does the heavy work that a kernel finishes, and that of the step in front which it does as well, read v?  It does while blocks are finished. */
+bool mc_heavy_reads(const struct mc_function *f, const struct mc_step *st, int v);
+/* in_place.c: the shared variable, of f->shared, in whose memory the step makes its new value v; -1: none, it is moved there later */
+int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v);
+bool mc_is_in_place(const struct mc_function *f, const struct mc_shape_plan *p, int update);
+mc_status mc_inputs_apart(struct mc_function *f);       /* no input lies where updates are made; before there is a plan */
 mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *p); /* once steps have said what they need */
 /* launch.c */
 enum { MOST_OPERANDS = 512 };

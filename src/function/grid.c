@@ -312,6 +312,7 @@ mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     if (status == MC_OK) {
         for (size_t i = 0; i < nop; i++) {
             l->value[i] = k->operand.at[i].index ? -1 : st->operand[i];
+            l->held |= k->operand.at[i].dst && l->value[i] >= 0 && p->place[l->value[i]].base == BASE_SHARED;
             l->bytes += l->value[i] < 0 ? 0 : (double)mc_spot_bytes(&p->place[l->value[i]]);
         }
         gather(s, k, p->step[step].space, false);
@@ -377,6 +378,7 @@ mc_status mc_grid_run(struct mc_function *f, const struct mc_shape_plan *p, int 
     }
     a.head->err = (uint64_t)(uintptr_t)f->failed;
     a.head->scratch = (uint64_t)(uintptr_t)scratch;
+    a.head->held = l->held && f->failed;
     if (!a.head->count[0] && !a.head->teams) {
         return MC_OK; /* nothing to make; sums of nothing are zeros */
     }

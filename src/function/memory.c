@@ -87,7 +87,7 @@ static int take(struct arena *a, int64_t size, int step, int last)
     return (int)a->all->n - 1;
 }
 
-static int root_of(const struct mc_program *p, int v)
+int mc_value_root(const struct mc_program *p, int v)
 {
     while (p->value.at[v].view_of >= 0) {
         v = p->value.at[v].view_of;
@@ -95,17 +95,16 @@ static int root_of(const struct mc_program *p, int v)
     return v;
 }
 
-/* Does the heavy work that a kernel finishes read v?  It does while blocks are finished. */
-static bool heavy_reads(const struct mc_function *f, const struct mc_step *st, int v)
+bool mc_heavy_reads(const struct mc_function *f, const struct mc_step *st, int v)
 {
     const struct mc_program *p = &f->code->program;
     const mc_node *front = st->before < 0 ? NULL : p->step.at[st->before].heavy;
     bool reads = false;
     for (int i = 0; st->heavy && i < st->heavy->nin; i++) {
-        reads |= root_of(p, mc_heavy_source(f, st->heavy, i)) == v;
+        reads |= mc_value_root(p, mc_heavy_source(f, st->heavy, i)) == v;
     }
     for (int i = 0; front && i < front->nin; i++) {
-        reads |= root_of(p, mc_heavy_source(f, front, i)) == v;
+        reads |= mc_value_root(p, mc_heavy_source(f, front, i)) == v;
     }
     return reads;
 }
@@ -122,14 +121,14 @@ static int dying_source(const struct mc_function *f, const struct mc_shape_plan 
         const struct mc_koperand *o = &st->kernel->operand.at[i];
         int src = o->dst || o->index ? -1 : st->operand[i];
         if (src < 0 || pr->value.at[src].kind != VALUE_TEMP || pr->value.at[src].last != step || p->place[src].base != BASE_ARENA ||
-            heavy_reads(f, st, src) || mc_dtypes[o->dtype].size != mc_dtypes[p->place[v].type.dtype].size || o->varies != st->kernel->varies ||
+            mc_heavy_reads(f, st, src) || mc_dtypes[o->dtype].size != mc_dtypes[p->place[v].type.dtype].size || o->varies != st->kernel->varies ||
             !mc_dims_equal(p->place[src].type.rank, p->place[src].type.dims, p->place[v].type.rank, p->place[v].type.dims)) {
             continue;
         }
         bool alone = true; /* no other view of it in this kernel, and not taken over already */
         for (size_t k = 0; k < st->kernel->operand.n; k++) {
             int other = st->kernel->operand.at[k].index ? -1 : st->operand[k];
-            if (k != i && other >= 0 && (root_of(pr, other) == src || (other != v && a->of[other] == a->of[src] && st->kernel->operand.at[k].dst))) {
+            if (k != i && other >= 0 && (mc_value_root(pr, other) == src || (other != v && a->of[other] == a->of[src] && st->kernel->operand.at[k].dst))) {
                 alone = false;
             }
         }
@@ -174,6 +173,12 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
     if (out >= 0) {
         place->base = BASE_OUTPUT;
         place->index = out;
+        return MC_OK;
+    }
+    const int shared = heavy ? -1 : mc_update_in_place(f, p, step, v);
+    if (shared >= 0) {
+        place->base = BASE_SHARED;
+        place->index = shared;
         return MC_OK;
     }
     int last = MC_MAX(pr->value.at[v].last, step), src = heavy ? -1 : dying_source(f, p, a, step, v);

@@ -170,7 +170,7 @@ bool mc_update_is_plain(const struct mc_function *f, const struct mc_shape_plan 
     const struct mc_program *pr = &f->code->program;
     const struct mc_spot *at = &p->place[pr->update[i]];
     const mc_array *old = f->target[i]->value;
-    bool plain = at->base == BASE_ARENA && mc_dims_equal(at->type.rank, at->type.dims, old->rank, old->dims);
+    bool plain = (at->base == BASE_ARENA || mc_is_in_place(f, p, i)) && mc_dims_equal(at->type.rank, at->type.dims, old->rank, old->dims);
     for (int k = 0; plain && k < i; k++) {
         plain = pr->update[k] != pr->update[i];
     }
@@ -208,7 +208,7 @@ mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p
             mc_array_unref(&t->value);
             t->value = next[i];
             next[i] = NULL;
-        } else {
+        } else if (!mc_is_in_place(f, p, i)) {
             s = copy_over(f, p, pr->update[i], t->value);
         }
         t->version++;

@@ -175,7 +175,7 @@ static void flat(struct print *p)
 
 static void print_map(struct print *p)
 {
-    mc_str_addf(p->out, "template <int V> INLINE void %s_of(const %s_args &A)\n{\ni64 *const err = A.err; (void)err;\n", p->k->name, p->k->name);
+    mc_str_addf(p->out, "template <int V> INLINE void %s_of(const %s_args &A)\n{\ni64 *const err = A.err; (void)err;\nif (A.held && err[0]) return;\n", p->k->name, p->k->name);
     pointers(p, 0);
     mc_print_row_values(p);
     mc_str_add(p->out, "if (blockIdx.x == 0 && threadIdx.x == 0) {\n");
@@ -375,7 +375,7 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
         memcpy(k.val.at, of->val.at, k.val.n * sizeof *k.val.at);
         k.wide = false;
         k.mode = k.mode == KERNEL_MAP ? KERNEL_MAP : KERNEL_ROW; /* row values are scalars of a thread */
-        mc_str_addf(out, "\nstruct %s_args { char *p[%zu]; i64 *err; char *scratch; u32 count[2], axes[2], size[8], splits, chunk, column, number, flat, teams, first, together; i64 step[%zu][8]; };\n",
+        mc_str_addf(out, "\nstruct %s_args { char *p[%zu]; i64 *err; char *scratch; u32 count[2], axes[2], size[8], splits, chunk, column, number, flat, teams, first, together, held, unused; i64 step[%zu][8]; };\n",
                     k.name, MC_MAX(k.operand.n, (size_t)1), MC_MAX(k.operand.n, (size_t)1));
         if (mc_grid_row(of).vector) {
             mc_grid_print_row(&p, mc_grid_row(of));

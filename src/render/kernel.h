@@ -113,6 +113,7 @@ struct mc_grid_head {
     uint32_t teams;             /* lanes that share points; each adds up the tallies of its own */
     uint32_t first;             /* the stage that this launch walks, if there are splits, or the first of all */
     uint32_t together;          /* the splits run at the same time: one launch walks all stages */
+    uint32_t held, unused;      /* a map does nothing once a check has failed */
 };
 struct mc_grid_args {           /* where the parts lie */
     uint64_t *p;                /* by operand: address, or first position */

@@ -83,7 +83,7 @@ struct fail_loop {
     const char *file;
     int line, phase;
     long n, live;
-    bool started;
+    bool started, again;
 };
 #define ALLOC_FAIL_LOOP for (struct fail_loop loop_ = { __FILE__, __LINE__ }; fail_next(&loop_);)
 #define ALLOC_FAILED fail_happened() /* has an allocation of this run failed yet? */

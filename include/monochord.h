@@ -366,6 +366,7 @@ MC_API size_t mc_function_memory(const mc_function *f);      /* bytes of the are
 typedef struct mc_compile_info {
     double seconds, rewrite_seconds, cc_seconds; /* all of mc_compile; parts of it: the rules, the C compiler */
     size_t nodes_before, nodes_after;            /* the rules */
+    double plan_seconds;                         /* of calls at sizes that were new: solvers, memory */
 } mc_compile_info;
 MC_API mc_compile_info mc_function_compile_info(const mc_function *f);
 MC_API mc_status mc_function_profile(const mc_function *f, FILE *to);   /* the tables */

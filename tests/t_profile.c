@@ -60,6 +60,7 @@ TEST(tables_add_up)
         CHECK(strcmp(one.kind, "kernel") != 0 || one.calls == 7, "step %d ran %lld times", i, (long long)one.calls);
     }
     mc_compile_info info = mc_function_compile_info(f);
+    CHECK(info.plan_seconds > 0, "%g s of planning", info.plan_seconds);
     CHECK(info.nodes_before > 0 && info.nodes_after > 0, "%zu nodes, %zu after", info.nodes_before, info.nodes_after);
     CHECK(steps == worked && classes > 1 && classes <= steps, "%d lines for %d steps, %d classes", steps, worked, classes);
     CHECK(strstr(text, "  cost: float32\n") && strstr(text, "  new W: float32[20, 5]\n"), "results go by their names:\n%s", text);

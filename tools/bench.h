@@ -55,11 +55,16 @@ bool bench_lenet(const char *suite);   /* monochord_bench_lenet.c */
 bool bench_train(const char *suite);   /* monochord_bench_train.c: nets-train */
 bool bench_logreg(const char *suite);  /* monochord_bench_compile.c */
 bool bench_compile(const char *suite);
+bool bench_planning(const char *suite); /* monochord_bench_planning.c */
 int bench_compile_child(void);         /* compiles once in this process and prints CHILD_TIMES */
+int bench_planning_child(void);        /* plans once in this process, and prints as many */
 double bench_start_device(void);       /* milliseconds; 0 where that is the processor */
 int bench_lenet_child(void);
 enum { CHILD_TIMES = 4 };              /* milliseconds: until the first result, until what makes it is compiled, of that mc_compile alone; the device, before all that */
-bool bench_children(const char *suite, const char *child); /* `monochord bench CHILD` with a fresh folder, and again */
+enum { MOST_ROUNDS = 7 };
+/* `monochord bench CHILD` with a fresh folder, and again, so many rounds: each of its times but the last by its name here. */
+bool bench_children(const char *suite, const char *child, const char *const what[CHILD_TIMES], int rounds);
+extern const char *const bench_compiling[CHILD_TIMES];  /* those of who compiles */
 
 /* monochord_bench_copy.c: copies by a team of threads; seconds of one copy. */
 struct timing copy_time(char *dst, const char *src, size_t n, int threads, bool streaming, double seconds);

@@ -21,6 +21,8 @@ static const struct suite {
     { "room",        bench_conv,    "conv and conv128, and again with a workspace of 64 MB" },
     { "nets",        bench_conv,    "convolutions of LeNet, VGG and ResNet, of one and three axes, one pair that should take the same" },
     { "layouts",     bench_conv,    "convolutions of AlexNet, VGG-A, ResNet-50 with channels innermost and not" },
+    { "few",         bench_conv,    "convolutions of one and three channels" },
+    { "planning",    bench_planning, "planning the layers of LeNet and AlexNet: by measuring, and from wisdom" },
     { "pool",        bench_layers,  "pooling, forward and with gradients" },
     { "norm",        bench_layers,  "normalisation across channels and over batches" },
     { "softmax",     bench_layers,  "softmax of rows and of channels" },
@@ -190,6 +192,9 @@ int command_bench(int argc, char **argv)
     }
     if (strcmp(name, "lenet-child") == 0) {
         return bench_lenet_child();
+    }
+    if (strcmp(name, "planning-child") == 0) {
+        return bench_planning_child();
     }
     for (int i = 0; i < COUNT(suites); i++) {
         if (strcmp(suites[i].name, name) == 0) {

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BATCH = 600, PIXELS = 784, CLASSES = 10, ROUNDS = 7 };
+enum { BATCH = 600, PIXELS = 784, CLASSES = 10, ROUNDS = MOST_ROUNDS };
 
 /* ---- the function ---- */
 
@@ -162,12 +162,13 @@ static void report_times(const char *suite, const char *name, const char *algo, 
                                    .time = { ms[n / 2] * 1e-3, ms[0] * 1e-3, ms[n - 1] * 1e-3, n }, .error = -1 });
 }
 
-bool bench_children(const char *suite, const char *child)
+const char *const bench_compiling[CHILD_TIMES] = { "first result", "made and compiled", "mc_compile alone", NULL };
+
+bool bench_children(const char *suite, const char *child, const char *const what[CHILD_TIMES], int rounds)
 {
-    static const char *const what[CHILD_TIMES] = { "first result", "made and compiled", "mc_compile alone", NULL };
-    double ms[CHILD_TIMES], cold[CHILD_TIMES][ROUNDS], warm[CHILD_TIMES][ROUNDS];
+    double ms[CHILD_TIMES], cold[CHILD_TIMES][MOST_ROUNDS], warm[CHILD_TIMES][MOST_ROUNDS];
     const char *tmp = getenv("TMPDIR");
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < rounds; i++) {
         struct text cache = { 0 };
         text_addf(&cache, "%s/monochord-bench-XXXXXX", tmp && *tmp ? tmp : "/tmp");
         bool good = mkdtemp(cache.s) != NULL;
@@ -188,11 +189,11 @@ bool bench_children(const char *suite, const char *child)
         for (int k = 0; what[k]; k++) {
             char name[64];
             snprintf(name, sizeof name, "%s, %s", round ? "warm" : "cold", what[k]);
-            report_times(suite, name, "", (round ? warm : cold)[k], ROUNDS);
+            report_times(suite, name, "", (round ? warm : cold)[k], rounds);
         }
     }
     if (warm[CHILD_TIMES - 1][0] > 0) {
-        report_times(suite, "the device, before all that", "", warm[CHILD_TIMES - 1], ROUNDS);
+        report_times(suite, "the device, before all that", "", warm[CHILD_TIMES - 1], rounds);
     }
     return true;
 }
@@ -283,7 +284,7 @@ static bool large_graph(const char *suite, const char *what, mc_node *(*build)(m
 
 bool bench_compile(const char *suite)
 {
-    bool good = bench_children(suite, "compile-child");
+    bool good = bench_children(suite, "compile-child", bench_compiling, ROUNDS);
     good = new_sizes(suite) && good;
     good = large_graph(suite, "rewriting 10000 nodes", many_nodes, 10000, "FAST_RUN", true) && good;
     good = large_graph(suite, "chain of 100000 nodes", chain_of, 100000, "FAST_COMPILE", false) && good;

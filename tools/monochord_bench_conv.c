@@ -1,6 +1,6 @@
 /* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128; narrow, which allows
  * fewer bits; corrmm, by products of columns alone, and on a GPU of windows that are gathered while they are multiplied; room,
- * which allows less workspace; nets, the layers that networks are made of; layouts, those of steps of training, with channels
+ * which allows less workspace; few, those of one and three channels; nets, the layers that networks are made of; layouts, those of steps of training, with channels
  * innermost and not.  bench/peers/layers.py has the same table.
  *
  * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included; with "b01c", what
@@ -56,6 +56,11 @@ static const struct layer {
     { "room",    "L4 b128 in 64M",   128, 128, TWO(16),   128,  TWO(7),  1, 0, "64M" },
     { "room",    "L5 b128",          128, 384, TWO(13),   384,  TWO(3),  1, 0, NULL },
     { "room",    "L5 b128 in 64M",   128, 384, TWO(13),   384,  TWO(3),  1, 0, "64M" },
+    /* few channels, whose gradients leave little to share */
+    { "few",     "LeNet 1 b500",       500, 1,   TWO(28),    32,  TWO(5),  1, 0 },
+    { "few",     "VGG 1.1 b4",         4,   3,   TWO(224),   64,  TWO(3),  1, 1 },
+    { "few",     "ResNet 7x7 b4",      4,   3,   TWO(224),   64,  TWO(7),  2, 3 },
+    { "few",     "L1 b16",             16,  3,   TWO(128),   96,  TWO(11), 1, 0 },
     /* the same sums with small filters and with large ones */
     { "nets",    "pair 5x5 b32",       32,  64,  TWO(32),    128, TWO(5),  1, 0 },
     { "nets",    "pair 28x28 b32",     32,  64,  TWO(32),    128, TWO(28), 1, 0 },
@@ -128,6 +133,7 @@ static const struct suite {
     { "narrow",  "conv128", 3, true,  0.1, { "auto" } },
     { "corrmm",  "conv128", 1, false, 0.1, { "im2col" }, "split" },
     { "room",    "room",    1, false, 0.3, { "auto" } },
+    { "few",     "few",     1, false, 0.3, { "auto" } },
     { "nets",    "nets",    1, true,  0.1, { "auto" } },
     { "layouts", "layouts", 3, true,  0.1, { "auto" }, .here = 16 },
 };

@@ -241,5 +241,5 @@ bool bench_lenet(const char *suite)
         good = run(&cases[i]) && good;
     }
     good = (!bench_far() || !bench_wanted("epoch of 50,000", "train") || epochs()) && good;
-    return (!bench_wanted("cold", "") || bench_children(suite, "lenet-child")) && good;
+    return (!bench_wanted("cold", "") || bench_children(suite, "lenet-child", bench_compiling, MOST_ROUNDS)) && good;
 }

@@ -32,6 +32,7 @@ LAYERS = {
     ],
 }
 LAYERS["narrow"] = LAYERS["conv128"]
+LAYERS["few"] = [layer for layer in LAYERS["nets"] + LAYERS["conv"] if layer[0] in ("LeNet 1 b500", "VGG 1.1 b4", "ResNet 7x7 b4", "L1 b16")]
 
 BETWEEN = {  # case, function, size
     "pool": [

@@ -27,7 +27,7 @@ mc_compile_info mc_function_compile_info(const mc_function *f)
     mc_compile_info info = { 0 };
     if (f) {
         info = (mc_compile_info){ f->code->compile_seconds, f->code->rewrite_seconds, f->code->cc_seconds, f->code->nodes_before,
-                                  f->code->nodes_after };
+                                  f->code->nodes_after, f->plan_seconds };
     }
     return info;
 }

@@ -1,0 +1,4 @@
+"""The suite few by PyTorch, in its usual layout."""
+from layers import run
+
+run("few")

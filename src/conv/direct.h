@@ -25,6 +25,8 @@ struct mc_direct_sum {
     int rows;
     bool add;
     struct mc_direct_ahead *ahead;  /* NULL: nothing */
+    float *copy;                /* with one tap: what was read of x goes here too, `vectors` of a row at k * copy_step; NULL: it does not */
+    int64_t copy_step;
 };
 /* out[r][t] = sum over n of images, j of y[n][r][j] * x[n][off[t] + j], for `taps` of at most mc_direct_kernel.taps */
 struct mc_direct_dots {

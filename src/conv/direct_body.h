@@ -32,6 +32,7 @@ FUSED void sum_of(const int rows, const int nv, const struct mc_direct_sum *s)
         }
     }
     const float *w = s->w;
+    float *const copy = s->copy;
     struct mc_direct_ahead ahead = { 0 };
     if (s->ahead) {
         ahead = *s->ahead;
@@ -47,6 +48,12 @@ FUSED void sum_of(const int rows, const int nv, const struct mc_direct_sum *s)
             UNROLL(8)
             for (int v = 0; v < nv; v++) {
                 b[v] = load(at + v * L);
+            }
+            if (copy) {         /* beside products, which leave time for it */
+                UNROLL(8)
+                for (int v = 0; v < nv; v++) {
+                    store(copy + k * s->copy_step + v * L, b[v]);
+                }
             }
             UNROLL(4)
             for (int r = 0; r < rows; r++) {

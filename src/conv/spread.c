@@ -36,6 +36,9 @@ struct call {
     struct mc_conv_run r;
 };
 struct piece { int64_t to, from, n; };  /* of a strip, in one row: in a plane, in the strip */
+/* A strip of y: `step` from filter to filter; copy: where the first product puts it for the others, as the rows here fall into
+ * the same lines of a cache; NULL: it stays. */
+struct strip { const float *at; int64_t step; float *copy; };
 
 /* ---- running ---- */
 
@@ -77,23 +80,20 @@ static struct mc_direct_ahead next_strip(const struct call *x, int64_t image, in
                                      .each = (int)conv_ceil(lines, steps) };
 }
 
-/* y at places [p, p + n) of all filters of a group: where it lies, or, if it is not whole vectors or its rows would fall into
- * the same lines of a cache, copied side by side.  *step: from filter to filter. */
-static const float *bring(const struct call *x, int64_t image, int64_t g, int64_t p, int64_t n, float *strip, int64_t *step)
+/* y at places [p, p + n) of all filters of a group: where it lies, or, if it is not whole vectors, copied side by side. */
+static struct strip bring(const struct call *x, int64_t image, int64_t g, int64_t p, int64_t n, float *strip)
 {
     const struct spread *d = x->d;
     const int64_t *stride = x->r.p->at.y;
     const float *y = (const float *)(const void *)x->r.at[CONV_Y] + image * stride[0] + g * d->from * stride[1] + p;
-    if (n % d->kernel->lanes == 0 && !d->copies) {
-        *step = stride[1];
-        return y;
+    if (n % d->kernel->lanes == 0) {
+        return (struct strip){ y, stride[1], d->copies ? strip : NULL };
     }
     for (int64_t f = 0; f < d->from; f++, y += stride[1]) {
         memcpy(strip + f * d->width, y, (size_t)n * sizeof *strip);
         memset(strip + f * d->width + n, 0, (size_t)(d->width - n) * sizeof *strip);
     }
-    *step = d->width;
-    return strip;
+    return (struct strip){ strip, d->width, NULL };
 }
 
 static int cut(const struct call *x, int64_t p, int64_t n, struct piece *piece)
@@ -111,32 +111,34 @@ static int cut(const struct call *x, int64_t p, int64_t n, struct piece *piece)
 }
 
 /* A strip of `used` places by `rows` taps. */
-static void multiply(const struct spread *d, const float *w, int64_t rows, const float *strip, int64_t step, int64_t used,
-                     float *sum, struct mc_direct_ahead *next)
+static void multiply(const struct spread *d, const float *w, int64_t rows, struct strip *strip, int64_t used, float *sum,
+                     struct mc_direct_ahead *next)
 {
     const int64_t none = 0;
     for (int64_t row = 0; row < rows; row += DIRECT_ROWS, w += d->from * DIRECT_ROWS) {
-        struct mc_direct_sum s = { .off = &none, .x_step = step, .out_step = d->width, .taps = 1, .out = sum + row * d->width,
-                                   .rows = (int)MC_MIN(rows - row, (int64_t)DIRECT_ROWS), .ahead = next };
+        struct mc_direct_sum s = { .off = &none, .x_step = strip->step, .out_step = d->width, .taps = 1, .out = sum + row * d->width,
+                                   .rows = (int)MC_MIN(rows - row, (int64_t)DIRECT_ROWS), .ahead = next, .copy_step = d->width };
         for (int64_t f = 0; f < d->from; f += TERMS) {
-            s.x = strip + f * step;
+            s.x = strip->at + f * strip->step;
+            s.copy = strip->copy ? strip->copy + f * d->width : NULL;
             s.w = w + f * DIRECT_ROWS;
             s.channels = MC_MIN(d->from - f, (int64_t)TERMS);
             s.add = f > 0;
             d->kernel->sum(&s, (int)conv_ceil(used, d->kernel->lanes));
         }
+        *strip = strip->copy ? (struct strip){ strip->copy, d->width, NULL } : *strip;
     }
 }
 
 /* A strip, multiplied by all taps of a part's channels, into their planes. */
-static void spread_strip(const struct call *x, const float *w, int64_t all, const float *strip, int64_t step, float *sum,
-                         float *planes, const struct piece *piece, int pieces, struct mc_direct_ahead next)
+static void spread_strip(const struct call *x, const float *w, int64_t all, struct strip strip, float *sum, float *planes,
+                         const struct piece *piece, int pieces, struct mc_direct_ahead next)
 {
     const struct spread *d = x->d;
     const int64_t used = piece[pieces - 1].from + piece[pieces - 1].n, wide = x->r.p->s.k[2];
     for (int64_t first = 0; first < all; first += d->rows, w += d->blocks * d->from * DIRECT_ROWS) {
         const int64_t rows = MC_MIN(d->rows, all - first);
-        multiply(d, w, rows, strip, step, used, sum, &next);
+        multiply(d, w, rows, &strip, used, sum, &next);
         for (int64_t row = 0; row < rows; row += wide) {
             const int64_t c = (first + row) / d->taps, a = (first + row) % d->taps / wide;
             for (int64_t i = 0; i < d->folds; i++) {
@@ -216,9 +218,7 @@ static void part_task(void *arg, int64_t task, int slot)
     memset(planes, 0, (size_t)(channels * d->channel) * sizeof *planes);
     for (int64_t p = 0; p < d->places; p += d->width) {
         const int64_t n = MC_MIN(d->width, d->places - p);
-        int64_t step;
-        const float *y = bring(x, image, g, p, n, strip, &step);
-        spread_strip(x, w, channels * d->taps, y, step, sum, planes, piece, cut(x, p, n, piece),
+        spread_strip(x, w, channels * d->taps, bring(x, image, g, p, n, strip), sum, planes, piece, cut(x, p, n, piece),
                      next_strip(x, image, g, p + d->width, steps));
     }
     for (int64_t c = 0; c < channels; c++) {

@@ -70,7 +70,7 @@ __device__ __forceinline__ side side_of(const float *x, const places &rows, int 
 /* Zeros beyond the matrix. */
 __device__ __forceinline__ void take(float (&v)[MINE], const side &s, int matrix, int from, int end)
 {
-    const int line = (from + s.first) / s.terms.across;
+    const int line = s.terms.across < 0x7fffffff ? (from + s.first) / s.terms.across : 0;   /* a division that most have no use for */
     int col = from + s.first - line * s.terms.across;
     const float *const x = s.x + matrix * s.outer + s.mine_at + line * s.terms.down + col * s.terms.right;
     const int have = s.mine < s.rows ? end - from - s.first : 0;

@@ -15,9 +15,9 @@ static const struct { enum mc_act act; const char *form; } acts[] = {
     { ACT_TANH,     "tanh s" },
     { ACT_SIGMOID,  "sigmoid s" },
     { ACT_ELU,      "where gt s 0 s expm1 s" },
-    { ACT_GELU,     "mul mul s add tanh mul add s mul mul s sqr s 0.044715 0.7978845608 1 0.5" },
-    { ACT_GELU_ERF, "mul mul s erfc true_div s -1.414213562 0.5" },
-    { ACT_GELU_ERF, "mul mul s erfc mul s -0.7071067812 0.5" },
+    { ACT_GELU,     "mul mul s add tanh mul add s mul mul s sqr s 0.044715 0.7978845608028654 1 0.5" },
+    { ACT_GELU_ERF, "mul mul s erfc true_div s -1.4142135623730951 0.5" },
+    { ACT_GELU_ERF, "mul mul s erfc mul s -0.7071067811865476 0.5" },
     { ACT_SWISH,    "mul s sigmoid s" },
     { ACT_NONE,     "s" },
 };

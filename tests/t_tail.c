@@ -21,6 +21,7 @@ static const struct row { const char *formula, *algo; int tails; } rows[] = {
     { "sigmoid(" CONV ")",                               "cuda_direct", 1 },
     { "sigmoid(" CONV ")",                               "apart",       1 },
     { CONV " + " BIAS,                                   "auto",        1 },
+    { CONV " + r",                                       "auto",        1 },
     { "relu(" LAST " + dimshuffle(b, order=[-1, -1, -1, 0]))", "apart", 1 },
     { "tanh(" LAST " + dimshuffle(r, order=[0, 2, 3, 1]))", "auto",     0 }, /* it lies otherwise */
     { "relu(" CONV " + " BIAS ")",                       "im2col",      0 }, /* its solver does nothing of that */

@@ -32,40 +32,6 @@ static void *find(struct mc_cuda_code *code, const struct mc_kernel *k, const ch
     return mc_cuda_code_kernel(code, name);
 }
 
-/* What compiling a kernel takes, roughly, in the time of a map. */
-static int weight(const struct mc_kernel *k)
-{
-    return (int)(10 + k->val.n) * (k->mode == KERNEL_MAP ? 1 : 2 + 2 * k->nstage);
-}
-
-/* Shares kernels out among texts, the heaviest first, each to the lightest text; to[i] is that of step i. */
-static int share_out(const struct mc_program *p, const int *first, int *to)
-{
-    int total[MC_CUDA_TEXTS] = { 0 }, texts = 0, most = MC_MIN(mc_cpu()->threads, MC_CUDA_TEXTS - 1), kernels = 0;
-    for (size_t i = 0; i < p->step.n; i++) {
-        to[i] = -1;
-        kernels += first[i] == (int)i;
-    }
-    most = MC_MIN(most, kernels);
-    for (int left = kernels; left > 0; left--) {
-        int heaviest = -1, lightest = 0;
-        for (int i = 0; i < (int)p->step.n; i++) {
-            bool open = first[i] == i && to[i] < 0;
-            heaviest = open && (heaviest < 0 || weight(p->step.at[i].kernel) > weight(p->step.at[heaviest].kernel)) ? i : heaviest;
-        }
-        for (int t = 1; t < most; t++) {
-            lightest = total[t] < total[lightest] ? t : lightest;
-        }
-        to[heaviest] = lightest;
-        total[lightest] += weight(p->step.at[heaviest].kernel);
-        texts = MC_MAX(texts, lightest + 1);
-    }
-    for (size_t i = 0; i < p->step.n; i++) {
-        to[i] = first[i] < 0 ? -1 : to[first[i]];
-    }
-    return texts;
-}
-
 /* What no step of those that share a kernel needs is not printed. */
 static void rule_out(const struct mc_program *p, const int *first)
 {
@@ -80,12 +46,7 @@ static void rule_out(const struct mc_program *p, const int *first)
 
 static mc_status print_text(const struct mc_program *p, const int *first, const int *to, int text, struct mc_kernel **k, struct mc_str *out)
 {
-    int n = 0;
-    for (size_t i = 0; i < p->step.n; i++) {
-        if (to[i] == text && first[i] == (int)i) {
-            k[n++] = p->step.at[i].kernel;
-        }
-    }
+    int n = mc_kernels_of(p, first, to, text, k);
     mc_render_grid(out, &mc_dialect_cuda, n, k);
     LOG(LOG_KERNEL, "%s", out->bad ? "" : out->s);
     return out->bad ? MC_EMEMORY : MC_OK;
@@ -136,7 +97,7 @@ mc_status mc_far_kernels(struct mc_code_unit *u)
     if (s == MC_OK) {
         rule_out(p, first);
     }
-    int n = s == MC_OK ? share_out(p, first, to) : 0;
+    int n = s == MC_OK ? mc_kernels_spread(p, first, MC_MIN(mc_cpu()->threads, MC_CUDA_TEXTS - 1), to) : 0;
     for (int i = 0; i < n && s == MC_OK; i++) {
         s = print_text(p, first, to, i, k, &text[i]);
         at[i] = text[i].s;

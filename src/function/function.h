@@ -21,6 +21,7 @@ enum mc_mode { MODE_FAST_RUN, MODE_FAST_COMPILE, MODE_DEBUG, MODE_NANGUARD };
 struct mc_rewritten { const char *rule; bool exact; mc_node *from, *to, *wide[2]; }; /* exact: the rule promises the same bits; wide: both in float64 */
 struct mc_twin { mc_node *of, *wide; };
 
+enum { MC_TEXTS = 8 };          /* of C, compiled at once */
 struct mc_code_unit {           /* shared by copies; counted */
     _Atomic int refs;
     mc_graph *graph;
@@ -30,7 +31,7 @@ struct mc_code_unit {           /* shared by copies; counted */
     struct mc_grid_kernel *grid;
     bool checks;                /* there: some kernel checks indices */
     int last_to_fail;           /* there: the last step that may end a call with an error; -1: none */
-    struct mc_code *lib[2];     /* kernels over vectors, others; both NULL: everything by the reference */
+    struct mc_code *lib[MC_TEXTS]; /* all NULL: everything by the reference */
     mc_kernel_fn **fn, **join;  /* by step */
     char *source, *text;        /* of the kernels; of the graph after rewriting */
     enum mc_mode mode;

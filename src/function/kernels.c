@@ -5,8 +5,9 @@
 #include "function/far.h"
 #include <stdio.h>
 
-/* Kernels over whole vectors and the others are two texts, compiled at the same time: the first need no
- * vectoriser, and what they lose without the later passes of -O2 is nothing that was measured. */
+/* Kernels over whole vectors and the others are apart: the first need no vectoriser, and what they lose without the
+ * later passes of -O2 is nothing that was measured.  Many are several texts, compiled at the same time: a text takes a
+ * tenth of a second less for every six kernels that it has not, and 30 ms for being one. */
 static const struct part {
     bool wide;
     const char *flags;
@@ -14,6 +15,7 @@ static const struct part {
     { true,  MC_KERNEL_FLAGS " -O1 -fexpensive-optimizations -fgcse -fno-tree-vectorize" },
     { false, MC_KERNEL_FLAGS },
 };
+enum { EACH = MC_TEXTS / NELEM(parts), WORTH = 4 }; /* texts of a part; kernels that are worth one */
 struct load {
     const struct part *part;
     struct mc_str text;
@@ -33,8 +35,8 @@ static void *load(void *arg)
 /* All texts at once, each in a thread but for the last. */
 static mc_status load_all(struct load *l, int n)
 {
-    pthread_t thread[NELEM(parts)];
-    bool started[NELEM(parts)] = { false };
+    pthread_t thread[MC_TEXTS];
+    bool started[MC_TEXTS] = { false };
     mc_status s = MC_OK;
     for (int i = 0; i < n; i++) {
         started[i] = i < n - 1 && pthread_create(&thread[i], NULL, load, &l[i]) == 0;
@@ -53,13 +55,14 @@ static mc_status load_all(struct load *l, int n)
     return s;
 }
 
-static void find_kernels(struct mc_code_unit *u, const struct part *part, struct mc_code *lib)
+/* Of the steps whose kernel is in a text. */
+static void find_kernels(struct mc_code_unit *u, const int *to, int text, struct mc_code *lib)
 {
     const struct mc_program *p = &u->program;
     for (size_t i = 0; i < p->step.n && lib; i++) {
         const struct mc_kernel *k = p->step.at[i].kernel;
         char join[40];
-        if (k && k->wide == part->wide) {
+        if (k && to[i] == text) {
             void *fn = mc_code_symbol(lib, k->name);
             memcpy(&u->fn[i], &fn, sizeof fn);
             snprintf(join, sizeof join, "%s_join", k->name);
@@ -68,6 +71,8 @@ static void find_kernels(struct mc_code_unit *u, const struct part *part, struct
         }
     }
 }
+
+/* ---- which kernel goes where ---- */
 
 int *mc_kernels_share(struct mc_program *p)
 {
@@ -93,19 +98,109 @@ int *mc_kernels_share(struct mc_program *p)
     return first;
 }
 
-/* The kernels of one part as text; no text if there are none. */
-static mc_status print_part(const struct mc_program *p, const struct part *part, const int *first, struct mc_kernel **k, struct mc_str *text)
+/* What compiling a kernel takes, roughly, in the time of a map. */
+static int weight(const struct mc_kernel *k)
+{
+    return (int)(10 + k->val.n) * (k->mode == KERNEL_MAP ? 1 : 2 + 2 * k->nstage);
+}
+
+int mc_kernels_spread(const struct mc_program *p, const int *first, int most, int *to)
+{
+    int total[MC_MAX((int)MC_TEXTS, (int)MC_CUDA_TEXTS)] = { 0 }, texts = 0, kernels = 0;
+    for (size_t i = 0; i < p->step.n; i++) {
+        to[i] = -1;
+        kernels += first[i] == (int)i;
+    }
+    most = MC_MIN(most, kernels);
+    for (int left = kernels; left > 0; left--) {
+        int heaviest = -1, lightest = 0;
+        for (int i = 0; i < (int)p->step.n; i++) {
+            bool open = first[i] == i && to[i] < 0;
+            heaviest = open && (heaviest < 0 || weight(p->step.at[i].kernel) > weight(p->step.at[heaviest].kernel)) ? i : heaviest;
+        }
+        for (int t = 1; t < most; t++) {
+            lightest = total[t] < total[lightest] ? t : lightest;
+        }
+        to[heaviest] = lightest;
+        total[lightest] += weight(p->step.at[heaviest].kernel);
+        texts = MC_MAX(texts, lightest + 1);
+    }
+    for (size_t i = 0; i < p->step.n; i++) {
+        to[i] = first[i] < 0 ? -1 : to[first[i]];
+    }
+    return texts;
+}
+
+int mc_kernels_of(const struct mc_program *p, const int *first, const int *to, int text, struct mc_kernel **k)
 {
     int n = 0;
     for (size_t i = 0; i < p->step.n; i++) {
-        if (first[i] == (int)i && p->step.at[i].kernel->wide == part->wide) {
+        if (to[i] == text && first[i] == (int)i) {
             k[n++] = p->step.at[i].kernel;
         }
     }
-    if (n) {
-        mc_render(text, &mc_dialect_c, n, k);
+    return n;
+}
+
+/* ---- all kernels of a function ---- */
+
+struct printing {
+    const struct mc_program *p;
+    int *first, *own, *among;   /* own: first, of one part alone; among: which of its texts */
+    int *to;                    /* by step: which of load */
+    struct mc_kernel **k;
+    struct load load[MC_TEXTS];
+    int n;
+};
+
+/* A part's kernels as texts; none if there are none. */
+static mc_status print_part(struct printing *q, const struct part *part)
+{
+    int kernels = 0;
+    for (size_t i = 0; i < q->p->step.n; i++) {
+        const bool mine = q->first[i] >= 0 && q->p->step.at[i].kernel->wide == part->wide;
+        q->own[i] = mine ? q->first[i] : -1;
+        kernels += q->own[i] == (int)i;
     }
-    return text->bad ? MC_EMEMORY : MC_OK;
+    const int texts = mc_kernels_spread(q->p, q->own, MC_MIN(MC_MIN(mc_cpu()->threads, EACH), MC_MAX(kernels / WORTH, 1)), q->among);
+    for (size_t i = 0; i < q->p->step.n; i++) {
+        q->to[i] = q->among[i] >= 0 ? q->n + q->among[i] : q->to[i];
+    }
+    for (int t = 0; t < texts; t++) {
+        struct load *l = &q->load[q->n];
+        l->part = part;
+        mc_render(&l->text, &mc_dialect_c, mc_kernels_of(q->p, q->own, q->to, q->n, q->k), q->k);
+        q->n++;
+        if (l->text.bad) {
+            return MC_EMEMORY;
+        }
+        LOG(LOG_KERNEL, "%s", l->text.s);
+    }
+    return MC_OK;
+}
+
+static void print_free(struct printing *q)
+{
+    for (int i = 0; i < q->n; i++) {
+        mc_str_free(&q->load[i].text);
+    }
+    mc_free(q->first);
+    mc_free(q->own);
+    mc_free(q->among);
+    mc_free(q->to);
+    mc_free(q->k);
+}
+
+static bool print_start(struct printing *q, struct mc_program *p)
+{
+    const size_t n = p->step.n + 1;
+    *q = (struct printing){ .p = p, .first = mc_kernels_share(p), .own = mc_alloc(n * sizeof *q->own, "compile"),
+                            .among = mc_alloc(n * sizeof *q->among, "compile"), .to = mc_alloc(n * sizeof *q->to, "compile"),
+                            .k = mc_alloc(n * sizeof *q->k, "compile") };
+    for (size_t i = 0; q->to && i < p->step.n; i++) {
+        q->to[i] = -1;
+    }
+    return q->first && q->own && q->among && q->to && q->k;
 }
 
 mc_status mc_compile_kernels(struct compiling *c)
@@ -119,13 +214,11 @@ mc_status mc_compile_kernels(struct compiling *c)
         return t;
     }
     struct mc_program *p = &c->code->program;
-    struct mc_kernel **k = mc_alloc((p->step.n + 1) * sizeof *k, "compile");
-    struct load l[NELEM(parts)] = { 0 };
+    struct printing q;
     struct mc_str source = { 0 };
-    int n = 0, *first = mc_kernels_share(p);
     c->code->fn = mc_calloc(p->step.n + 1, sizeof *c->code->fn, "compile");
     c->code->join = mc_calloc(p->step.n + 1, sizeof *c->code->join, "compile");
-    mc_status s = k && first && c->code->fn && c->code->join ? MC_OK : MC_EMEMORY;
+    mc_status s = print_start(&q, p) && c->code->fn && c->code->join ? MC_OK : MC_EMEMORY;
     double start = mc_now();
     for (size_t i = 0; i < p->step.n; i++) {
         if (p->step.at[i].kernel) {
@@ -133,23 +226,19 @@ mc_status mc_compile_kernels(struct compiling *c)
         }
     }
     for (size_t i = 0; i < NELEM(parts) && s == MC_OK && c->mode != MODE_FAST_COMPILE; i++) {
-        l[n].part = &parts[i];
-        s = print_part(p, l[n].part, first, k, &l[n].text);
-        if (s == MC_OK && l[n].text.n) {
-            LOG(LOG_KERNEL, "%s", l[n].text.s);
-            mc_str_add(&source, l[n++].text.s);
-        }
+        s = print_part(&q, &parts[i]);
     }
-    if (s == MC_OK && n && mc_cc_present()) {
-        s = load_all(l, n);
+    for (int i = 0; i < q.n && s == MC_OK; i++) {
+        mc_str_add(&source, q.load[i].text.s);
     }
-    for (int i = 0; i < n; i++) {
-        find_kernels(c->code, l[i].part, l[i].code);
-        c->code->lib[i] = l[i].code;
+    if (s == MC_OK && q.n && mc_cc_present()) {
+        s = load_all(q.load, q.n);
     }
-    for (size_t i = 0; i < NELEM(parts); i++) {
-        mc_str_free(&l[i].text);
+    for (int i = 0; i < q.n; i++) {
+        find_kernels(c->code, q.to, i, q.load[i].code);
+        c->code->lib[i] = q.load[i].code;
     }
+    print_free(&q);
     c->code->cc_seconds = mc_now() - start;
     for (size_t i = 0; i < p->step.n && s == MC_OK; i++) {
         if (p->step.at[i].kernel && !c->code->fn[i]) {
@@ -159,7 +248,5 @@ mc_status mc_compile_kernels(struct compiling *c)
     s = source.bad && s == MC_OK ? MC_EMEMORY : s;
     c->code->source = source.s ? mc_str_take(&source) : mc_strdup("");
     mc_str_free(&source);
-    mc_free(first);
-    mc_free(k);
     return s < 0 ? s : c->code->source ? MC_OK : MC_EMEMORY;
 }

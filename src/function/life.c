@@ -90,8 +90,9 @@ void mc_code_unit_unref(struct mc_code_unit *u)
         mc_cuda_code_free(u->far[i]);
     }
     mc_free(u->grid);
-    mc_code_unref(&u->lib[0]);
-    mc_code_unref(&u->lib[1]);
+    for (size_t i = 0; i < NELEM(u->lib); i++) {
+        mc_code_unref(&u->lib[i]);
+    }
     mc_free(u->fn);
     mc_free(u->join);
     mc_free(u->source);

@@ -197,6 +197,7 @@ static bool epochs(void)
     struct bench_net s = { 0 };
     struct result r = { "lenet", "epoch of 50,000", "train", "float32", "auto", .error = -1 };
     mc_flag_set("plan", "measure");
+    mc_flag_set("cuda.beside", "True");
     bool good = bench_net_make(&s, "lenet", PLAIN);
     mc_function_free(s.b.f);
     s.b.f = good ? mc_net_learner(s.net) : NULL;
@@ -215,6 +216,7 @@ static bool epochs(void)
     mc_data_free(d);
     mc_array_unref(&x);
     mc_array_unref(&t);
+    mc_flag_set("cuda.beside", "False");
     bench_net_end(&s);
     return good || bench_fail(r.name);
 }

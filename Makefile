@@ -53,7 +53,7 @@ test-full: all ## all tests, the slow ones too
 demo: all ## LeNet learns drawn digits, the tutorial's loop races NumPy; leaves report.html
 	@$(BUILD)/monochord demo
 
-test-gpu: ## WHAT="t_cuda t_gemm": tests on this machine's GPU, built in build-gpu/, output in build-gpu/gpu_test.txt
+test-gpu: ## WHAT="t_cuda t_gemm": tests on this machine's GPU, built in build-gpu/, output in build-gpu/gpu_test.txt; SANITIZE=1: under compute-sanitizer
 	$(setup)
 	@scripts/gpu_test.sh $(WHAT)
 

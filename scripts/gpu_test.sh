@@ -2,6 +2,7 @@
 # gpu_test.sh [--out FILE] [PATTERN...]: builds in build-gpu and runs the tests whose names contain a
 # PATTERN (t_cuda by default) on the GPU of this machine.  All output goes to FILE (build-gpu/gpu_test.txt)
 # and to the terminal.  Further libraries: cuda.path in MONOCHORD_FLAGS, or TEST_CUDA_PATH.
+# SANITIZE=1: under compute-sanitizer, which says who reads or writes where it must not.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build-gpu}

@@ -62,7 +62,8 @@ double bench_start_device(void);       /* milliseconds; 0 where that is the proc
 int bench_lenet_child(void);
 enum { CHILD_TIMES = 4 };              /* milliseconds: until the first result, until what makes it is compiled, of that mc_compile alone; the device, before all that */
 enum { MOST_ROUNDS = 7 };
-/* `monochord bench CHILD` with a fresh folder, and again, so many rounds: each of its times but the last by its name here. */
+/* `monochord bench CHILD` with a fresh folder, and again, so many rounds: its times, by these names; NULL: the last is
+ * the device's. */
 bool bench_children(const char *suite, const char *child, const char *const what[CHILD_TIMES], int rounds);
 extern const char *const bench_compiling[CHILD_TIMES];  /* those of who compiles */
 

@@ -186,13 +186,13 @@ bool bench_children(const char *suite, const char *child, const char *const what
         }
     }
     for (int round = 0; round < 2; round++) {
-        for (int k = 0; what[k]; k++) {
+        for (int k = 0; k < CHILD_TIMES && what[k]; k++) {
             char name[64];
             snprintf(name, sizeof name, "%s, %s", round ? "warm" : "cold", what[k]);
             report_times(suite, name, "", (round ? warm : cold)[k], rounds);
         }
     }
-    if (warm[CHILD_TIMES - 1][0] > 0) {
+    if (!what[CHILD_TIMES - 1] && warm[CHILD_TIMES - 1][0] > 0) {
         report_times(suite, "the device, before all that", "", warm[CHILD_TIMES - 1], rounds);
     }
     return true;

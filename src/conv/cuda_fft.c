@@ -38,7 +38,7 @@ static const struct size { int n, r1, r2, tiles, threads; size_t shared; } sizes
 };
 enum { THIN = 4, WIDE = 64, PER_BLOCK = 128 };   /* of fft_products.cu */
 enum { PAIRED = 128 };                           /* the size whose frequencies stand in pairs */
-enum { SECTOR = 32 };                            /* bytes that memory moves at once */
+enum { SECTOR = 32, CACHE = 32 << 20 };          /* bytes that memory moves at once, and that a GPU keeps at least */
 enum { PEAKS = 256, PEAK_THREADS = 512, PEAK_BYTES = 2 * PEAKS * (int)sizeof(uint32_t) };   /* PEAKS: of one operand */
 
 struct transform {              /* args of fft.cu */
@@ -329,10 +329,12 @@ static int64_t at_a_time(const struct mc_conv_problem *p, const struct fft *d)
     return images;
 }
 
-/* What memory moves for one number of an array: all of a sector where its neighbours are not the next of a row. */
+/* What memory moves for one number of an array: all of a sector where its neighbours are not the next of a row and the array
+ * is too large to stay in the cache until they are asked for. */
 static double moved_for_one(const struct mc_conv_array *a, const struct mc_conv_problem *p)
 {
-    return a->stride[a->rank - 1] == 1 ? mc_dtypes[p->dtype].size : SECTOR;
+    const double size = mc_dtypes[p->dtype].size;
+    return a->stride[a->rank - 1] == 1 || (double)mc_conv_count(a) * size < CACHE ? size : SECTOR;
 }
 
 /* Transforms move images and spectra once, the product its three spectra; each is bound by memory or by arithmetic. */

@@ -4,8 +4,9 @@
  * Invariant: how a reduction is split follows from its sizes alone, not from the GPU, so every GPU adds in one order. */
 #include "function/far.h"
 
-enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, FULL_BLOCKS = 1056, LONG = 8192, MANY = 2048, MOST_TEAMS = 660, FEW_TEAMS = 132,
-       WORTH = 16, SOON = 4, MOST_ACROSS = 1056 }; /* elements, vectors of a lane of blocks that run at the same time */
+enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, COLUMN_BLOCKS = 396, FULL_BLOCKS = 1056,
+       LONG = 8192, MANY = 2048, MOST_TEAMS = 660, FEW_TEAMS = 132,
+       WORTH = 16, SOON = 4, MOST_ACROSS = 1056 }; /* of blocks that run at the same time: a lane's elements, vectors; rows of them */
 static const int64_t most_tallies = 16 << 20; /* bytes of all teams' sums, where fewer teams still fill the GPU */
 
 struct axis { int64_t size; int at; };
@@ -95,7 +96,7 @@ static void team(const struct mc_kernel *k, const struct mc_grid_head *h, unsign
     int64_t points = h->count[0], length = h->count[1];
     if (h->column) {
         *apart = MC_MIN(power(points), (unsigned)WARP);
-        *lanes = MC_MIN(MC_MIN(power(length), 512 / *apart), 16);
+        *lanes = MC_MIN(MC_MIN(power(length), BLOCK / *apart), 16);
         return;
     }
     bool many = points >= MANY && !mc_grid_tallies(k); /* enough to fill the GPU with a warp for each */
@@ -139,15 +140,18 @@ static uint32_t together(int64_t across, int64_t length, unsigned lanes, int vec
 }
 
 /* Blocks that share a point.  Stages behind one another are worth a launch each only for what is long. */
-static uint32_t splits(const struct mc_kernel *k, int64_t across, int64_t length, unsigned lanes, int vector, bool *at_once)
+static uint32_t splits(const struct mc_kernel *k, bool column, int64_t across, int64_t length, unsigned lanes, int vector, bool *at_once)
 {
-    int64_t most = length * vector / (lanes * 8), enough = vector > 1 ? FULL_BLOCKS : ENOUGH_BLOCKS;
+    int64_t most = MC_MIN(length * vector / (lanes * 8), MOST_SPLITS), enough = vector > 1 ? FULL_BLOCKS : column ? COLUMN_BLOCKS : ENOUGH_BLOCKS;
+    while (column && most * most * 4 > length) { /* each block reads the sums of all: no more than elements */
+        most--;
+    }
     uint32_t n = mc_grid_splits(k) ? together(across, length, lanes, vector) : 1;
     *at_once = n > 1;
     if (*at_once || !mc_grid_splits(k) || across >= enough / 2 || most < 2 || (k->nstage > 1 && length * vector < LONG)) {
         return n;
     }
-    return (uint32_t)MC_MIN(MC_MIN(enough / MC_MAX(across, 1), most), MOST_SPLITS);
+    return (uint32_t)MC_MIN(enough / MC_MAX(across, 1), most);
 }
 
 /* Threads of a reducing kernel that takes `vector` elements at once, and how many blocks share a point; knows: the GPU knows
@@ -160,7 +164,7 @@ static void spread(const struct mc_kernel *k, struct mc_grid_launch *l, struct m
     h->column = k->mode == KERNEL_COLUMN && points >= 8;
     team(k, h, &lanes, &apart);
     int64_t across = blocks(points, apart);
-    h->splits = splits(k, across, length, lanes, vector, &at_once);
+    h->splits = splits(k, h->column, across, length, lanes, vector, &at_once);
     h->chunk = (uint32_t)((length + h->splits - 1) / h->splits);
     h->chunk = h->splits > 1 ? (h->chunk + lanes - 1) / lanes * lanes : MC_MAX(h->chunk, 1);
     h->splits = length ? blocks(length, h->chunk) : 1;

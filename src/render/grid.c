@@ -12,6 +12,8 @@
 #include "render/grid.h"
 #include "render/prelude.h"
 
+enum { AHEAD = 4 }; /* elements that a lane asks for before it uses the first, where neighbours are kept and each is a vector by itself */
+
 static bool is_element(const struct mc_kernel *k, const struct mc_koperand *o)
 {
     return o->dst ? k->val.at[o->val].element : (o->varies & (k->mode == KERNEL_MAP ? ~0u : k->reduced)) != 0;
@@ -109,7 +111,7 @@ bool mc_grid_made_here(const struct print *p, const struct mc_koperand *o)
     return o->dst && !o->tally && p->k->val.at[o->val].element && p->k->val.at[o->val].stage == p->stage;
 }
 
-/* a3 of each operand that walks: an address, a position, or V elements, those that are read loaded. */
+/* a3 of each operand that walks: an address, a position, or V elements, those that a map reads loaded. */
 static void open_elements(struct print *p, char name)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
@@ -126,7 +128,7 @@ static void open_elements(struct print *p, char name)
             mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)(A.p[%zu] + %c%zu); (void)a%zu;\n", constant, t, i, constant, t, i, name, i, i);
         } else if (mc_grid_made_here(p, o)) {
             mc_str_addf(p->out, "alignas(16) %s a%zu[V];\n", t, i);
-        } else if (!o->dst || (p->back && p->back[i])) {
+        } else if (!o->dst && p->k->mode == KERNEL_MAP) {
             mc_str_addf(p->out, "alignas(16) %s a%zu[V]; load_<%s, V>(a%zu, (const %s *)(A.p[%zu] + %c%zu));\n", t, i, t, i, t, i, name, i);
         }
     }
@@ -252,6 +254,13 @@ static void fetch(struct print *p, int v)
     mc_str_add(p->out, "}\n");
 }
 
+/* Is the element read into an array of V?  Else its operand is an address, a position, or what is made here. */
+static bool is_fetched(const struct print *p, size_t i)
+{
+    const struct mc_koperand *o = &p->k->operand.at[i];
+    return mc_grid_walks(p, i) && mc_print_moves(p->k, o) && !o->index && !o->tally && !mc_grid_made_here(p, o) && (!o->dst || (p->back && p->back[i]));
+}
+
 /* e3: where element r lies, for each operand that walks. */
 static void find_elements(struct print *p)
 {
@@ -265,24 +274,64 @@ static void find_elements(struct print *p)
     mc_grid_apart(p, 'e', true, "r", "A.axes[1]", "axis");
 }
 
-/* One walk over the reduced axes: of the block's part of them. */
+/* x3[u] and w3[u], vector u of operand 3 or where it lies. */
+static void fetch_elements(struct print *p, bool declare)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const char *t = p->d->store[p->k->operand.at[i].dtype];
+        if (!mc_grid_walks(p, i)) {
+            continue;
+        }
+        if (is_fetched(p, i) && declare) {
+            mc_str_addf(p->out, "alignas(16) %s x%zu[U][V]; ", t, i);
+        } else if (declare) {
+            mc_str_addf(p->out, "i64 w%zu[U]; ", i);
+        } else if (is_fetched(p, i)) {
+            mc_str_addf(p->out, "load_<%s, V>(x%zu[u], (const %s *)(A.p[%zu] + e%zu));\n", t, i, t, i, i);
+        } else {
+            mc_str_addf(p->out, "w%zu[u] = e%zu; ", i, i);
+        }
+    }
+}
+
+static void open_fetched(struct print *p)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const char *t = p->d->store[p->k->operand.at[i].dtype];
+        if (is_fetched(p, i)) {
+            mc_str_addf(p->out, "const %s *const a%zu = x%zu[u]; (void)a%zu;\n", t, i, i, i);
+        } else if (mc_grid_walks(p, i)) {
+            mc_str_addf(p->out, "const i64 e%zu = w%zu[u]; (void)e%zu;\n", i, i, i);
+        }
+    }
+}
+
+/* One walk over the reduced axes: of the block's part of them, U vectors a lane at a time. */
 static void walk(struct print *p)
 {
     bool positions, reduces = mc_print_stage_reduces(p, &positions), lanes = reduces && !positions;
-    mc_str_add(p->out, "ONCE for (u32 b = from; b < to; b += 2048 / V * lanes) {\nconst u32 e = to - b < 2048 / V * lanes ? to : b + 2048 / V * lanes;\n");
+    static const char each[] = "_Pragma(\"unroll\") for (int u = 0; u < U; u++) { const u32 r = r0 + u * lanes; if (r < e) {\n";
+    mc_str_addf(p->out, "{ const int U = %d;\nONCE for (u32 b = from; b < to; b += 2048 / V * lanes) {\nconst u32 e = to - b < 2048 / V * lanes ? to : b + 2048 / V * lanes;\n", p->above ? AHEAD : 1);
     if (lanes) {
         mc_print_each(p, mc_print_lane);
     }
-    mc_str_add(p->out, "\nfor (u32 r = b + lane; r < e; r += lanes) {\n");
+    mc_str_add(p->out, "\nfor (u32 r0 = b + lane; r0 < e; r0 += U * lanes) {\n");
+    fetch_elements(p, true);
+    mc_str_add(p->out, "\n");
+    mc_str_add(p->out, each);
     find_elements(p);
+    fetch_elements(p, false);
+    mc_str_add(p->out, "} }\n");
+    mc_str_add(p->out, each);
+    open_fetched(p);
     open_elements(p, 'e');
     each_of_vector(p, lanes, "((i64)r * V + j)");
     close_elements(p, 'e');
-    mc_str_add(p->out, "}\n");
+    mc_str_add(p->out, "} }\n}\n");
     if (lanes) {
         mc_print_each(p, mc_print_merge);
     }
-    mc_str_add(p->out, "}\n");
+    mc_str_add(p->out, "} }\n");
 }
 
 static void forget(struct print *p, int v)
@@ -364,7 +413,7 @@ static void print_reducing(struct print *p)
 static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const struct mc_kernel *of)
 {
     struct mc_kernel k = *of; /* but in NAME_r nothing is kept: a walk computes again what an earlier one has, unless it was stored and fewer are read then */
-    struct print p = { .out = out, .d = d, .k = &k, .grid = true };
+    struct print p = { .out = out, .d = d, .k = &k, .grid = true, .above = of->mode == KERNEL_COLUMN };
     p.need = mc_calloc(k.val.n + 1, 2, "kernel");
     k.val.at = mc_alloc((k.val.n + 1) * sizeof *k.val.at, "kernel");
     unsigned char *back = mc_calloc(k.operand.n + 1, 1, "kernel");

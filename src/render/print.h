@@ -12,6 +12,7 @@ struct print {
     int stage;
     bool second;               /* wide.c: of two accumulators that take turns */
     bool grid;                 /* printed by grid.c: a failed check tells which step it is of */
+    bool above;                /* grid.c: neighbours are kept, and lanes stand above each other */
     unsigned char *need;       /* elements of this stage */
     unsigned char *back;       /* by operand: stored by an earlier stage, and read by this one rather than computed again; NULL: none ever is */
     unsigned char *done;       /* row values printed so far */

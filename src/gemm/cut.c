@@ -7,9 +7,9 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_gemm_cut_text = { "gemm/cut.cu", text, NULL };
 
-enum { TILE = 64, PITCH = TILE + 8, BLOCKS = 2, WAVES = 4 };    /* of cut.cu; BLOCKS: that a processor has at once; WAVES: of them, where a block makes several tiles */
-enum { STEPS = 4, PARTS = 16 };                                 /* STEPS: of a part of a sum, if it has more than so many PARTS */
-static const double step_seconds = 4e-6;                /* of all blocks that run at once */
+enum { TILE = 64, BLOCKS = 2, WAVES = 4 };  /* BLOCKS: that a processor has at once; WAVES: of them, where a block makes several tiles */
+enum { STEPS = 4, PARTS = 16 };             /* STEPS: of a part of a sum, if it has more than so many PARTS */
+static const double step_seconds = 3e-6;                /* of all blocks that run at once */
 
 static int64_t processors(void)
 {
@@ -52,9 +52,8 @@ bool mc_gemm_cut_make(struct mc_gemm_cut *c, enum mc_act act, size_t *workspace)
     c->fours[0] = a->as[2] == 1 && a->as[1] % 4 == 0 && a->as[0] % 4 == 0 && a->outer_step[0] % 4 == 0;
     c->fours[1] = a->b_terms.right == 1 && a->b_terms.across == INT32_MAX && a->b_cols.right % 4 == 0 && a->b_cols.down % 4 == 0 && a->bs % 4 == 0 &&
                   a->outer_step[1] % 4 == 0;
-    a->run = (int)MC_MIN(a->splits > 1 ? 1 : run, across);
-    c->grid = (struct mc_grid){ { (unsigned)(down * gemm_ceil(across, a->run)), (unsigned)a->splits, (unsigned)a->batch }, { 256, 1, 1 },
-                                2 * 2 * 2 * TILE * PITCH * sizeof(uint16_t) };
+    a->run = (int)(a->k > TILE || a->outer > 1 ? 1 : MC_MIN(run, across));  /* of one step each: the next one's operands come meanwhile */
+    c->grid = (struct mc_grid){ { (unsigned)(down * gemm_ceil(across, a->run)), (unsigned)a->splits, (unsigned)a->batch }, { 256, 1, 1 }, 0 };
     c->add_grid = (struct mc_grid){ { (unsigned)gemm_ceil(results, 32), 1, 1 }, { 256, 1, 1 }, 0 };
     *workspace = a->splits > 1 ? (size_t)(a->splits * results) * sizeof(float) : 0;
     mc_str_addf(&defines, "#define ACT %d\n", (int)act);

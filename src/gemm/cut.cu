@@ -285,55 +285,47 @@ __device__ __forceinline__ void put(const args &p, const float (&sum)[16], int i
     }
 }
 
-/* While a step is multiplied, the next one's tiles are cut beside it and those after are on their way. */
+/* While a step is multiplied, the next one's operands are on their way. */
 extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_constant__ args p)
 {
-    extern __shared__ uint4 room[];     /* two of A's and B's tiles */
-    __shared__ u32 seen[2][2][WARPS];
+    __shared__ uint4 room[2][2 * TILE * PITCH / 8];
+    __shared__ u32 seen[2][WARPS];
     const int down = (p.m + TILE - 1) / TILE, across = (p.n + TILE - 1) / TILE, i = blockIdx.x % down * TILE, first = blockIdx.x / down * p.run, batch = blockIdx.z;
     const int each = (p.k + TILE - 1) / TILE, chunks = each * p.outer, from = (int)((i64)chunks * blockIdx.y / p.splits);
     const int steps = ((int)((i64)chunks * (blockIdx.y + 1) / p.splits) - from) * min(p.run, across - first);
+    u16 *const a = (u16 *)room[0], *const b = (u16 *)room[1];
     const side sa = side_of(p.a + batch * p.as[0], in_line(p.as[1]), i, min(p.m - i, TILE), in_line(p.as[2]), p.outer_step[0], p.fours[0]);
     side sb = side_of(p.b + batch * p.bs, p.b_cols, first * TILE, min(p.n - first * TILE, TILE), p.b_terms, p.outer_step[1], p.fours[1]);
     float sum[16] = {}, va[MINE], vb[MINE];
-    step now = { first * TILE, from / each, from % each * TILE }, next = now;
-    u32 most_a = 0, most_b = 0;
-    for (int q = -2; q < steps; q++) {
-        u16 *const a = (u16 *)(room + (q & 1) * (4 * TILE * PITCH / 8)), *const b = a + 2 * TILE * PITCH;
-        u16 *const other = (u16 *)(room + (~q & 1) * (4 * TILE * PITCH / 8));
-        const u32 this_a = most_a, this_b = most_b;
-        const step here = now;
-        most_a = found(seen[~q & 1][0]);
-        most_b = found(seen[~q & 1][1]);
-        if (q >= -1 && q + 1 < steps) {
-            cut(other, TILE * PITCH, sa, va, most_a);
-            cut(other + 2 * TILE * PITCH, TILE * PITCH, sb, vb, most_b);
-        }
+    step now, next = { first * TILE, from / each, from % each * TILE };
+    take(va, sa, next.matrix, next.k, p.k);
+    take(vb, sb, next.matrix, next.k, p.k);
+    for (int q = 0; q < steps; q++) {
+        tell(seen, va, vb);
+        __syncthreads();        /* and nobody multiplies the tiles before */
+        const u32 most_a = found(seen[0]), most_b = found(seen[1]);
+        cut(a, TILE * PITCH, sa, va, most_a);
+        cut(b, TILE * PITCH, sb, vb, most_b);
+        __syncthreads();
         now = next;
-        if (q > -2) {
-            advance(p, next);
-        }
+        advance(p, next);
         if (next.j != now.j) {
             turn_to(p, sb, next.j);
         }
-        take(va, sa, next.matrix, next.k, q + 2 < steps ? p.k : 0);
-        take(vb, sb, next.matrix, next.k, q + 2 < steps ? p.k : 0);
-        if (q >= 0) {
-            if (this_a < 0x7f800000 && this_b < 0x7f800000) {
-                multiply_tiles(sum, a, b, unscaled(this_a), unscaled(this_b));
-            } else {
-                multiply_plainly(sum, sa, sb, here, p);
-            }
-            if (q + 1 == steps || now.j != here.j) {
-                put(p, sum, i, here.j, batch);
+        take(va, sa, next.matrix, next.k, q + 1 < steps ? p.k : 0);
+        take(vb, sb, next.matrix, next.k, q + 1 < steps ? p.k : 0);
+        if (most_a < 0x7f800000 && most_b < 0x7f800000) {
+            multiply_tiles(sum, a, b, unscaled(most_a), unscaled(most_b));
+        } else {
+            multiply_plainly(sum, sa, sb, now, p);
+        }
+        if (q + 1 == steps || next.j != now.j) {
+            put(p, sum, i, now.j, batch);
 #pragma unroll
-                for (int e = 0; e < 16; e++) {
-                    sum[e] = 0;
-                }
+            for (int e = 0; e < 16; e++) {
+                sum[e] = 0;
             }
         }
-        tell(seen[q & 1], va, vb);
-        __syncthreads();
     }
 }
 

@@ -209,6 +209,28 @@ TEST(far_shared_values_go_where_they_are_used)
     mc_graph_free(g);
 }
 
+/* A NaN among a row's elements is its greatest, also where the row is walked in parts and written element by element. */
+TEST(far_maxima_of_nan)
+{
+    ON_GPU();
+    const int64_t dims[2] = { 3, 20001 };
+    mc_graph *g = mc_graph_new();
+    mc_array *x = mc_array_new(MC_FLOAT32, 2, dims), *y = NULL;
+    ((float *)x->data)[dims[1] + 7] = NAN;
+    mc_formula(g, "input x float32[?, ?]");
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x - max(x, axis=1, keepdims=True)" });
+    REQUIRE(f, "%s", mc_error(g));
+    CHECK(mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s", mc_last_error());
+    for (int64_t i = 0; i < 3 && y; i++) {
+        const float first = ((const float *)y->data)[i * dims[1]], last = ((const float *)y->data)[(i + 1) * dims[1] - 1];
+        CHECK(isnan(first) == (i == 1) && isnan(last) == (i == 1), "row %d: %g ... %g", (int)i, (double)first, (double)last);
+    }
+    mc_array_unref(&x);
+    mc_array_unref(&y);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
 /* Where new values are made, and that they are right wherever that is: the old ones of W are read first, at their own elements alone. */
 TEST(far_updates_are_made_where_the_old_values_lie)
 {

@@ -23,15 +23,11 @@ static void grid_text(const mc_function *f, struct mc_str *out)
     mc_render_grid(out, &mc_dialect_cuda, n, k);
 }
 
-/* For all architectures; everyday for one, unless `turn` is negative. */
-static void compiles(const mc_function *f, const char *what, int turn)
+static void compiles(const mc_function *f, const char *what)
 {
     struct mc_str text = { 0 };
     grid_text(f, &text);
     for (size_t i = 0; i < NELEM(architectures) && !text.bad; i++) {
-        if (turn >= 0 && !test_is_full() && i != (size_t)turn % NELEM(architectures)) {
-            continue;
-        }
         size_t bytes = 0;
         mc_status s = mc_cuda_try(text.s, "--disable-warnings", architectures[i], &bytes);
         CHECK(s == MC_OK && bytes > 0, "%s for sm_%d: %.1500s", what, architectures[i], mc_last_error());
@@ -39,8 +35,8 @@ static void compiles(const mc_function *f, const char *what, int turn)
     mc_str_free(&text);
 }
 
-/* Every scalar op that takes d in one function: one map, of which a compiler takes many seconds. */
-static void scalar_ops(mc_dtype d, int turn)
+/* Every scalar op that takes d in one function: one map. */
+static void scalar_ops(mc_dtype d)
 {
     mc_graph *g = mc_graph_new();
     mc_node *in[4], *out[256];
@@ -64,7 +60,7 @@ static void scalar_ops(mc_dtype d, int turn)
     }
     mc_function *f = mc_compile(g, &(mc_spec){ .on_unused = "ignore", .input = in, .ninput = 4, .output = out, .noutput = n });
     if (CHECK(f, "%s: %s", mc_dtype_name(d), mc_error(g))) {
-        compiles(f, mc_dtype_name(d), turn);
+        compiles(f, mc_dtype_name(d));
     }
     mc_function_free(f);
     mc_graph_free(g);
@@ -73,16 +69,16 @@ static void scalar_ops(mc_dtype d, int turn)
 TEST(grid_scalar_ops_on_floats)
 {
     NEEDS_NVRTC;
-    scalar_ops(MC_FLOAT32, 1);
-    scalar_ops(MC_FLOAT16, 2);
+    scalar_ops(MC_FLOAT32);
+    scalar_ops(MC_FLOAT16);
 }
 
 TEST(grid_scalar_ops_on_integers)
 {
     NEEDS_NVRTC;
-    scalar_ops(MC_INT32, 0);
-    scalar_ops(MC_UINT64, 1);
-    scalar_ops(MC_BOOL, 2);
+    scalar_ops(MC_INT32);
+    scalar_ops(MC_UINT64);
+    scalar_ops(MC_BOOL);
 }
 
 TEST_FULL(grid_scalar_ops_on_the_other_dtypes)
@@ -90,7 +86,7 @@ TEST_FULL(grid_scalar_ops_on_the_other_dtypes)
     NEEDS_NVRTC;
     for (int d = 0; d < MC_NDTYPE; d++) {
         if (d != MC_FLOAT32 && d != MC_FLOAT16 && d != MC_INT32 && d != MC_UINT64 && d != MC_BOOL) {
-            scalar_ops((mc_dtype)d, -1);
+            scalar_ops((mc_dtype)d);
         }
     }
 }
@@ -111,7 +107,7 @@ TEST(grid_reductions)
         }
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, i", .outputs = out.s });
         if (CHECK(f, "%s: %s", out.s, mc_error(g))) {
-            compiles(f, out.s, -1);
+            compiles(f, out.s);
         }
         mc_function_free(f);
         mc_graph_free(g);
@@ -129,7 +125,7 @@ TEST(grid_rows_of_several_stages)
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w, h", .outputs = "softmax(x), layer_norm(x, w, w), grad(sum(softmax(x) * x), x), logsumexp(h, axis=1), "
                                                                                 "softmax(h), x[::-1] + w, cast(x, 'bfloat16'), sum(layer_norm(x, w, w) * x, axis=0)" });
     REQUIRE(f, "%s", mc_error(g));
-    compiles(f, "rows", -1);
+    compiles(f, "rows");
     mc_function_free(f);
     mc_graph_free(g);
 }

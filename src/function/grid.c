@@ -5,8 +5,7 @@
 #include "function/far.h"
 
 enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, COLUMN_BLOCKS = 396, FULL_BLOCKS = 1056,
-       LONG = 8192, MANY = 2048, MOST_TEAMS = 660, FEW_TEAMS = 132,
-       WORTH = 16, SOON = 4, MOST_ACROSS = 1056 }; /* of blocks that run at the same time: a lane's elements, vectors; rows of them */
+       LONG = 8192, MANY = 2048, MOST_TEAMS = 660, FEW_TEAMS = 132 };
 static const int64_t most_tallies = 16 << 20; /* bytes of all teams' sums, where fewer teams still fill the GPU */
 
 struct axis { int64_t size; int at; };
@@ -131,48 +130,36 @@ static void rows(const struct mc_kernel *k, struct mc_grid_launch *l, const stru
     l->stages = 1;
 }
 
-/* Blocks that share a point and run at the same time: as many as have something to do, if they fill the GPU or are soon
- * done; 1: not so. */
-static uint32_t together(int64_t across, int64_t length, unsigned lanes, int vector)
-{
-    int64_t n = MC_MIN(length * vector / (lanes * WORTH), MC_CUDA_TOGETHER);
-    return n > 1 && across <= MOST_ACROSS && (across * n >= ENOUGH_BLOCKS || length <= n * lanes * SOON) ? (uint32_t)n : 1;
-}
-
 /* Blocks that share a point.  Stages behind one another are worth a launch each only for what is long. */
-static uint32_t splits(const struct mc_kernel *k, bool column, int64_t across, int64_t length, unsigned lanes, int vector, bool *at_once)
+static uint32_t splits(const struct mc_kernel *k, const struct mc_grid_head *h, int64_t across, unsigned lanes, int vector)
 {
-    int64_t most = MC_MIN(length * vector / (lanes * 8), MOST_SPLITS), enough = vector > 1 ? FULL_BLOCKS : column ? COLUMN_BLOCKS : ENOUGH_BLOCKS;
-    while (column && most * most * 4 > length) { /* each block reads the sums of all: no more than elements */
+    int64_t length = h->count[1], most = MC_MIN(length * vector / (lanes * 8), MOST_SPLITS);
+    int64_t enough = vector > 1 ? FULL_BLOCKS : h->column ? COLUMN_BLOCKS : ENOUGH_BLOCKS;
+    while (h->column && most * most * 4 > length) { /* each block reads the sums of all: no more than elements */
         most--;
     }
-    uint32_t n = mc_grid_splits(k) ? together(across, length, lanes, vector) : 1;
-    *at_once = n > 1;
-    if (*at_once || !mc_grid_splits(k) || across >= enough / 2 || most < 2 || (k->nstage > 1 && length * vector < LONG)) {
-        return n;
+    if (!mc_grid_splits(k) || across >= enough / 2 || most < 2 || (k->nstage > 1 && length * vector < LONG)) {
+        return 1;
     }
     return (uint32_t)MC_MIN(enough / MC_MAX(across, 1), most);
 }
 
-/* Threads of a reducing kernel that takes `vector` elements at once, and how many blocks share a point; knows: the GPU knows
- * blocks that run at the same time. */
-static void spread(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h, int vector, bool knows)
+/* Threads of a reducing kernel that takes `vector` elements at once, and how many blocks share a point. */
+static void spread(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h, int vector)
 {
     int64_t points = h->count[0], length = h->count[1];
     unsigned lanes, apart;
-    bool at_once;
     h->column = k->mode == KERNEL_COLUMN && points >= 8;
     team(k, h, &lanes, &apart);
     int64_t across = blocks(points, apart);
-    h->splits = splits(k, h->column, across, length, lanes, vector, &at_once);
+    h->splits = splits(k, h, across, lanes, vector);
     h->chunk = (uint32_t)((length + h->splits - 1) / h->splits);
     h->chunk = h->splits > 1 ? (h->chunk + lanes - 1) / lanes * lanes : MC_MAX(h->chunk, 1);
     h->splits = length ? blocks(length, h->chunk) : 1;
     l->grid = (struct mc_grid){ { (unsigned)across, h->splits, 1 }, { h->column ? apart : lanes, h->column ? lanes : apart, 1 }, 0 };
     l->grid.shared = h->column || lanes > WARP ? (size_t)(lanes * apart) * GRID_SHARED : 0;
-    h->together = knows && at_once && h->splits > 1;
-    l->stages = h->splits > 1 && !h->together ? (uint32_t)k->nstage : 1;
-    l->ends = h->splits > 1 && !h->together && mc_grid_ends(k);
+    l->stages = h->splits > 1 ? (uint32_t)k->nstage : 1;
+    l->ends = h->splits > 1 && mc_grid_ends(k);
     l->scratch = h->splits > 1 ? (size_t)k->nreduce * h->splits * (size_t)points * 16 : 0;
 }
 
@@ -240,7 +227,7 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
             l->fn = g->row;
             rows(k, l, a.head);
         } else {
-            spread(k, l, a.head, v, mc_cuda_knows_together(f->code->cuda));
+            spread(k, l, a.head, v);
         }
     }
     if (mc_grid_tallies(k)) {
@@ -360,9 +347,6 @@ static mc_status run_stages(struct mc_cuda *d, const struct mc_grid_launch *l, s
 {
     struct mc_grid grid = l->grid;
     mc_status s = MC_OK;
-    if (h->together) {
-        return mc_cuda_together(d, l->fn, k->name, &grid, l->args, l->nargs);
-    }
     for (h->first = 0; h->first < l->stages && s == MC_OK; h->first++) {
         s = mc_cuda_follow(d, l->fn, k->name, &grid, l->args, l->nargs);
     }

@@ -11,8 +11,6 @@ static const char prelude[] =
     "#define inline __device__ __forceinline__\n#define INLINE static inline\n#define ENTRY extern \"C\" __global__ void\n"
     /* the first thing in a kernel: the next may set up its blocks, this one waits for what was before it */
     "#if __CUDA_ARCH__ >= 900\n#define BEGIN asm volatile(\"griddepcontrol.launch_dependents; griddepcontrol.wait;\" ::: \"memory\");\n#else\n#define BEGIN\n#endif\n"
-    /* waits for the blocks that run at the same time; what they wrote before can be read behind it */
-    "#if __CUDA_ARCH__ >= 900\n#define TOGETHER asm volatile(\"barrier.cluster.arrive.release; barrier.cluster.wait.acquire;\" ::: \"memory\");\n#else\n#define TOGETHER\n#endif\n"
     "#define __builtin_fmaf fmaf\n#define __builtin_fma fma\n#define __builtin_sqrtf sqrtf\n#define __builtin_sqrt sqrt\n"
     "#define __builtin_fabsf fabsf\n#define __builtin_fabs fabs\n#define __builtin_rintf rintf\n#define __builtin_rint rint\n"
     "#define __builtin_floorf floorf\n#define __builtin_floor floor\n#define __builtin_copysignf copysignf\n#define __builtin_copysign copysign\n"

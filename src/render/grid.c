@@ -3,8 +3,7 @@
  *   map       each thread takes every so many elements, of four floats at once where they lie so
  *   reducing  `lanes` threads share a point of the kept axes: along the reduced axes side by side, or, where
  *             neighbours are kept, above each other.  Long ones are split over blocks: launch i walks stage i, each block
- *             a part of the point's elements, adds up itself what those before it have left, and leaves its sums; or the
- *             blocks of a point run at the same time, and one launch walks all stages
+ *             a part of the point's elements, adds up itself what those before it have left, and leaves its sums
  *   tallies   sums over the rows ride along: grid_tally.c
  *
  * All arguments are one struct, made by mc_grid_args; axes come innermost first, steps are in bytes (positions
@@ -265,13 +264,10 @@ static bool is_fetched(const struct print *p, size_t i)
 static void find_elements(struct print *p)
 {
     mc_grid_offsets(p, 'e', true, 'o');
-    mc_str_add(p->out, "const u32 axis = A.axes[0];\nif (A.axes[1] == 1) {");
-    move(p, 'e', true, "axis", "(i64)r");
-    mc_str_add(p->out, " } else if (A.axes[1] == 2) { const u32 outer = r / A.size[axis], inner = r - outer * A.size[axis];");
-    move(p, 'e', true, "axis", "(i64)inner");
-    move(p, 'e', true, "axis + 1", "(i64)outer");
+    mc_str_add(p->out, "if (A.axes[1] == 1) {");
+    move(p, 'e', true, "A.axes[0]", "(i64)r");
     mc_str_add(p->out, " } else ");
-    mc_grid_apart(p, 'e', true, "r", "A.axes[1]", "axis");
+    mc_grid_apart(p, 'e', true, "r", "A.axes[1]", "A.axes[0]");
 }
 
 /* x3[u] and w3[u], vector u of operand 3 or where it lies. */
@@ -334,31 +330,18 @@ static void walk(struct print *p)
     mc_str_add(p->out, "} }\n");
 }
 
-static void forget(struct print *p, int v)
+/* A stage whose reductions are split: this launch's walk, then the block's sums are left; or those that are there are taken. */
+static void walk_or_take(struct print *p)
 {
-    const struct mc_kval *x = &p->k->val.at[v];
-    mc_str_addf(p->out, "c%d = %s; ", v, mc_print_first(p, x));
-    if (mc_print_monoid(x)->flags) {
-        mc_str_addf(p->out, "z%d = %d; ", v, mc_print_by_position(x) ? -1 : 0);
-    }
-}
-
-/* A stage whose reductions are split: the block's sums are left for all that share the point, and those of all are
- * taken: behind a barrier of theirs, or by the launches to come. */
-static void walk_and_take(struct print *p)
-{
-    mc_str_addf(p->out, "if (first <= %d) {\n", p->stage);
+    mc_str_addf(p->out, "if (A.first <= %d) {\n", p->stage);
     walk(p);
-    mc_print_each(p, across);
-    mc_str_addf(p->out, "}\nif (A.splits > 1) {\nif (first == %d) {\nif (live && lane == 0) {\n", p->stage);
-    mc_print_each(p, keep);
-    mc_str_addf(p->out, "}\nif (!A.together) return;\nTOGETHER\nfirst = %d; ", p->stage + 1);
-    mc_print_each(p, forget);
-    mc_str_addf(p->out, "}\nconst bool few = A.splits <= %d;\nONCE for (u32 s = few ? 0 : lane; live && s < A.splits; s += few ? 1 : lanes) {\n", GRID_FEW);
+    mc_str_add(p->out, "} else ONCE for (u32 s = lane; live && s < A.splits; s += lanes) {\n");
     mc_print_each(p, fetch);
-    mc_str_add(p->out, "}\nif (!few) {\n");
+    mc_str_add(p->out, "}\n");
     mc_print_each(p, across);
-    mc_str_add(p->out, "}\n}\n");
+    mc_str_addf(p->out, "if (A.splits > 1 && A.first == %d) {\nif (live && lane == 0) {\n", p->stage);
+    mc_print_each(p, keep);
+    mc_str_add(p->out, "}\nreturn;\n}\n");
 }
 
 void mc_grid_point(struct print *p)
@@ -382,9 +365,6 @@ static void print_reducing(struct print *p)
     mc_grid_begin_tallies(p);
     mc_grid_open_rows(p);
     mc_grid_point(p);
-    if (splits) {
-        mc_str_add(p->out, "u32 first = A.first;\n");
-    }
     mc_str_add(p->out, "const u32 from = blockIdx.y * A.chunk, to = !live ? from : from + A.chunk < A.count[1] ? from + A.chunk : A.count[1];\n");
     for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
         mc_print_row_values(p);
@@ -394,7 +374,7 @@ static void print_reducing(struct print *p)
         mc_print_each(p, mc_print_acc);
         mc_str_add(p->out, "\n");
         if (splits && mc_print_stage_reduces(p, &positions)) {
-            walk_and_take(p);
+            walk_or_take(p);
         } else {
             walk(p);
             mc_print_each(p, across);
@@ -424,7 +404,7 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
         memcpy(k.val.at, of->val.at, k.val.n * sizeof *k.val.at);
         k.wide = false;
         k.mode = k.mode == KERNEL_MAP ? KERNEL_MAP : KERNEL_ROW; /* row values are scalars of a thread */
-        mc_str_addf(out, "\nstruct %s_args { char *p[%zu]; i64 *err; char *scratch; u32 count[2], axes[2], size[8], splits, chunk, column, number, flat, teams, first, together, held, unused; i64 step[%zu][8]; };\n",
+        mc_str_addf(out, "\nstruct %s_args { char *p[%zu]; i64 *err; char *scratch; u32 count[2], axes[2], size[8], splits, chunk, column, number, flat, teams, first, held; i64 step[%zu][8]; };\n",
                     k.name, MC_MAX(k.operand.n, (size_t)1), MC_MAX(k.operand.n, (size_t)1));
         if (mc_grid_row(of).vector) {
             mc_grid_print_row(&p, mc_grid_row(of));

@@ -111,9 +111,8 @@ struct mc_grid_head {
     uint32_t number;            /* of the step, for err[3] */
     uint32_t flat;              /* of a map: operands that move lie dense, along one axis */
     uint32_t teams;             /* lanes that share points; each adds up the tallies of its own */
-    uint32_t first;             /* the stage that this launch walks, if there are splits, or the first of all */
-    uint32_t together;          /* the splits run at the same time: one launch walks all stages */
-    uint32_t held, unused;      /* a map does nothing once a check has failed */
+    uint32_t first;             /* the stage that this launch walks, if there are splits */
+    uint32_t held;              /* a map does nothing once a check has failed */
 };
 struct mc_grid_args {           /* where the parts lie */
     uint64_t *p;                /* by operand: address, or first position */
@@ -125,7 +124,6 @@ struct mc_grid_args mc_grid_args(void *memory, size_t operands);
 bool mc_grid_splits(const struct mc_kernel *k);  /* can blocks share its points?  They do if there are splits; a launch a stage then,
                                                     and, where the last one reduces, another of one block along y that ends it */
 bool mc_grid_ends(const struct mc_kernel *k);    /* does its last stage reduce? */
-enum { GRID_FEW = 8 };                           /* splits whose parts each lane adds up alone, in order */
 enum { GRID_SHARED = 16 };                       /* bytes of shared memory a thread needs where lanes are above each other or more than 32 */
 enum { GRID_VECTOR = 1, GRID_ROW = 2 };
 int  mc_grid_vector(const struct mc_kernel *k);  /* elements NAME_v takes at once; 1: there is only NAME. */

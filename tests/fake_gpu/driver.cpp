@@ -315,7 +315,8 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *b, void *, int t, size_t)
     *b = 2048 / t;
     return 0;
 }
-static int launch(void *f, const shim_u3 &g, const shim_u3 &b, unsigned cluster, unsigned shared, void **extra)
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *, void **, void **extra)
 {
     LOCK;
     const char *buf = "";
@@ -330,36 +331,22 @@ static int launch(void *f, const shim_u3 &g, const shim_u3 &b, unsigned cluster,
     if (getenv("FAKE_TRACE")) {
         Dl_info d;
         dladdr(f, &d);
-        fprintf(stderr, "%s grid %u %u %u block %u %u %u cluster %u shared %u args %zu%s\n", d.dli_sname ? d.dli_sname : "?",
-                g.x, g.y, g.z, b.x, b.y, b.z, cluster, shared, n, recording ? " recorded" : "");
+        fprintf(stderr, "%s grid %u %u %u block %u %u %u shared %u args %zu%s\n", d.dli_sname ? d.dli_sname : "?", gx,
+                gy, gz, bx, by, bz, shared, n, recording ? " recorded" : "");
     }
     return enqueue([=] {
-        const unsigned grid[3] = { g.x, g.y, g.z }, block[3] = { b.x, b.y, b.z };
-        return fake_grid(f, grid, block, cluster, shared, a.data(), a.size());
+        const unsigned g[3] = { gx, gy, gz }, b[3] = { bx, by, bz };
+        return fake_grid(f, g, b, shared, a.data(), a.size());
     });
 }
-int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                   unsigned shared, void *, void **, void **extra)
-{
-    return launch(f, { gx, gy, gz }, { bx, by, bz }, 1, shared, extra);
-}
-struct launch_attribute {
-    int id, pad;
-    unsigned value[16];
-};
 struct launch_config {
     unsigned g[3], b[3], shared;
-    void *stream;
-    const launch_attribute *attrs;
+    void *stream, *attrs;
     unsigned n;
 };
-int cuLaunchKernelEx(const launch_config *c, void *f, void **, void **extra)
+int cuLaunchKernelEx(const launch_config *c, void *f, void **args, void **extra)
 {
-    unsigned cluster = 1;
-    for (unsigned i = 0; i < c->n; i++)
-        if (c->attrs[i].id == 4)
-            cluster = c->attrs[i].value[1];
-    return launch(f, { c->g[0], c->g[1], c->g[2] }, { c->b[0], c->b[1], c->b[2] }, cluster, c->shared, extra);
+    return cuLaunchKernel(f, c->g[0], c->g[1], c->g[2], c->b[0], c->b[1], c->b[2], c->shared, c->stream, args, extra);
 }
 int cuStreamBeginCapture_v2(void *, int)
 {

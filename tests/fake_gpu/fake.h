@@ -18,7 +18,6 @@ struct shim { /* what a kernel sees of the thread that it is */
     shim_u3 tid, bid, bdim, gdim;
     void *dynamic;                                       /* shared memory of the launch's size */
     void (*block)();                                     /* waits for the block */
-    void (*cluster)();                                   /* waits for the blocks that run at the same time */
     void (*warp)(const void *mine, size_t n, void *all); /* n bytes of every lane, 16 bytes apart */
     unsigned lane;
 };
@@ -28,9 +27,9 @@ struct shim { /* what a kernel sees of the thread that it is */
 extern shim fake_now;
 extern std::recursive_mutex fake_lock;
 #define LOCK std::lock_guard<std::recursive_mutex> hold(fake_lock)
-/* 0, or the driver's code of what went wrong.  cluster: so many blocks along y run at the same time. */
-int fake_grid(void *kernel, const unsigned grid[3], const unsigned block[3], unsigned cluster, unsigned shared,
-              const void *args, size_t nargs);
+/* 0, or the driver's code of what went wrong. */
+int fake_grid(void *kernel, const unsigned grid[3], const unsigned block[3], unsigned shared, const void *args,
+              size_t nargs);
 #endif
 
 #endif

@@ -78,7 +78,6 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
     replace(t, "asm volatile(\"cp.async.wait_all;\" ::: \"memory\");", "");
     replace(t, "asm volatile(\"cp.async.commit_group;\" ::: \"memory\");", "");
     replace(t, "asm volatile(\"cp.async.wait_group %0;\" ::\"n\"(Marks) : \"memory\");", "");
-    replace(t, "#define TOGETHER\n", "#define TOGETHER shim_now->cluster();\n");
     for (size_t at; (at = t.find("asm volatile(\"griddepcontrol")) != std::string::npos;)
         t.erase(at, t.find(");", at) + 2 - at);
     for (size_t at; (at = t.find("extern __shared__ ")) != std::string::npos;) {

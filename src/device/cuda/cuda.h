@@ -112,10 +112,6 @@ mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, cons
 /* The same for a kernel that begins with griddepcontrol.wait, where GPUs know that (9.0 and later): its blocks may be set up
  * while the kernel before it ends. */
 mc_status mc_cuda_follow(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs);
-/* The same, and the blocks along y of one x run at the same time: they may wait for each other. */
-enum { MC_CUDA_TOGETHER = 8 };                                /* so many of them at most */
-bool mc_cuda_knows_together(const struct mc_cuda *d);
-mc_status mc_cuda_together(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs);
 /* Events, for times on the device. */
 void *mc_cuda_mark(struct mc_cuda *d);                        /* NULL: failed */
 double mc_cuda_between(struct mc_cuda *d, void *from, void *to); /* seconds, waits; frees both; < 0: failed */

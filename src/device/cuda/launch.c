@@ -4,15 +4,14 @@
 #include "device/cuda/driver.h"
 
 enum { PARAM_END = 0, PARAM_POINTER = 1, PARAM_SIZE = 2 }; /* the driver's marks in the list `extra` */
-enum { FOLLOWS_SM = 90 }; /* from which on GPUs know launches that follow, and blocks that run together */
-enum { FOLLOWS = 1, TOGETHER = 2 }; /* how a kernel is launched */
+enum { FOLLOWS_SM = 90 };
 static const size_t given = 48 << 10; /* bytes of shared memory that every kernel may have without asking */
 
 /* CUlaunchAttribute and CUlaunchConfig, as the ABI has them. */
 struct attribute {
     int id;
     char pad[4];
-    union { int value; unsigned blocks[3]; char bytes[64]; } u;
+    union { int value; char bytes[64]; } u;
 };
 struct config {
     unsigned blocks[3], threads[3], shared;
@@ -24,20 +23,15 @@ _Static_assert(sizeof(struct attribute) == 72 && offsetof(struct attribute, u) =
 _Static_assert(sizeof(struct config) == 56 && offsetof(struct config, stream) == 32 && offsetof(struct config, attribute) == 40, "and of this");
 
 static mc_status enqueue(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args,
-                         size_t nargs, unsigned how)
+                         size_t nargs, bool follows)
 {
-    struct attribute attribute[2];
-    void *extra[] = { (void *)PARAM_POINTER, (void *)(uintptr_t)args, (void *)PARAM_SIZE, &nargs, (void *)PARAM_END };
-    struct config c = { .blocks = { g->blocks[0], g->blocks[1], g->blocks[2] },
-                        .threads = { g->threads[0], g->threads[1], g->threads[2] }, .shared = (unsigned)g->shared,
-                        .stream = d->stream, .attribute = attribute };
-    if (how & FOLLOWS && d->sm >= FOLLOWS_SM && !d->apart) { /* early is only what has one kernel in front */
-        attribute[c.attributes++] = (struct attribute){ .id = NV_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .u.value = 1 };
-    }
+    follows = follows && d->sm >= FOLLOWS_SM && !d->apart; /* early is only what has one kernel in front */
     d->apart = false;
-    if (how & TOGETHER) {
-        attribute[c.attributes++] = (struct attribute){ .id = NV_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .u.blocks = { 1, g->blocks[1], 1 } };
-    }
+    static const struct attribute early = { .id = NV_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .u.value = 1 };
+    void *extra[] = { (void *)PARAM_POINTER, (void *)(uintptr_t)args, (void *)PARAM_SIZE, &nargs, (void *)PARAM_END };
+    const struct config c = { .blocks = { g->blocks[0], g->blocks[1], g->blocks[2] },
+                              .threads = { g->threads[0], g->threads[1], g->threads[2] }, .shared = (unsigned)g->shared,
+                              .stream = d->stream, .attribute = &early, .attributes = follows };
     if (g->shared > d->shared) {
         return mc_fail(MC_EDEVICE, "%s: launch of %s: a block asks for %zu bytes of shared memory, and %zu is the most", d->id,
                        name, g->shared, d->shared);
@@ -55,13 +49,13 @@ static bool hollow(const struct mc_grid *g)
     return !g->blocks[0] || !g->blocks[1] || !g->blocks[2];
 }
 
-static mc_status launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs, unsigned how)
+static mc_status launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs, bool follows)
 {
     if (hollow(g)) {
         return MC_OK;
     }
     TRY(mc_cuda_enter(d));
-    mc_status s = enqueue(d, kernel, name, g, args, nargs, how);
+    mc_status s = enqueue(d, kernel, name, g, args, nargs, follows);
     if (s == MC_OK && !d->recording && mc_cuda_blocking()) {
         s = mc_cuda_check(d, mc_nv.cuStreamSynchronize(d->stream), "launch of", name);
     }
@@ -71,22 +65,12 @@ static mc_status launch(struct mc_cuda *d, void *kernel, const char *name, const
 
 mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs)
 {
-    return launch(d, kernel, name, g, args, nargs, 0);
+    return launch(d, kernel, name, g, args, nargs, false);
 }
 
 mc_status mc_cuda_follow(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs)
 {
-    return launch(d, kernel, name, g, args, nargs, FOLLOWS);
-}
-
-bool mc_cuda_knows_together(const struct mc_cuda *d)
-{
-    return d->sm >= FOLLOWS_SM;
-}
-
-mc_status mc_cuda_together(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs)
-{
-    return launch(d, kernel, name, g, args, nargs, FOLLOWS | TOGETHER);
+    return launch(d, kernel, name, g, args, nargs, true);
 }
 
 /* ---- times ---- */

@@ -28,6 +28,8 @@ static inline char *output_of(const char *command, int *status)
     FILE *from = popen(whole, "r");
     size_t got = from ? fread(text, 1, sizeof text - 1, from) : 0;
     text[got] = '\0';
+    for (char rest[4096]; from && fread(rest, 1, sizeof rest, from) > 0;) { /* who writes more is to end as it would */
+    }
     int code = from ? pclose(from) : -1;
     *status = WIFEXITED(code) ? WEXITSTATUS(code) : 128;
     return text;

@@ -4,22 +4,11 @@
  * Invariant: the child is the problem as if nothing followed, so all share what wisdom has of it. */
 #include "gemm/cuda.h"
 
-struct apart {
-    struct mc_plan base;
-    struct mc_cuda_tail *tail;
-};
-
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
-    const struct apart *d = (const struct apart *)(const void *)plan;
     const struct mc_gemm_problem *p = gemm(plan->problem);
     TRY(plan->child[0]->run(plan->child[0], operand, workspace, threads));
-    return mc_cuda_tail_run(d->tail, operand[GEMM_C], p->has_c0 && p->beta != 0 ? operand[GEMM_C0] : NULL, NULL);
-}
-
-static void destroy(struct mc_plan *plan)
-{
-    mc_cuda_tail_free(((struct apart *)(void *)plan)->tail);
+    return mc_cuda_tail_run(mc_cuda_tail_of_plan(plan), operand[GEMM_C], p->has_c0 && p->beta != 0 ? operand[GEMM_C0] : NULL, NULL);
 }
 
 static struct mc_gemm_problem child_of(const struct mc_gemm_problem *p)
@@ -31,32 +20,19 @@ static struct mc_gemm_problem child_of(const struct mc_gemm_problem *p)
     return c;
 }
 
-static struct mc_cuda_tail *tail_of(const struct mc_gemm_problem *p)
+static struct mc_cuda_tail_of tail_of(const struct mc_gemm_problem *p)
 {
     struct mc_cuda_tail_of q = { .dtype = p->dtype, .rank = 3, .size = { p->batch, p->m, p->n }, .has_c0 = p->has_c0 && p->beta != 0, .beta = p->beta, .act = p->act };
     memcpy(q.y, p->cs, sizeof p->cs);
     memcpy(q.c0, p->c0s, sizeof p->c0s);
-    return mc_cuda_tail_new(&q);
+    return q;
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_), c = child_of(p);
-    struct apart *d = mc_calloc(1, sizeof *d, "plans");
-    if (!d) {
-        return NULL;
-    }
-    d->base.run = run;
-    d->base.destroy = destroy;
-    d->tail = tail_of(p);
-    d->base.child[0] = d->tail ? mc_plan_alone(&c.base) : NULL;
-    if (!d->base.child[0]) {
-        mc_cuda_tail_free(d->tail);
-        mc_free(d);
-        return NULL;
-    }
-    d->base.workspace = d->base.child[0]->workspace;
-    return &d->base;
+    const struct mc_cuda_tail_of q = tail_of(p);
+    return mc_cuda_apart_plan(&c.base, &q, run);
 }
 
 static const char *refuse(const struct mc_problem *p_)

@@ -79,6 +79,17 @@ struct mc_cuda_tail_of {
 struct mc_cuda_tail *mc_cuda_tail_new(const struct mc_cuda_tail_of *q);
 mc_status mc_cuda_tail_run(const struct mc_cuda_tail *t, void *y, const void *c0, const void *bias);
 void mc_cuda_tail_free(struct mc_cuda_tail *t);
+/* The plan of a solver "apart": child 0 is the planner's choice for the problem as if nothing followed, then goes the tail. */
+struct mc_cuda_apart {
+    struct mc_plan base;
+    struct mc_cuda_tail *tail;
+};
+static inline const struct mc_cuda_tail *mc_cuda_tail_of_plan(const struct mc_plan *p)
+{
+    return ((const struct mc_cuda_apart *)(const void *)p)->tail;
+}
+struct mc_plan *mc_cuda_apart_plan(const struct mc_problem *bare, const struct mc_cuda_tail_of *q,
+                                   mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace, int threads));
 
 const char *mc_cuda_too_old(void);  /* for memory that is fetched into shared memory, and matrices of halves by the warp; NULL: it is not */
 

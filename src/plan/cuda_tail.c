@@ -89,3 +89,28 @@ void mc_cuda_tail_free(struct mc_cuda_tail *t)
 {
     mc_free(t);
 }
+
+static void apart_destroy(struct mc_plan *plan)
+{
+    mc_cuda_tail_free(((struct mc_cuda_apart *)(void *)plan)->tail);
+}
+
+struct mc_plan *mc_cuda_apart_plan(const struct mc_problem *bare, const struct mc_cuda_tail_of *q,
+                                   mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace, int threads))
+{
+    struct mc_cuda_apart *d = mc_calloc(1, sizeof *d, "plans");
+    if (!d) {
+        return NULL;
+    }
+    d->base.run = run;
+    d->base.destroy = apart_destroy;
+    d->tail = mc_cuda_tail_new(q);
+    d->base.child[0] = d->tail ? mc_plan_alone(bare) : NULL;
+    if (!d->base.child[0]) {
+        mc_cuda_tail_free(d->tail);
+        mc_free(d);
+        return NULL;
+    }
+    d->base.workspace = d->base.child[0]->workspace;
+    return &d->base;
+}

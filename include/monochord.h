@@ -320,7 +320,8 @@ typedef struct mc_custom {
     mc_status (*run)(void *arg, int nin, const mc_array *const *in, int nout, mc_array *const *out);
     mc_node *(*grad)(void *arg, int nin, mc_node *const *in, int nout, mc_node *const *out,
                      mc_node *const *out_grad, int wrt);        /* NULL: no gradient */
-    const char *kernel; /* elementwise kernel text instead of run: "a * a + b", inputs a, b, c, ... */
+    const char *kernel; /* instead of run: C of one element, at most three inputs a, b, c; M(exp) is exp in their
+                         * precision, over vectors where there are: "a / (1 + M(exp)(-b))".  docs/adding-an-op.md */
     const char *kernel_grad[8]; /* formulas in the inputs, the result y and the gradient g */
     /* CUDA C instead of run where the op is on a GPU: extern "C" __global__ void NAME(view<const float> x, view<float> y),
      * inputs as they lie, then results.  x[i] is element i in C order, and an error of the call if there is none;

@@ -2,6 +2,7 @@
  *
  * A net is a graph's layers in order.  Each is made from one line of text, the same line that a model file has:
  *
+ *     mc_flag_set("floatX", "float32");
  *     mc_graph *g = mc_graph_new();
  *     mc_net *net = mc_net_new(g, NULL, 1);
  *     mc_net_add(net, "input 1x28x28");
@@ -101,7 +102,7 @@ MC_API mc_node *mc_net_cost(mc_net *net, enum mc_pass pass);
 MC_API mc_node *mc_net_wrong(mc_net *net, enum mc_pass pass);
 /* Functions of the net's inputs and t, in this order.  Trainer: cost, wrong; with all updates.  Tester: cost, wrong and
  * the last layer's result, of the deterministic pass.  Without a measure of what is wrong, that result is left out.
- * Predictor: of the inputs alone, the last layer's result. */
+ * Predictor: of the inputs alone, the last layer's result.  Arrays are taken as they are: bytes are 0 to 1 in batches only. */
 MC_API mc_function *mc_net_trainer(mc_net *net);
 MC_API mc_function *mc_net_tester(mc_net *net);
 MC_API mc_function *mc_net_predictor(mc_net *net);

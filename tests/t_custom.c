@@ -191,6 +191,39 @@ TEST(kernel_text_computes_what_it_says)
     mc_function_free(f);
 }
 
+/* Words of C beside those that kernels have over vectors: the loop is then printed element by element. */
+TEST(kernel_text_may_say_anything_that_is_c)
+{
+    static const struct { const char *text; double at; double y; } rows[] = {
+        { "a / (1 + exp(-b * a))",           0.5,  0.31122967 }, { "sqrt(a * a + b * b)",         0.75, 1.25       },
+        { "a > 0 ? a : 0",                   0.5,  0.5        }, { "(a > 0) * a",                 0.5,  0.5        },
+        { "0.1 * a + b",                     0.5,  1.05       }, { "0.5f * a + b",                0.5,  1.25       },
+        { "fmaxf(a, b) - 1",                 0.5,  0          }, { "a * 16777217",                1,    16777216   },
+        { "(float)(int)(a * 3)",             0.5,  1          }, { "fabsf(a) / (1e-3 + fabs(a))", 0.5,  0.99800399 },
+        { "SEL(GT(a, b), a, b)",             0.5,  1          }, { "a != b && !(a < 0)",          0.5,  1          },
+        { "M(tanh)(a) - C(0.1)",             0.5,  0.36211716 }, { "M(cosh)(a)",                  0.5,  1.1276260  },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_custom op = { .name = "mine", .nin = 2, .nout = 1, .kernel = rows[i].text };
+        mc_graph *g = mc_graph_new();
+        CHECK(mc_register(g, &op) == MC_OK, "%s", mc_last_error());
+        mc_input(g, "x", MC_FLOAT32, 1);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "mine(x, 1) + 1" });
+        mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(19)), *y = NULL;
+        for (int64_t k = 0; k < 19; k++) {
+            mc_array_set(x, &k, rows[i].at);
+        }
+        CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", rows[i].text, mc_last_error());
+        for (int64_t k = 0; y && k < 19; k++) {
+            CHECK(fabs(mc_array_get(y, &k) - 1 - rows[i].y) <= 2e-7 * (1 + fabs(rows[i].y)), "%s is %.9g, not %.9g", rows[i].text, mc_array_get(y, &k) - 1, rows[i].y);
+        }
+        mc_array_unref(&x);
+        mc_array_unref(&y);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
 TEST(kernel_text_without_a_compiler_is_an_error_of_the_call)
 {
     mc_flag_set("device", "cpu"); /* what this says is of the processor */

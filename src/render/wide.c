@@ -31,14 +31,45 @@ static bool known(const char *word, size_t n)
     return false;
 }
 
-/* Do vectors have all that an op's expression says? */
+/* The word at s: a name, a number, or one sign. */
+static size_t word_at(const char *s)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+    size_t n = strspn(s, letters);
+    return n ? n : 1;
+}
+
+/* A number that stays as it is beside a vector: the compiler takes no double there, nor an integer that float lacks. */
+static bool number_can(const char *s, size_t n)
+{
+    size_t digits = strspn(s, "0123456789");
+    return digits == n ? n <= 7 : strspn(s, "0123456789.") == n - 1 && s[n - 1] == 'f';
+}
+
+/* Do vectors have all that an op's expression says?  A user's may say anything that is C. */
 static bool code_can(const char *code)
 {
-    if (strpbrk(code, "?") || strstr(code, "(T)") || strstr(code, "&&") || strstr(code, "||") || strstr(code, "ipow") || strstr(code, "!a")) {
-        return false;
-    }
-    for (const char *m = strstr(code, "M("); m; m = strstr(m + 1, "M(")) {
-        if (!known(m + 2, strcspn(m + 2, ")"))) {
+    static const char *const macros[] = { "SEL", "NOT", "LT", "LE", "GT", "GE", "EQ", "NE" };
+    for (size_t n; *code; code += n) {
+        n = word_at(code);
+        bool can = strchr(" +-*/(),|&^~", *code);
+        if (strncmp(code, "M(", 2) == 0) {
+            size_t m = word_at(code + 2);
+            can = known(code + 2, m) && code[2 + m] == ')';
+            n = m + 2;
+        } else if (strncmp(code, "C(", 2) == 0) {
+            size_t m = strspn(code + 2, "-.0123456789e");
+            can = m && code[2 + m] == ')';
+            n = m + 2;
+        } else if (*code == '.' || (*code >= '0' && *code <= '9')) {
+            can = number_can(code, n);
+        } else if (n == 1 && *code >= 'a' && *code <= 'c') {
+            can = true;
+        }
+        for (size_t i = 0; i < NELEM(macros) && !can; i++) {
+            can = strlen(macros[i]) == n && strncmp(code, macros[i], n) == 0;
+        }
+        if (!can || (code[0] == code[1] && strchr("&|", *code))) {
             return false;
         }
     }

@@ -18,16 +18,18 @@ static int command_help(int argc, char **argv);
 
 static const struct command commands[] = {
     { "info",   "[--flags]",            "processor, compiler, libraries found, cache; with --flags every flag", command_info },
-    { "run",    "FILE [OPTION ...]",    "compile a text-form program, show its passes, call it", command_run },
-    { "train",  "MODEL [OPTION ...]",   "train a model of layers, a line each, with checkpoints and a report; without MODEL the options", command_train },
+    { "run",    "FILE [OPTION ...]",    "compile a text-form program, show its passes, call it", command_run, run_options },
+    { "train",  "MODEL [OPTION ...]",   "train a model of layers, a line each, with checkpoints and a report", command_train, train_options },
     { "data",   "WHERE [SHEET.png]",    "what data there is, and a sheet of its pictures", command_data },
-    { "predict", "FILE.npz [OPTION ...] [PICTURE ...]", "what a trained model makes of pictures, or of data", command_predict },
+    { "predict", "FILE.npz [OPTION ...] [PICTURE ...]", "what a trained model makes of pictures, or of data", command_predict, predict_options },
     { "demo",   "[PAGE]",               "LeNet learns drawn digits, the tutorial's loop races NumPy; writes report.html", command_demo },
-    { "bench",  "SUITE [--only TEXT] [--json]", "measure; without SUITE a list of suites", command_bench },
+    { "bench",  "SUITE [--only TEXT] [--json]", "measure; without SUITE a list of suites", command_bench,
+      "  --only TEXT  the cases whose names have TEXT\n"
+      "  --json       an object a line\n" },
     { "wisdom", "show|clear|export FILE|import FILE|picture FILE", "what timing found out about this machine", command_wisdom },
     { "ops",    "[WORD ...]",           "the ops, or those whose name or description has each word", command_ops },
     { "docs",   "DIR",                  "write DIR/ops.md and DIR/flags.md from the tables", command_docs },
-    { "help",   "",                     "this list", command_help },
+    { "help",   "[COMMAND]",            "this list; or one command with its options, as COMMAND --help", command_help },
 };
 
 /* ---- shared ---- */
@@ -41,6 +43,32 @@ int complain(const char *fmt, ...)
     fputc('\n', stderr);
     va_end(ap);
     return 1;
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (int i = 0; i < COUNT(commands); i++) {
+        if (strcmp(name, commands[i].name) == 0) {
+            return &commands[i];
+        }
+    }
+    return NULL;
+}
+
+static void print_usage(const struct command *c, FILE *to)
+{
+    fprintf(to, "usage: monochord %s %s\n      %s\n%s", c->name, c->usage, c->doc, c->options ? c->options : "");
+}
+
+int complain_usage(const char *command)
+{
+    print_usage(find_command(command), stderr);
+    return 1;
+}
+
+int complain_word(const char *command, const char *word)
+{
+    return complain("%s: '%s' is not understood; monochord help %s", command, word, command);
 }
 
 int complain_library(const char *what)
@@ -199,7 +227,7 @@ static int command_info(int argc, char **argv)
 {
     bool flags = argc == 2 && strcmp(argv[1], "--flags") == 0;
     if (argc > 1 && !flags) {
-        return complain("info takes --flags, not '%s'", argv[1]);
+        return complain_word("info", argv[argc - 1]);
     }
     return (flags ? mc_flags_print(stdout) : mc_info(stdout)) < 0 ? complain_library("info") : 0;
 }
@@ -229,7 +257,7 @@ static int command_wisdom(int argc, char **argv)
     } else if (argc == 3 && strcmp(what, "picture") == 0) {
         return wisdom_picture(argv[2]);
     } else {
-        return complain("usage: monochord wisdom show|clear|export FILE|import FILE|picture FILE");
+        return complain_usage("wisdom");
     }
     return s < 0 ? complain_library("wisdom") : 0;
 }
@@ -252,8 +280,8 @@ static int write_manual(const char *dir, const char *name, mc_status (*print)(FI
 
 static int command_docs(int argc, char **argv)
 {
-    if (argc != 2) {
-        return complain("usage: monochord docs DIR");
+    if (argc != 2 || argv[1][0] == '-') {
+        return complain_usage("docs");
     }
     if (mkdir(argv[1], 0777) != 0 && errno != EEXIST) {
         return complain("cannot make '%s': %s", argv[1], strerror(errno));
@@ -276,13 +304,26 @@ static int command_ops(int argc, char **argv)
             shown++;
         }
     }
-    return shown ? 0 : complain("there is no such op");
+    return shown ? 0 : complain("there is no such op; monochord ops lists them");
+}
+
+static int no_command(const char *word)
+{
+    const char *names[COUNT(commands)];
+    for (int i = 0; i < COUNT(commands); i++) {
+        names[i] = commands[i].name;
+    }
+    const char *near = mc_near_miss(word, names, COUNT(commands));
+    return near ? complain("there is no command '%s'; did you mean '%s'?", word, near)
+                : complain("there is no command '%s'; monochord help lists them", word);
 }
 
 static int command_help(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
+    if (argc > 1) {
+        const struct command *c = find_command(argv[1]);
+        return c ? print_usage(c, stdout), 0 : no_command(argv[1]);
+    }
     printf("monochord %s, an optimizing compiler for tensor expressions\n\n", mc_version());
     for (int i = 0; i < COUNT(commands); i++) {
         printf("  monochord %s %s\n      %s\n", commands[i].name, commands[i].usage, commands[i].doc);
@@ -299,11 +340,14 @@ int main(int argc, char **argv)
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
         word = "help";
     }
-    for (int i = 0; i < COUNT(commands); i++) {
-        if (strcmp(word, commands[i].name) == 0) {
-            return commands[i].run(argc > 1 ? argc - 1 : argc, argc > 1 ? argv + 1 : argv);
+    const struct command *c = find_command(word);
+    if (!c) {
+        return no_command(word);
+    }
+    for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            return print_usage(c, stdout), 0;
         }
     }
-    command_help(0, NULL);
-    return complain("there is no command '%s'", word);
+    return c->run(argc > 1 ? argc - 1 : argc, argc > 1 ? argv + 1 : argv);
 }

@@ -179,7 +179,7 @@ int command_bench(int argc, char **argv)
         } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             only = argv[++i];
         } else if (name || argv[i][0] == '-') {
-            return complain("bench: '%s' is not understood", argv[i]);
+            return complain_word("bench", argv[i]);
         } else {
             name = argv[i];
         }

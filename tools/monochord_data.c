@@ -72,7 +72,7 @@ static bool draw(const mc_data *d, const char *path)
 int command_data(int argc, char **argv)
 {
     if (argc < 2 || argc > 3) {
-        return complain("usage: monochord data WHERE [SHEET.png]");
+        return complain_usage("data");
     }
     mc_data *d = mc_data_open(argv[1], MC_TRAIN), *test = d ? mc_data_open(argv[1], MC_TEST) : NULL;
     bool good = test || (complain("%s", mc_last_error()), false);

@@ -109,8 +109,8 @@ int command_demo(int argc, char **argv)
     struct text extra = { 0 };
     struct options o = { .model = "lenet", .data = "digits:20000", .save = "demo.npz", .report = argc == 2 ? argv[1] : "report.html", .seed = 1,
                          .seconds = 3600, .anew = true, .lines = { "epochs 8" }, .nlines = 1 };
-    if (argc > 2) {
-        return complain("usage: monochord demo [PAGE]");
+    if (argc > 2 || argv[argc - 1][0] == '-') {
+        return complain_usage("demo");
     }
     if (!tutorial(&d)) {
         return 1;

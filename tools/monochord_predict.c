@@ -102,6 +102,12 @@ static bool evaluate(struct model *m, const char *where)
     return good;
 }
 
+const char predict_options[] =
+    "  FILE.npz      what monochord train saved\n"
+    "  --data WHERE  the errors on all of its test set\n"
+    "  --invert      pictures have dark ink on a light ground\n"
+    "  PICTURE       PNG, PPM or PGM\n";
+
 int command_predict(int argc, char **argv)
 {
     struct model m = { 0 };
@@ -115,7 +121,7 @@ int command_predict(int argc, char **argv)
         } else if (strcmp(argv[i], "--data") == 0 && i + 1 < argc) {
             where = argv[++i];
         } else if (argv[i][0] == '-') {
-            good = !complain("'%s' is not understood", argv[i]);
+            good = !complain_word("predict", argv[i]);
         } else if (!file) {
             file = argv[i];
         } else {
@@ -123,7 +129,7 @@ int command_predict(int argc, char **argv)
         }
     }
     if (good && !(file && (pictures || where))) {
-        good = !complain("usage: monochord predict FILE.npz [--data WHERE] [--invert] [PICTURE ...]");
+        good = !complain_usage("predict");
     }
     good = good && train_floats() && checkpoint_model(&m, file, &classes, &data);
     mc_function *f = good && pictures ? mc_net_predictor(m.net) : NULL;

@@ -228,8 +228,8 @@ static bool write_file(const struct program *p, const char *path, const char *wh
 
 /* ---- options ---- */
 
-static const char usage[] =
-    "usage: monochord run FILE [OPTION ...]        FILE - is standard input\n"
+const char run_options[] =
+    "  FILE               declarations and formulas, docs/text-form.md; - is standard input\n"
     "  --pass NAME        show formulas, graph, kernels, steps or plan\n"
     "  --feed random      uniform numbers for every input; --feed NAME=FILE.npy for one input or shared variable\n"
     "  --size NAME=6,784  sizes of a random input; where nothing is said, 8\n"
@@ -294,7 +294,7 @@ static bool read_options(int argc, char **argv, struct options *o, const char **
         } else if (feed || size) {
             good = feed ? add_pair(o->feed, &o->nfeed, next) : add_pair(o->size, &o->nsize, next);
         } else if (!known && (*path || (word[0] == '-' && word[1]))) {
-            complain("run: '%s' is not understood", word);
+            complain_word("run", word);
             return false;
         } else if (!known) {
             *path = word;
@@ -355,8 +355,7 @@ int command_run(int argc, char **argv)
         return 1;
     }
     if (!p.path) {
-        fputs(usage, stderr);
-        return 1;
+        return complain_usage("run");
     }
     bool good = run(&p, &o);
     for (int i = 0; i < MOST_INPUTS; i++) {

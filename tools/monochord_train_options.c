@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] =
-    "usage: monochord train MODEL [OPTION ...]\n"
+const char train_options[] =
     "  MODEL            a file with a layer a line, or lenet, mlp, ...: docs/networks.md\n"
     "  --data WHERE     MNIST, CIFAR, .npz, folders of pictures; digits or digits:N, drawn here (the preset)\n"
     "  --epochs N       instead of what the model says\n"
@@ -102,7 +101,7 @@ bool options_read(struct options *o, int argc, char **argv)
         } else if (strcmp(a, "--quiet") == 0) {
             o->quiet = true;
         } else if (*a == '-' || o->model) {
-            ok = (complain("'%s' is not understood", a), false);
+            ok = !complain_word("train", a);
         } else {
             o->model = a;
         }
@@ -111,8 +110,7 @@ bool options_read(struct options *o, int argc, char **argv)
         }
     }
     if (!o->model) {
-        fputs(usage, stderr);
-        return false;
+        return !complain_usage("train");
     }
     if (!o->save) {
         o->save = o->preset = preset_save(o->model);

@@ -19,11 +19,14 @@
 struct command {
     const char *name, *usage, *doc;
     int (*run)(int argc, char **argv);
+    const char *options; /* a line each, or NULL */
 };
 
 /* monochord.c */
 int complain(const char *fmt, ...) TOOL_PRINTF(1, 2); /* one line to standard error; returns 1 */
 int complain_library(const char *what);               /* "what: " and the library's last error; returns 1 */
+int complain_usage(const char *command);              /* how it is called; returns 1 */
+int complain_word(const char *command, const char *word); /* a word that it does not understand; returns 1 */
 void *must(void *p);                                  /* p; without memory the program ends */
 double seconds_now(void);
 
@@ -50,6 +53,7 @@ struct timing {
 /* Runs once() for about `seconds`, at least three batches; calls is 0 when it returned false. */
 struct timing time_calls(bool (*once)(void *arg), void *arg, double seconds);
 
+extern const char run_options[], train_options[], predict_options[];
 int command_run(int argc, char **argv);   /* monochord_run.c */
 int command_bench(int argc, char **argv); /* monochord_bench.c */
 int command_demo(int argc, char **argv);  /* monochord_demo.c */

@@ -72,7 +72,10 @@ static const struct {
     { &mc_pooled_few_text, { "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q 8\n#define W1 2\n#define W2 2\n#define S1 2\n#define S2 2\n",
                              "#define C 3\n#define KH 4\n#define KW 3\n#define SH 2\n#define SW 1\n#define Q 4\n#define W1 3\n#define W2 4\n#define S1 3\n#define S2 4\n" },
       { "#define PASS 0\n", "#define PASS 2\n" } },
-    { &mc_norm_text, { FLOATS }, { "#define BACKWARD 0\n#define INDEX u64\n", "#define BACKWARD 1\n#define INDEX unsigned\n" } },
+    { &mc_norm_text, { FLOATS }, { "#define BACKWARD 0\n#define QUARTERS 3\n#define CHUNK 0\n#define INDEX u64\n",
+                                 "#define BACKWARD 1\n#define QUARTERS 0\n#define CHUNK 0\n#define INDEX unsigned\n",
+                                 "#define BACKWARD 0\n#define QUARTERS 2\n#define CHUNK 4\n#define N 4\n#define BLOCKED 1\n#define INDEX u64\n",
+                                 "#define BACKWARD 1\n#define QUARTERS 3\n#define CHUNK 16\n#define N 5\n#define BLOCKED 0\n#define INDEX unsigned\n" } },
 };
 
 static void compile(const struct mc_cuda_text *t, const char *types, const char *more, int sm)

@@ -1,4 +1,5 @@
-/* cuda.c: normalisation across channels on a GPU: the family, and its solver (norm.cu).
+/* cuda.c: normalisation across channels on a GPU: the family, and its solver (norm.cu).  Windows of a few channels, which all
+ * networks have, are walked in registers, a chunk of channels a thread; any other has an element a thread.
  *
  * Invariant: the solver refuses nothing. */
 #include "norm/solver.h"
@@ -55,6 +56,28 @@ static void shape(struct args *a, const struct mc_norm_problem *p)
     }
 }
 
+enum { WIDEST = 9, LINE = 4, APART = 16 }; /* windows in registers; channels a thread where they lie side by side, and where not */
+
+/* Channels that a thread has, blocks whole; 0: an element a thread. */
+static int64_t chunk(const struct args *a)
+{
+    const int64_t each = MC_MIN(a->far[NORM_X] == 1 ? LINE : APART, a->c);
+    return a->n > WIDEST ? 0 : a->blocked ? (each + a->n - 1) / a->n * a->n : each;
+}
+
+/* What texts know beforehand.  Quarters: of beta, where there is a short way. */
+static void define(struct mc_str *out, const struct mc_norm_problem *p, int64_t chunk, int64_t count)
+{
+    const double quarters = 4 * p->s.beta;
+    const bool roots = quarters >= 2 && quarters <= 4 && quarters <= (double)(int)quarters;
+    mc_cuda_types(out, p->dtype, false);
+    mc_cuda_index(out, count);
+    mc_str_addf(out, "#define BACKWARD %d\n#define QUARTERS %d\n#define CHUNK %d\n", p->s.backward, roots ? (int)quarters : 0, (int)chunk);
+    if (chunk) {
+        mc_str_addf(out, "#define BLOCKED %d\n#define N %d\n", p->s.blocked, (int)p->s.n);
+    }
+}
+
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_norm_problem *p = norming(p_);
@@ -65,16 +88,16 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     d->base.run = run;
     shape(&d->args, p);
-    const int64_t count = d->args.planes * d->args.c * d->args.lanes;
+    const struct args *a = &d->args;
+    const int64_t count = a->planes * a->c * a->lanes, each = chunk(a);
     if (count == 0) {
         return &d->base;
     }
-    d->grid = mc_cuda_line(count, 256);
-    d->base.workspace = p->s.backward ? (size_t)count * (p->dtype == MC_FLOAT64 ? 8 : 4) : 0;
-    mc_cuda_types(&defines, p->dtype, false);
-    mc_cuda_index(&defines, count);
-    mc_str_addf(&defines, "#define BACKWARD %d\n", p->s.backward);
-    const struct mc_cuda_named kernels[] = { { &d->norm, "normalise" }, { &d->parts, p->s.backward ? "parts" : NULL } };
+    const bool parts = p->s.backward && !each;
+    d->grid = mc_cuda_line(each ? a->planes * ((a->c + each - 1) / each) * a->lanes : count, 256);
+    d->base.workspace = parts ? (size_t)count * (p->dtype == MC_FLOAT64 ? 8 : 4) : 0;
+    define(&defines, p, each, count);
+    const struct mc_cuda_named kernels[] = { { &d->norm, each ? "chunks" : "normalise" }, { &d->parts, parts ? "parts" : NULL } };
     if (!mc_cuda_kernels(&mc_norm_text, &defines, kernels, NELEM(kernels))) {
         mc_free(d);
         return NULL;
@@ -93,7 +116,7 @@ static double count_of(const struct mc_norm_problem *p)
 
 static double estimate(const struct mc_problem *p)
 {
-    return mc_cuda_seconds(norming(p)->dtype, false, 0, (norming(p)->s.backward ? 6 : 2) * count_of(norming(p)) * 4, 0.5);
+    return mc_cuda_seconds(norming(p)->dtype, false, 0, (norming(p)->s.backward ? 3 : 2) * count_of(norming(p)) * 4, 0.5);
 }
 
 static const struct mc_solver cuda_norm = { .name = "cuda", .estimate = estimate, .plan = plan };

@@ -1,7 +1,9 @@
-/* norm.cu: normalisation across channels, an element a thread; op/norm.h has the formulas.
+/* norm.cu: normalisation across channels; op/norm.h has the formulas.
  *
- * Backward is two kernels: `parts` leaves g x d^(-beta-1) of every element, which `normalise` then sums over the windows that
- * an element lies in. */
+ * In `chunks`, for windows of a few channels, a thread has CHUNK channels of one place in registers, with all that their
+ * windows reach: memory is read once, but for what chunks share, and nothing is kept between two kernels.  Any other window
+ * has an element a thread; its backward pass is two kernels: `parts` leaves g x d^(-beta-1) of every element, which
+ * `normalise` then sums over the windows that an element lies in. */
 struct args {
     const T *x, *g;
     T *y;
@@ -12,13 +14,14 @@ struct args {
 };
 struct spot { i64 plane, c, lane, at[3]; };
 
-__device__ __forceinline__ spot spot_of(const args &p, i64 e)
+/* Number e where a plane has `lines` of lanes, one for each channel or chunk. */
+__device__ __forceinline__ spot spot_of(const args &p, i64 e, i64 lines)
 {
     spot s;
     const INDEX line = (INDEX)e / (INDEX)p.lanes;
-    INDEX rest = line / (INDEX)p.c;
+    INDEX rest = line / (INDEX)lines;
     s.lane = (INDEX)e - line * (INDEX)p.lanes;
-    s.c = line - rest * (INDEX)p.c;
+    s.c = line - rest * (INDEX)lines;
     s.plane = rest;
     s.at[0] = s.at[1] = s.at[2] = s.lane;
     for (int i = (int)p.nfree - 1; i >= 0; i--) {
@@ -32,6 +35,86 @@ __device__ __forceinline__ spot spot_of(const args &p, i64 e)
     return s;
 }
 
+/* d^-beta: what networks use by roots. */
+__device__ __forceinline__ A power(const args &p, A d)
+{
+#if QUARTERS == 2
+    return rsqrt(d);
+#elif QUARTERS == 3
+    const A r = rsqrt(d);
+    return r * sqrt(r);
+#elif QUARTERS == 4
+    return 1 / d;
+#else
+    return pow(d, (A)-p.beta);
+#endif
+}
+
+#if CHUNK
+#define BEFORE (BLOCKED ? 0 : N / 2)            /* channels that the window of c reaches before it, and behind it: */
+#define AFTER (BLOCKED ? 0 : N - 1 - N / 2)
+#define EARLY (BACKWARD ? AFTER : 0)            /* divisors that are needed before a chunk, and behind it */
+#define LATE (BACKWARD ? BEFORE : 0)
+#define DIVISORS (EARLY + CHUNK + LATE)
+#define ALL (BEFORE + DIVISORS + AFTER)
+
+/* Over the window of number i of a sequence, whose first channel is number i of another. */
+__device__ __forceinline__ A over(const A *v, int i)
+{
+    A sum = 0;
+#pragma unroll
+    for (int e = 0; e < N; e++) {
+        sum += v[(BLOCKED ? i / N * N : i) + e];
+    }
+    return sum;
+}
+
+/* n channels from the first on, those that do not exist as zeros. */
+template <int n> __device__ __forceinline__ void take(A (&v)[n], const T *from, i64 first, i64 far, i64 channels)
+{
+#pragma unroll
+    for (int i = 0; i < n; i++) {
+        const bool there = first + i >= 0 && first + i < channels;
+        v[i] = there ? get<A>(from[(first + i) * far]) : 0;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) chunks(const __grid_constant__ args p)
+{
+    const i64 lines = (p.c + CHUNK - 1) / CHUNK;
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < p.planes * lines * p.lanes; e += gridDim.x * 256ll) {
+        const spot s = spot_of(p, e, lines);
+        const i64 c = s.c * CHUNK;
+        A x[ALL], g[DIVISORS], square[ALL], root[DIVISORS], part[DIVISORS];
+        take(x, p.x + s.at[0], c - EARLY - BEFORE, p.far[0], p.c);
+        if (BACKWARD) {
+            take(g, p.g + s.at[1], c - EARLY, p.far[1], p.c);
+        }
+#pragma unroll
+        for (int i = 0; i < ALL; i++) {
+            square[i] = x[i] * x[i];
+        }
+#pragma unroll
+        for (int i = 0; i < DIVISORS; i++) {
+            const A d = (A)p.k + (A)p.alpha * over(square, i);
+            root[i] = power(p, d);
+            if (BACKWARD) {
+                const bool there = c - EARLY + i >= 0 && c - EARLY + i < p.c;
+                part[i] = there ? g[i] * x[BEFORE + i] * (root[i] / d) : 0;
+            }
+        }
+        T *to = p.y + s.at[2] + c * p.far[2];
+#pragma unroll
+        for (int i = 0; i < CHUNK; i++) {
+            const A v = x[BEFORE + EARLY + i], r = root[EARLY + i];
+            const A y = BACKWARD ? g[EARLY + i] * r - (A)(2 * p.alpha * p.beta) * v * over(part, i) : v * r;
+            if (c + i < p.c) {
+                to[i * p.far[2]] = put<T>(y);
+            }
+        }
+    }
+}
+#else
 __device__ __forceinline__ void window(const args &p, bool back, i64 c, i64 *from, i64 *to)
 {
     const i64 first = p.blocked ? c / p.n * p.n : back ? c - p.n + p.n / 2 + 1 : c - p.n / 2;
@@ -54,17 +137,18 @@ __device__ __forceinline__ A divisor(const args &p, const spot &s)
 extern "C" __global__ void __launch_bounds__(256) parts(const __grid_constant__ args p)
 {
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < p.planes * p.c * p.lanes; e += gridDim.x * 256ll) {
-        const spot s = spot_of(p, e);
+        const spot s = spot_of(p, e, p.c);
         const A x = get<A>(p.x[s.at[0] + s.c * p.far[0]]), g = get<A>(p.g[s.at[1] + s.c * p.far[1]]);
-        p.parts[e] = g * x * (A)pow(divisor(p, s), (A)(-p.beta - 1));
+        const A d = divisor(p, s);
+        p.parts[e] = g * x * (power(p, d) / d);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(256) normalise(const __grid_constant__ args p)
 {
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < p.planes * p.c * p.lanes; e += gridDim.x * 256ll) {
-        const spot s = spot_of(p, e);
-        const A x = get<A>(p.x[s.at[0] + s.c * p.far[0]]), d = (A)pow(divisor(p, s), (A)-p.beta);
+        const spot s = spot_of(p, e, p.c);
+        const A x = get<A>(p.x[s.at[0] + s.c * p.far[0]]), d = power(p, divisor(p, s));
         A v = x * d;
         if (BACKWARD) {
             i64 from, to;
@@ -78,3 +162,4 @@ extern "C" __global__ void __launch_bounds__(256) normalise(const __grid_constan
         p.y[s.at[2] + s.c * p.far[2]] = put<T>(v);
     }
 }
+#endif

@@ -71,6 +71,8 @@ static const struct row examples[] = {
     { "@/monochord run - < /dev/null", 1, { "nothing to compute" } },
     { "echo 'output x + 1' | @/monochord run -", 1, { "there is no variable 'x'", "^" } },
     { "printf 'y = 1\\nz = y +\\noutput z' | @/monochord run -", 1, { "^" } },
+    { "printf 'y = 1 +\\noutput z' | @/monochord run - 2>&1 | grep -c 'at .*[.]c:'", 1, { "0" } },
+    { "echo 'output 1 + 1' | @/monochord run - --mode SLOW 2>&1 | grep -c 'at .*[.]c:'", 1, { "0" } },
     { "printf 'input x float64[?]; output x' | @/monochord run - --time", 1, { "input 'x' has no value" } },
     { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed random --size x=2,3", 1, { "more sizes" } },
     { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed random --size x=few", 1, { "'few' is no list of sizes" } },

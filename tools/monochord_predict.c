@@ -118,8 +118,9 @@ int command_predict(int argc, char **argv)
     for (int i = 1; i < argc && good; i++) {
         if (strcmp(argv[i], "--invert") == 0) {
             invert = true;
-        } else if (strcmp(argv[i], "--data") == 0 && i + 1 < argc) {
+        } else if (strcmp(argv[i], "--data") == 0) {
             where = argv[++i];
+            good = where || !complain("--data needs a value");
         } else if (argv[i][0] == '-') {
             good = !complain_word("predict", argv[i]);
         } else if (!file) {

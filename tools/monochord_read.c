@@ -117,7 +117,7 @@ static bool add_results(struct program *p, char *s, char separator)
         }
         bool blank = !from[strspn(from, " \t\n")];
         if (!blank && p->nresult < MOST_OUTPUTS) {
-            p->result[p->nresult++] = mc_formula(p->g, from);
+            p->result[p->nresult++] = (mc_formula)(p->g, from);
         }
         free(one);
         s += n + (s[n] != '\0');
@@ -128,11 +128,12 @@ static bool add_results(struct program *p, char *s, char separator)
 bool read_program(struct program *p)
 {
     p->g = must(mc_graph_new());
+    mc_here(NULL, 0); /* the place of a mistake is in the file, not here */
     if (!text_read(&p->formulas, p->path) || !split_statements(p)) {
         return false;
     }
     if (p->formulas.s[strspn(p->formulas.s, " \t\r\n;")]) {
-        mc_formula(p->g, p->formulas.s);
+        (mc_formula)(p->g, p->formulas.s);
     }
     return good_graph(p) && add_results(p, p->outputs.s, ',') && (p->nnamed = p->nresult, true) && add_results(p, p->updates.s, ';');
 }

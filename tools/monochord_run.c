@@ -309,8 +309,9 @@ static bool read_options(int argc, char **argv, struct options *o, const char **
 
 static bool compile(struct program *p, const struct options *o)
 {
-    p->f = mc_compile(p->g, &(mc_spec){ .name = "run", .inputs = p->inputs.s, .outputs = p->outputs.s, .updates = p->updates.s,
-                                        .mode = o->mode, .profile = o->profile });
+    const mc_spec spec = { .name = "run", .inputs = p->inputs.s, .outputs = p->outputs.s, .updates = p->updates.s,
+                           .mode = o->mode, .profile = o->profile };
+    p->f = mc_compile_at(p->g, &spec, NULL, 0); /* the place of a mistake is in the file, not here */
     if (!p->f) {
         complain("%s: %s", p->path, *mc_error(p->g) ? mc_error(p->g) : mc_last_error());
     }

@@ -2,10 +2,12 @@
  *
  * Invariant: a signal only sets a flag; the loop sees it between two batches, saves, and ends. */
 #include "train.h"
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const double look_again = 0.1;    /* seconds between looks at a GPU's sums */
@@ -73,8 +75,24 @@ static bool compile(struct run *r)
     return true;
 }
 
+/* May a file be put at path (NULL: none is asked for)?  Better told now than after an epoch. */
+static bool has_room(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    struct stat there;
+    struct text folder = { 0 };
+    text_addf(&folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    bool good = !path || (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) || access(folder.s, W_OK) == 0 ||
+                !complain("cannot write '%s': %s", path, strerror(errno));
+    text_free(&folder);
+    return good;
+}
+
 static bool set_up(struct run *r)
 {
+    if (!has_room(r->o.save) || !has_room(r->o.report) || !has_room(r->o.curve)) {
+        return false;
+    }
     if (!model_find(&r->m.text, r->o.model) || !model_make(&r->m, r->o.model, r->o.seed, r->o.lines, r->o.nlines) || !open_data(r) || !compile(r)) {
         return false;
     }

@@ -84,7 +84,8 @@ bool model_make(struct model *m, const char *name, long seed, const char *const 
     m->g = must(mc_graph_new());
     m->net = must(mc_net_new(m->g, NULL, (uint64_t)seed));
     add_lines(&m->text, lines, nlines);
-    if (mc_net_read(m->net, name, m->text.s) < 0) {
+    mc_here(NULL, 0); /* the place of a mistake is in the model, not here */
+    if ((mc_net_read)(m->net, name, m->text.s) < 0) {
         return complain("%s", mc_error(m->g)), false;
     }
     if (!check_shape(m, name)) {

@@ -25,8 +25,8 @@ SETTING = {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS
            "OMP_WAIT_POLICY": "active"}
 
 # suite, case, pass (or pass and dtype), against whom, at least, aim.  Who: a peer, "case NAME" (another case of ours in the same run: its time
-# over this one's, of the same pass), several peers with | between them (the fastest), "wider" (the fastest of ours that keeps more
-# bits), or "ms" (a limit in milliseconds, which a smaller time keeps).
+# over this one's, of the same pass; the median turn's, where the two were timed in turns), several peers with | between them (the
+# fastest), "wider" (the fastest of ours that keeps more bits), or "ms" (a limit in milliseconds, which a smaller time keeps).
 PROMISES = [
     ("exp",         "exp 230400",             "",        "numpy",  4.0,   None),
     ("exp",         "exp 230400",             "",        "torch",  2.0,   None),
@@ -148,7 +148,7 @@ def run(runs, rounds):
 
 
 def sort(suite, found):
-    """(case, pass, dtype) -> who -> {"ms": [...], "err": ...}.  Solvers forced by name are contestants of their own."""
+    """(case, pass, dtype) -> who -> {"ms": [...], "err": ..., "beside": [...]}.  Solvers forced by name are contestants of their own."""
     times = {}
     for row in found:
         who, algo = row["who"], row.get("algo", "")
@@ -158,8 +158,9 @@ def sort(suite, found):
         apart = suite in ("gemm", "conv", "conv128", "narrow", "nets", "corrmm") and not algo.startswith(plain) if who == "ours" else algo
         name = f"{who}:{algo.split(':')[0]}" if apart else who
         key = row["case"], row.get("pass", ""), row.get("dtype", "")
-        cell = times.setdefault(key, {}).setdefault(name, {"ms": [], "err": row.get("rel_err")})
+        cell = times.setdefault(key, {}).setdefault(name, {"ms": [], "err": row.get("rel_err"), "beside": []})
         cell["ms"].append(row["ms"])
+        cell["beside"] += [row["beside"]] if "beside" in row else []
     return times
 
 
@@ -215,6 +216,8 @@ def score(promise, key, cells, times):
         more = WIDTH[WIDTH.index(key[2]) + 1:]
         others = [best(c) for k, c in times.items() if k[:2] == key[:2] and k[2] in more and "ours" in c]
         return min(others) / ours if others else None
+    if who.startswith("case ") and cells["ours"]["beside"] and "ours:b01c" not in cells:
+        return statistics.median(cells["ours"]["beside"])
     if who.startswith("case "):
         others = [best(c) for k, c in times.items() if fnmatch.fnmatch(k[0], who[5:]) and k[1:] == key[1:] and "ours" in c]
         return min(others) / ours if others else None

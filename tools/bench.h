@@ -46,6 +46,16 @@ void bench_net_end(struct bench_net *s);
 double bench_net_flops(const struct bench_net *s, int64_t batch); /* of a step */
 void bench_net_profile(const struct bench_net *s);               /* on stderr, if the flag profile asks for it */
 
+/* monochord_bench_sums.c: a convolution of float32 operands, by its definition. */
+struct bench_sums {
+    int64_t dims[3][5];     /* of x, w and y: first axis, second, and three others */
+    int axes, stride, pad;  /* so many of the three are there: the last */
+    int result;             /* which of x, w, y */
+    bool last;              /* the result has its second axis last; operands have it second */
+    const float *operand[3];
+};
+double bench_sums_error(const struct bench_sums *s, const float *have); /* relative Frobenius */
+
 /* Suites; false: something failed and was complained of. */
 bool bench_cases(const char *suite);   /* monochord_bench_ops.c: exp, elementwise, rows, call */
 bool bench_gemm(const char *suite);    /* monochord_bench_gemm.c */

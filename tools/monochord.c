@@ -196,28 +196,65 @@ static double grain(void)
     return strcmp(mc_flag_get("device"), "cpu") != 0 ? 2e-3 : 100e-6;
 }
 
-struct timing time_calls(bool (*once)(void *arg), void *arg, double seconds)
+enum { LEAST = 3, FEWEST = 5, MOST = 2000, ASKED = 3 };
+
+/* How many calls make a batch of at least a grain; negative: one failed. */
+static long calls_a_batch(bool (*once)(void *arg), void *arg)
 {
-    enum { LEAST = 3, FEWEST = 5, MOST = 2000, ASKED = 3 };
-    double sample[MOST], one = batch(once, arg, 1);
+    double one = batch(once, arg, 1);
     long calls = 1;
-    struct timing t = { 0 };
     for (int i = 0; i < ASKED; i++) { /* the first calls are slower: how many are enough is asked again */
         while (one >= 0 && (double)calls * one < grain()) {
             one = batch(once, arg, calls *= 2);
         }
         one = one < 0 ? one : batch(once, arg, calls);
     }
-    double start = seconds_now();
-    int n = 0;
-    for (double past = 0; one >= 0 && n < MOST && (n < LEAST || past < seconds || (n < FEWEST && past < 3 * seconds));
+    return one < 0 ? -1 : calls;
+}
+
+/* Of n numbers, which are sorted. */
+static struct timing summary(double *of, int n)
+{
+    qsort(of, (size_t)n, sizeof *of, by_size);
+    return (struct timing){ of[n / 2], of[0], of[n - 1], n, 0 };
+}
+
+bool time_turns(bool (*once)(void *arg), int n, void *const arg[], double seconds, struct timing t[])
+{
+    double sample[MOST_TURNS][MOST];
+    long calls[MOST_TURNS];
+    int taken = 0;
+    bool good = true;
+    memset(t, 0, (size_t)n * sizeof *t);
+    for (int i = 0; i < n && good; i++) {
+        calls[i] = calls_a_batch(once, arg[i]);
+        good = calls[i] > 0;
+    }
+    const double start = seconds_now();
+    for (double past = 0; good && taken < MOST && (taken < LEAST || past < n * seconds || (taken < FEWEST && past < 3 * n * seconds));
          past = seconds_now() - start) {
-        sample[n++] = one = batch(once, arg, calls);
+        for (int i = 0; i < n && good; i++) {
+            sample[i][taken] = batch(once, arg[i], calls[i]);
+            good = sample[i][taken] >= 0;
+        }
+        taken++;
     }
-    if (one >= 0) {
-        qsort(sample, (size_t)n, sizeof *sample, by_size);
-        t = (struct timing){ sample[n / 2], sample[0], sample[n - 1], n * calls };
+    for (int i = n; i-- > 0 && good;) { /* the first's turns are in order until the last */
+        double ratio[MOST];
+        for (int k = 0; k < taken; k++) {
+            ratio[k] = sample[0][k] / sample[i][k];
+        }
+        t[i] = summary(sample[i], taken);
+        t[i].calls = taken * calls[i];
+        t[i].beside = i ? summary(ratio, taken).median : 0;
     }
+    return good;
+}
+
+struct timing time_calls(bool (*once)(void *arg), void *arg, double seconds)
+{
+    struct timing t;
+    time_turns(once, 1, &arg, seconds, &t);
     return t;
 }
 

@@ -49,6 +49,9 @@ static void print_json(const struct result *r)
            r->suite, r->name, r->pass, mc_flag_get("device"), r->dtype, r->algo, r->time.median * 1e3, r->time.least * 1e3,
            r->time.most * 1e3);
     printf("\"gflops\": %.5g, \"gbs\": %.5g, ", r->flops / r->time.median * 1e-9, r->bytes / r->time.median * 1e-9);
+    if (r->time.beside > 0) {
+        printf("\"beside\": %.4g, ", r->time.beside);
+    }
     r->error < 0 ? printf("\"rel_err\": null}\n") : printf("\"rel_err\": %.3g}\n", r->error);
 }
 

@@ -1,12 +1,11 @@
 /* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128; narrow, which allows
  * fewer bits; corrmm, by products of columns alone, and on a GPU of windows that are gathered while they are multiplied; room,
- * which allows less workspace; few, those of one and three channels; nets, the layers that networks are made of; layouts, those of steps of training, with channels
- * innermost and not.  bench/peers/layers.py has the same table.
+ * which allows less workspace; few, those of one and three channels; nets, the layers that networks are made of; layouts, those
+ * of steps of training, with channels innermost and not.  bench/peers/layers.py has the same table.
  *
  * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included; with "b01c", what
  * one gets who keeps channels innermost. */
 #include "bench.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +22,7 @@ static const struct layer {
     int stride, pad;
     const char *workspace; /* a cap; NULL: as the flag says */
     bool wide;             /* float64 */
+    bool twin;             /* timed in turns with the row in front */
 } layers[] = {
     /* those of the benchmark that compared convolutions in 2014 */
     { "conv",    "L1 b16",             16,  3,   TWO(128),   96,  TWO(11), 1, 0 },
@@ -36,26 +36,26 @@ static const struct layer {
     { "conv128", "L4 b128",            128, 128, TWO(16),    128, TWO(7),  1, 0 },
     { "conv128", "L5 b128",            128, 384, TWO(13),    384, TWO(3),  1, 0 },
     /* with and without room */
-    { "room",    "L1 b16",           16,  3,   TWO(128),  96,   TWO(11), 1, 0, NULL },
-    { "room",    "L1 b16 in 64M",    16,  3,   TWO(128),  96,   TWO(11), 1, 0, "64M" },
-    { "room",    "L2 b16",           16,  64,  TWO(64),   128,  TWO(9),  1, 0, NULL },
-    { "room",    "L2 b16 in 64M",    16,  64,  TWO(64),   128,  TWO(9),  1, 0, "64M" },
-    { "room",    "L3 b16",           16,  128, TWO(32),   128,  TWO(9),  1, 0, NULL },
-    { "room",    "L3 b16 in 64M",    16,  128, TWO(32),   128,  TWO(9),  1, 0, "64M" },
-    { "room",    "L4 b16",           16,  128, TWO(16),   128,  TWO(7),  1, 0, NULL },
-    { "room",    "L4 b16 in 64M",    16,  128, TWO(16),   128,  TWO(7),  1, 0, "64M" },
-    { "room",    "L5 b16",           16,  384, TWO(13),   384,  TWO(3),  1, 0, NULL },
-    { "room",    "L5 b16 in 64M",    16,  384, TWO(13),   384,  TWO(3),  1, 0, "64M" },
-    { "room",    "L1 b128",          128, 3,   TWO(128),  96,   TWO(11), 1, 0, NULL },
-    { "room",    "L1 b128 in 64M",   128, 3,   TWO(128),  96,   TWO(11), 1, 0, "64M" },
-    { "room",    "L2 b128",          128, 64,  TWO(64),   128,  TWO(9),  1, 0, NULL },
-    { "room",    "L2 b128 in 64M",   128, 64,  TWO(64),   128,  TWO(9),  1, 0, "64M" },
-    { "room",    "L3 b128",          128, 128, TWO(32),   128,  TWO(9),  1, 0, NULL },
-    { "room",    "L3 b128 in 64M",   128, 128, TWO(32),   128,  TWO(9),  1, 0, "64M" },
-    { "room",    "L4 b128",          128, 128, TWO(16),   128,  TWO(7),  1, 0, NULL },
-    { "room",    "L4 b128 in 64M",   128, 128, TWO(16),   128,  TWO(7),  1, 0, "64M" },
-    { "room",    "L5 b128",          128, 384, TWO(13),   384,  TWO(3),  1, 0, NULL },
-    { "room",    "L5 b128 in 64M",   128, 384, TWO(13),   384,  TWO(3),  1, 0, "64M" },
+    { "room",    "L1 b16",           16,  3,   TWO(128),  96,   TWO(11), 1, 0 },
+    { "room",    "L1 b16 in 64M",    16,  3,   TWO(128),  96,   TWO(11), 1, 0, "64M", .twin = true },
+    { "room",    "L2 b16",           16,  64,  TWO(64),   128,  TWO(9),  1, 0 },
+    { "room",    "L2 b16 in 64M",    16,  64,  TWO(64),   128,  TWO(9),  1, 0, "64M", .twin = true },
+    { "room",    "L3 b16",           16,  128, TWO(32),   128,  TWO(9),  1, 0 },
+    { "room",    "L3 b16 in 64M",    16,  128, TWO(32),   128,  TWO(9),  1, 0, "64M", .twin = true },
+    { "room",    "L4 b16",           16,  128, TWO(16),   128,  TWO(7),  1, 0 },
+    { "room",    "L4 b16 in 64M",    16,  128, TWO(16),   128,  TWO(7),  1, 0, "64M", .twin = true },
+    { "room",    "L5 b16",           16,  384, TWO(13),   384,  TWO(3),  1, 0 },
+    { "room",    "L5 b16 in 64M",    16,  384, TWO(13),   384,  TWO(3),  1, 0, "64M", .twin = true },
+    { "room",    "L1 b128",          128, 3,   TWO(128),  96,   TWO(11), 1, 0 },
+    { "room",    "L1 b128 in 64M",   128, 3,   TWO(128),  96,   TWO(11), 1, 0, "64M", .twin = true },
+    { "room",    "L2 b128",          128, 64,  TWO(64),   128,  TWO(9),  1, 0 },
+    { "room",    "L2 b128 in 64M",   128, 64,  TWO(64),   128,  TWO(9),  1, 0, "64M", .twin = true },
+    { "room",    "L3 b128",          128, 128, TWO(32),   128,  TWO(9),  1, 0 },
+    { "room",    "L3 b128 in 64M",   128, 128, TWO(32),   128,  TWO(9),  1, 0, "64M", .twin = true },
+    { "room",    "L4 b128",          128, 128, TWO(16),   128,  TWO(7),  1, 0 },
+    { "room",    "L4 b128 in 64M",   128, 128, TWO(16),   128,  TWO(7),  1, 0, "64M", .twin = true },
+    { "room",    "L5 b128",          128, 384, TWO(13),   384,  TWO(3),  1, 0 },
+    { "room",    "L5 b128 in 64M",   128, 384, TWO(13),   384,  TWO(3),  1, 0, "64M", .twin = true },
     /* few channels, whose gradients leave little to share */
     { "few",     "LeNet 1 b500",       500, 1,   TWO(28),    32,  TWO(5),  1, 0 },
     { "few",     "VGG 1.1 b4",         4,   3,   TWO(224),   64,  TWO(3),  1, 1 },
@@ -63,7 +63,7 @@ static const struct layer {
     { "few",     "L1 b16",             16,  3,   TWO(128),   96,  TWO(11), 1, 0 },
     /* the same sums with small filters and with large ones */
     { "nets",    "pair 5x5 b32",       32,  64,  TWO(32),    128, TWO(5),  1, 0 },
-    { "nets",    "pair 28x28 b32",     32,  64,  TWO(32),    128, TWO(28), 1, 0 },
+    { "nets",    "pair 28x28 b32",     32,  64,  TWO(32),    128, TWO(28), 1, 0, .twin = true },
     { "nets",    "LeNet 1 b500",       500, 1,   TWO(28),    32,  TWO(5),  1, 0 },
     { "nets",    "LeNet 2 b500",       500, 32,  TWO(12),    64,  TWO(5),  1, 0 },
     { "nets",    "VGG 1.1 b4",         4,   3,   TWO(224),   64,  TWO(3),  1, 1 },
@@ -137,7 +137,6 @@ static const struct suite {
     { "nets",    "nets",    1, true,  0.1, { "auto" } },
     { "layouts", "layouts", 3, true,  0.1, { "auto" }, .here = 16 },
 };
-enum { SAMPLES = 300 };
 
 /* Spatial axes: k tells, which has a 1 for those that are not there. */
 static int axes(const struct layer *l)
@@ -156,70 +155,6 @@ static void sizes(const struct layer *l, int64_t dims[3][5])
     memcpy(dims[0], (int64_t[]){ l->n, l->c, l->in[0], l->in[1], l->in[2] }, sizeof dims[0]);
     memcpy(dims[1], (int64_t[]){ l->f, l->c, l->k[0], l->k[1], l->k[2] }, sizeof dims[1]);
     memcpy(dims[2], (int64_t[]){ l->n, l->f, out(l, 0), out(l, 1), out(l, 2) }, sizeof dims[2]);
-}
-
-static double read(const float *a, const int64_t dims[5], int64_t first, int64_t second, const int64_t at[3])
-{
-    int64_t place = first * dims[1] + second;
-    for (int i = 0; i < 3; i++) {
-        if (at[i] < 0 || at[i] >= dims[2 + i]) {
-            return 0;
-        }
-        place = place * dims[2 + i] + at[i];
-    }
-    return a[place];
-}
-
-/* One element of a pass in float64: the sum over pairs of a tap and a place of y, two of which meet at a place of x. */
-static double element(const struct layer *l, int result, float *const *a, const int64_t at[5])
-{
-    int64_t dims[3][5], sum_over = result == 2 ? l->c : result == 0 ? l->f : l->n;
-    double sum = 0;
-    sizes(l, dims);
-    const int64_t *loop = result == 1 ? dims[2] + 2 : dims[1] + 2; /* over places, or over taps */
-    for (int64_t i = 0; i < sum_over; i++) {
-        for (int64_t t = 0; t < loop[0] * loop[1] * loop[2]; t++) {
-            int64_t x[3], w[3], y[3], rest[3] = { t / loop[2] / loop[1], t / loop[2] % loop[1], t % loop[2] };
-            bool meet = true;
-            for (int k = 0; k < 3; k++) {
-                bool there = k >= 3 - axes(l);
-                int64_t stride = there ? l->stride : 1, pad = there ? l->pad : 0;
-                w[k] = result == 1 ? at[2 + k] : rest[k];
-                y[k] = result == 2 ? at[2 + k] : result == 1 ? rest[k] : (at[2 + k] + pad - w[k]) / stride;
-                x[k] = result == 0 ? at[2 + k] : y[k] * stride - pad + w[k];
-                meet = meet && (result != 0 || (at[2 + k] + pad - w[k] >= 0 && (at[2 + k] + pad - w[k]) % stride == 0));
-            }
-            if (meet) {
-                sum += result == 2   ? read(a[0], dims[0], at[0], i, x) * read(a[1], dims[1], at[1], i, w)
-                       : result == 1 ? read(a[0], dims[0], i, at[1], x) * read(a[2], dims[2], i, at[0], y)
-                                     : read(a[2], dims[2], at[0], i, y) * read(a[1], dims[1], i, at[1], w);
-            }
-        }
-    }
-    return sum;
-}
-
-/* Relative Frobenius, of elements drawn from the result. */
-static double error_of(const struct layer *l, int result, bool last, float *const *a, const float *have)
-{
-    int64_t dims[3][5];
-    double wrong = 0, all = 0;
-    uint64_t state = 7;
-    sizes(l, dims);
-    for (int i = 0; i < SAMPLES; i++) {
-        static const int orders[2][5] = { { 0, 1, 2, 3, 4 }, { 0, 2, 3, 4, 1 } };
-        int64_t at[5], place = 0;
-        for (int k = 0; k < 5; k++) {
-            at[k] = (int64_t)(random_next(&state) * (double)dims[result][k]);
-        }
-        for (int k = 0; k < 5; k++) {
-            place = place * dims[result][orders[last][k]] + at[orders[last][k]];
-        }
-        double want = element(l, result, a, at), d = have[place] - want;
-        wrong += d * d;
-        all += want * want;
-    }
-    return sqrt(wrong / all);
 }
 
 /* "borrow(conv_inputs(w, y, [32, 32], ...))" */
@@ -281,94 +216,161 @@ static mc_array *numbers(const struct mode *m, int n, const int64_t dims[5], boo
     return rounded;
 }
 
-static double error_at_home(const struct layer *l, const struct pass *p, bool last, float *const *a, const mc_array *out)
+/* A layer's pass, compiled and planned, ready to be timed. */
+struct timed {
+    const struct layer *l;
+    const struct pass *p;
+    bool last;
+    mc_array *array[3], *plain[3]; /* operands as x, w, y; with the second axis second */
+    struct bench_function b;
+    char algo[48];
+};
+
+static void set_flags(const struct layer *l, const struct pass *p, const struct mode *m, const char *solver, const char *plan)
 {
-    mc_array *home = must(mc_array_to(out, "cpu")), *wide = must(mc_array_cast(home, MC_FLOAT32));
-    double error = error_of(l, p->result, last, a, mc_array_data(wide));
+    static const char *const flags[] = { "conv.algo_bwd_data", "conv.algo_bwd_filter", "conv.algo_fwd" };
+    if (l->workspace) {
+        mc_flag_set("workspace", l->workspace);
+    }
+    mc_flag_set(flags[p->result], solver);
+    mc_flag_set("plan", plan);
+    mc_flag_set("conv.precision", m->precision);
+}
+
+/* Its graph and its operands, as that layout has them. */
+static void take_operands(struct timed *t, const struct mode *m)
+{
+    static const char *const names[] = { "x", "w", "y" };
+    const struct layer *l = t->l;
+    int64_t dims[3][5];
+    uint64_t state = 1;
+    t->b = (struct bench_function){ .g = must(mc_graph_new()), .nin = 2, .nout = 1 };
+    sizes(l, dims);
+    for (int i = 0; i < 3; i++) {
+        int64_t own[5];
+        own_sizes(dims[i], axes(l), t->last, own);
+        if (i != t->p->result) {
+            t->array[i] = numbers(m, axes(l), dims[i], t->last, &state, &t->plain[i]);
+        }
+        mc_input_sized(t->b.g, names[i], m->dtype, 2 + axes(l), own);
+    }
+    t->b.in[0] = must(bench_place(mc_array_ref(t->array[t->p->result == 0])));
+    t->b.in[1] = must(bench_place(mc_array_ref(t->array[t->p->result == 2 ? 1 : 2])));
+}
+
+/* The first call plans.  What it then asks of the flags is theirs as they were. */
+static bool begin(struct timed *t, const struct layer *l, const struct pass *p, const struct mode *m, bool last, const char *solver)
+{
+    struct text stays = { 0 };
+    char output[240], *room = must(strdup(mc_flag_get("workspace")));
+    const bool chosen = strcmp(solver, "auto") == 0;
+    *t = (struct timed){ .l = l, .p = p, .last = last };
+    take_operands(t, m);
+    formula(l, p, last, output, sizeof output);
+    bench_stay(&stays, output);
+    set_flags(l, p, m, solver, "measure");
+    t->b.f = mc_compile(t->b.g, &(mc_spec){ .name = "conv", .inputs = p->inputs, .outputs = stays.s });
+    const bool good = t->b.f && bench_call(&t->b);
+    if (good) {
+        snprintf(t->algo, sizeof t->algo, "%s%s%s", last ? "b01c" : solver, chosen ? ":" : "",
+                 chosen ? mc_function_step(t->b.f, mc_function_nsteps(t->b.f) - 1).solver : "");
+    }
+    text_free(&stays);
+    set_flags(l, p, &modes[0], "auto", "estimate");
+    mc_flag_set("workspace", room);
+    free(room);
+    return good;
+}
+
+static double error_of(const struct timed *t)
+{
+    const struct layer *l = t->l;
+    struct bench_sums sums = { .axes = axes(l), .stride = l->stride, .pad = l->pad, .result = t->p->result, .last = t->last };
+    mc_array *home = must(mc_array_to(t->b.out[0], "cpu")), *wide = must(mc_array_cast(home, MC_FLOAT32));
+    sizes(l, sums.dims);
+    for (int i = 0; i < 3; i++) {
+        sums.operand[i] = t->plain[i] ? mc_array_data(t->plain[i]) : NULL;
+    }
+    const double error = bench_sums_error(&sums, mc_array_data(wide));
     mc_array_unref(&home);
     mc_array_unref(&wide);
     return error;
 }
 
-static bool measure(const struct suite *suite, const struct layer *l, const struct pass *p, const struct mode *m, bool last, const char *solver)
+static void report(const struct suite *suite, const struct timed *t, const struct mode *m, struct timing time)
 {
-    static const char *const flags[] = { "conv.algo_bwd_data", "conv.algo_bwd_filter", "conv.algo_fwd" };
-    static const char *const names[] = { "x", "w", "y" };
-    struct bench_function b = { .g = must(mc_graph_new()), .nin = 2, .nout = 1 };
-    mc_array *array[3] = { NULL }, *plain[3] = { NULL };    /* of operands */
-    float *a[3] = { NULL };
-    int64_t dims[3][5];
-    uint64_t state = 1;
-    char algo[48], output[240];
-    struct result r = { suite->name, l->name, p->name, m->name, algo, .error = -1 };
-    sizes(l, dims);
-    for (int i = 0; i < 3; i++) {
-        int64_t own[5];
-        own_sizes(dims[i], axes(l), last, own);
-        if (i != p->result) {
-            array[i] = numbers(m, axes(l), dims[i], last, &state, &plain[i]);
-            a[i] = mc_array_data(plain[i]);
-        }
-        mc_input_sized(b.g, names[i], m->dtype, 2 + axes(l), own);
-    }
-    struct text stays = { 0 };
-    b.in[0] = must(bench_place(mc_array_ref(array[p->result == 0])));
-    b.in[1] = must(bench_place(mc_array_ref(array[p->result == 2 ? 1 : 2])));
-    formula(l, p, last, output, sizeof output);
-    bench_stay(&stays, output);
-    char *room = must(strdup(mc_flag_get("workspace")));
-    mc_flag_set("workspace", l->workspace ? l->workspace : room);
-    mc_flag_set(flags[p->result], solver);
-    mc_flag_set("plan", "measure");
-    mc_flag_set("conv.precision", m->precision);
-    b.f = mc_compile(b.g, &(mc_spec){ .name = "conv", .inputs = p->inputs, .outputs = stays.s });
-    text_free(&stays);
+    const struct layer *l = t->l;
+    struct result r = { suite->name, l->name, t->p->name, m->name, t->algo, time };
     r.flops = 2. * l->n * l->f * l->c * (double)(l->k[0] * l->k[1] * l->k[2] * out(l, 0) * out(l, 1) * out(l, 2));
-    if (b.f) {
-        r.time = time_calls(bench_call, &b, suite->seconds);
-    }
-    bool good = r.time.calls > 0;
-    if (good) {
-        bool chosen = strcmp(solver, "auto") == 0;
-        snprintf(algo, sizeof algo, "%s%s%s", last ? "b01c" : solver, chosen ? ":" : "",
-                 chosen ? mc_function_step(b.f, mc_function_nsteps(b.f) - 1).solver : "");
-        r.error = error_at_home(l, p, last, a, b.out[0]);
-        bench_report(&r);
-    }
+    r.error = error_of(t);
+    bench_report(&r);
+}
+
+static void end(struct timed *t)
+{
     for (int i = 0; i < 3; i++) {
-        mc_array_unref(&array[i]);
-        mc_array_unref(&plain[i]);
+        mc_array_unref(&t->array[i]);
+        mc_array_unref(&t->plain[i]);
     }
-    bench_free(&b);
-    mc_flag_set("workspace", room);
-    free(room);
-    mc_flag_set(flags[p->result], "auto");
-    mc_flag_set("conv.precision", modes[0].precision);
-    mc_flag_set("plan", "estimate");
+    bench_free(&t->b);
+}
+
+/* Twins in turns; false: not all of them could be. */
+static bool measure(const struct suite *suite, int n, const struct layer *twin, const struct pass *p, const struct mode *m, bool last, const char *solver)
+{
+    struct timed t[MOST_TURNS];
+    struct timing time[MOST_TURNS];
+    void *function[MOST_TURNS];
+    int begun = 0;
+    bool good = true;
+    while (begun < n && good) {
+        good = begin(&t[begun], &twin[begun], p, m, last, solver);
+        function[begun] = &t[begun].b;
+        begun++;
+    }
+    good = good && time_turns(bench_call, n, function, suite->seconds, time);
+    for (int i = 0; i < begun; i++) {
+        if (good) {
+            report(suite, &t[i], m, time[i]);
+        }
+        end(&t[i]);
+    }
     return good;
 }
 
-/* One row by each of a suite's modes, layouts and solvers; false: the planner's own choice failed. */
-static bool measure_all(const struct suite *s, const struct layer *l, const struct pass *p)
+/* One row for each twin by each of a suite's modes, layouts and solvers; false: the planner's own choice failed. */
+static bool measure_all(const struct suite *s, int n, const struct layer *l, const struct pass *p)
 {
     bool good = true;
     int solvers = bench_far() ? 1 + (s->there != NULL) : COUNT(s->solvers);
     int layouts = (bench_far() || s->here) && s->last ? 2 : 1, most = bench_far() || !s->here ? s->modes : 1;
-    struct layer own = *l;
-    char name[48];
-    own.n = bench_far() || !s->here ? l->n : s->here;
     for (int i = 0; i < most * layouts * solvers; i++) {
         const char *solver = bench_far() && i % solvers ? s->there : s->solvers[i % solvers];
         const struct mode *m = l->wide ? &float64 : &modes[i / solvers / layouts];
-        snprintf(name, sizeof name, "%s %s", l->name, p->name);
-        if (!bench_wanted(name, m->name)) {
-            continue;
+        struct layer wanted[MOST_TURNS];
+        int k = 0;
+        for (int j = 0; j < n; j++) {
+            char name[48];
+            snprintf(name, sizeof name, "%s %s", l[j].name, p->name);
+            if (bench_wanted(name, m->name)) {
+                wanted[k] = l[j];
+                wanted[k++].n = bench_far() || !s->here ? l[j].n : s->here;
+            }
         }
-        if (solver && !measure(s, &own, p, m, i / solvers % layouts, solver) && i % solvers == 0) {
+        if (solver && k && !measure(s, k, wanted, p, m, i / solvers % layouts, solver) && i % solvers == 0) {
             good = bench_fail(l->name);
         }
     }
     return good;
+}
+
+static int twins(const struct layer *l)
+{
+    int n = 1;
+    while (l + n < layers + COUNT(layers) && l[n].twin) {
+        n++;
+    }
+    return n;
 }
 
 bool bench_conv(const char *suite)
@@ -378,11 +380,9 @@ bool bench_conv(const char *suite)
     while (strcmp(s->name, suite) != 0) {
         s++;
     }
-    for (int i = 0; i < COUNT(layers) * COUNT(passes); i++) {
-        const struct layer *l = &layers[i / COUNT(passes)];
-        const struct pass *p = &passes[i % COUNT(passes)];
-        if (strcmp(l->suite, s->layers) == 0) {
-            good = measure_all(s, l, p) && good;
+    for (const struct layer *l = layers; l < layers + COUNT(layers); l += twins(l)) {
+        for (int i = 0; i < COUNT(passes) && strcmp(l->suite, s->layers) == 0; i++) {
+            good = measure_all(s, twins(l), l, &passes[i]) && good;
         }
     }
     return good;

@@ -93,7 +93,7 @@ mc_status mc_conv_operands(const struct mc_problem *p_, void *operand[8])
 
 /* ---- a sample to time ---- */
 
-enum { IMAGES = 16 }; /* whole vectors of images, where there are as many */
+enum { IMAGES = 16 }; /* whole vectors of images, where there are as many; else whole parts of one */
 
 static bool images_outermost(const struct mc_conv_array *a)
 {
@@ -105,7 +105,18 @@ static bool images_outermost(const struct mc_conv_array *a)
     return true;
 }
 
-/* Some of the images, unless other axes are around them: their number would be another's stride. */
+/* As many images as kernels are made for: a few more than a part of a vector take as long as the next part. */
+static int64_t whole_parts(int64_t n)
+{
+    int64_t part = 1;
+    while (part < MC_MIN(n, (int64_t)IMAGES)) {
+        part *= 2;
+    }
+    return conv_ceil(n, part) * part;
+}
+
+/* Some of the images, unless other axes are around them: their number would be another's stride.  More than half of them
+ * save less time than they may mislead. */
 double mc_conv_sample(const struct mc_problem *p_, double seconds, struct mc_problem *small)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -113,11 +124,11 @@ double mc_conv_sample(const struct mc_problem *p_, double seconds, struct mc_pro
     const double all = mc_conv_best(p);
     int64_t n = p->s.n;
     if (all > seconds && images_outermost(&x) && images_outermost(&y)) {
-        n = MC_MAX((int64_t)((double)n * seconds / all), (int64_t)1);
-        n = n > IMAGES ? conv_ceil(n, IMAGES) * IMAGES : n;
+        n = whole_parts(MC_MAX((int64_t)((double)n * seconds / all), (int64_t)1));
+        n = n > p->s.n / 2 ? p->s.n : n;
     }
-    ((struct mc_conv_problem *)(void *)small)->s.n = MC_MIN(n, p->s.n);
-    return (double)p->s.n / (double)MC_MIN(n, p->s.n);
+    ((struct mc_conv_problem *)(void *)small)->s.n = n;
+    return (double)p->s.n / (double)n;
 }
 
 /* ---- verification ---- */

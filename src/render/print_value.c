@@ -20,15 +20,16 @@ mc_dtype mc_print_op_dtype(const struct mc_kernel *k, const struct mc_kval *v)
     return k->val.at[v->arg[v->op->typing == TYPE_WHERE ? 1 : 0]].dtype;
 }
 
-/* mcf_exp and its like: the compiler's own where the dialect says so. */
-static void function(struct mc_str *out, const struct mc_dialect *d, uint64_t *have, const char *word, mc_dtype t)
+/* mcf_exp and its like: the compiler's own where the dialect says so.  Those names go behind all texts of ours: one that
+ * needs mcf_exp itself would otherwise be given a second text under the compiler's name. */
+static void function(struct mc_str *texts, struct mc_str *names, const struct mc_dialect *d, uint64_t *have, const char *word, mc_dtype t)
 {
     char name[40];
     snprintf(name, sizeof name, " %s ", word);
     if (d->native && strstr(d->native, name)) {
-        mc_str_addf(out, t == MC_FLOAT64 ? "#define mcd_%s %s\n" : "#define mcf_%s %sf\n", word, word);
+        mc_str_addf(names, t == MC_FLOAT64 ? "#define mcd_%s %s\n" : "#define mcf_%s %sf\n", word, word);
     } else {
-        mc_math_add(out, have, word, t);
+        mc_math_add(texts, have, word, t);
     }
 }
 
@@ -57,7 +58,7 @@ void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n, s
                 size_t len = strcspn(m + 2, ")");
                 memcpy(word, m + 2, MC_MIN(len, sizeof word - 1));
                 if (mc_is_float(t)) {
-                    function(out, d, have, word, t);
+                    function(out, &body, d, have, word, t);
                 }
             }
             mc_str_addf(&body, "#undef T\n#undef M\n#undef IS_BOOL\n#define T %s\n#define M(x) mc%c_##x\n#define IS_BOOL %d\n", d->calc[t],

@@ -31,6 +31,12 @@ static bool packs(const struct marked *d, const struct mc_conv_shape *s)
     return s->c <= lanes && conv_ceil(line, lanes) < s->k[2] && (s->pass == CONV_WEIGHTS || line % lanes == 0);
 }
 
+/* n in as few parts as may be, alike in size, none above most. */
+static int64_t part_of(int64_t n, int64_t most)
+{
+    return conv_ceil(n, conv_ceil(n, most));
+}
+
 static void sizes(struct marked *d, const struct mc_pooled_problem *p)
 {
     const struct mc_conv_shape *s = &p->conv.s;
@@ -43,10 +49,17 @@ static void sizes(struct marked *d, const struct mc_pooled_problem *p)
     d->windows = p->out[1] * p->out[2];
     d->across = conv_ceil(s->k[2] * d->each, d->k->lanes);
     d->vectors = s->k[1] * d->across;
-    const int64_t near = NEAR / (s->f * d->k->lanes * (int64_t)sizeof(float)), most = s->pass == CONV_WEIGHTS ? d->k->most : MC_MIN(near, (int64_t)d->k->most);
-    d->parts = conv_ceil(d->vectors, MC_MAX(most, (int64_t)1));
-    d->part = conv_ceil(d->vectors, d->parts);
-    d->tasks = s->pass == CONV_WEIGHTS ? conv_ceil(s->f, FILTERS) * d->blocks : s->n;
+    if (s->pass == CONV_WEIGHTS) {
+        d->wide = part_of(d->across, MARKED_ACROSS);
+        d->deep = part_of(s->k[1], d->k->lines[d->wide]);
+        d->parts = conv_ceil(d->across, d->wide) * conv_ceil(s->k[1], d->deep);
+        d->filters = MC_MAX(MC_MIN(s->f * d->blocks / (2 * mc_team_size()), (int64_t)MANY), (int64_t)FEW);
+    } else {
+        const int64_t near = NEAR / (s->f * d->k->lanes * (int64_t)sizeof(float));
+        d->part = part_of(d->vectors, MC_MAX(MC_MIN(near, (int64_t)d->k->most), (int64_t)1));
+        d->parts = conv_ceil(d->vectors, d->part);
+    }
+    d->tasks = s->pass == CONV_WEIGHTS ? conv_ceil(s->f, d->filters) * d->blocks : s->n;
 }
 
 static size_t sorted_bytes(const struct marked *d, const struct mc_pooled_problem *p)
@@ -63,14 +76,59 @@ static size_t lay_out(struct marked *d, const struct mc_pooled_problem *p, int s
     d->slots = slots;
     /* the last line of the last image is read beyond */
     d->shared = marked_room(weights ? s->n * d->blocks * marked_block(d) + d->k->lanes : d->blocks * s->f * size);
-    d->own = weights ? marked_room(FILTERS * size) : sorted_bytes(d, p);
+    d->own = weights ? marked_room(d->filters * size) : sorted_bytes(d, p);
     return d->shared + (size_t)slots * d->own;
 }
 
 static void release(struct mc_plan *plan)
 {
-    mc_free(((struct marked *)(void *)plan)->first);
-    mc_free(((struct marked *)(void *)plan)->tap);
+    struct marked *d = (struct marked *)(void *)plan;
+    mc_free(d->first);
+    mc_free(d->place);
+    mc_free(d->tap);
+}
+
+/* Where window i has its cell 0, and from there cell e. */
+static int32_t window_at(const struct marked *d, const struct mc_pooled_problem *p, int64_t i)
+{
+    const struct mc_conv_shape *s = &p->conv.s;
+    const int64_t u = i / p->out[2] * p->stride[1] - p->pad[1], v = i % p->out[2] * p->stride[2] - p->pad[2];
+    return (int32_t)(u * s->stride[1] * d->pitch + v * s->stride[2] * d->each);
+}
+
+static int32_t cell_at(const struct marked *d, const struct mc_pooled_problem *p, int64_t e)
+{
+    const struct mc_conv_shape *s = &p->conv.s;
+    return (int32_t)(e / p->w[2] * s->stride[1] * d->pitch + e % p->w[2] * s->stride[2] * d->each);
+}
+
+static bool read_places(struct marked *d, const struct mc_pooled_problem *p)
+{
+    d->first = mc_alloc((size_t)d->windows * sizeof *d->first, "plans");
+    for (int64_t i = 0; d->first && i < d->windows; i++) {
+        d->first[i] = window_at(d, p, i);
+    }
+    for (int64_t e = 0; e < p->w[1] * p->w[2]; e++) {
+        d->off[e] = cell_at(d, p, e);
+    }
+    return d->first;
+}
+
+static bool added_places(struct marked *d, const struct mc_pooled_problem *p)
+{
+    const int64_t cells = p->w[1] * p->w[2];
+    d->place = mc_alloc((size_t)(d->windows * cells) * sizeof *d->place, "plans");
+    d->tap = mc_alloc((size_t)d->vectors * sizeof *d->tap, "plans");
+    if (!d->place || !d->tap) {
+        return false;
+    }
+    for (int64_t e = 0; e < d->windows * cells; e++) {
+        d->place[e] = window_at(d, p, e / cells) + cell_at(d, p, e % cells);
+    }
+    for (int64_t v = 0; v < d->vectors; v++) {
+        d->tap[v] = v / d->across * d->pitch + v % d->across * d->k->lanes;
+    }
+    return true;
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -82,24 +140,12 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         return NULL;
     }
     sizes(d, p);
-    d->first = mc_alloc((size_t)d->windows * sizeof *d->first, "plans");
-    d->tap = mc_alloc((size_t)d->vectors * sizeof *d->tap, "plans");
     d->base.run = mc_marked_run;
     d->base.destroy = release;
-    if (!d->first || !d->tap) {
+    if (!(s->pass == CONV_WEIGHTS ? read_places(d, p) : added_places(d, p))) {
         release(&d->base);
         mc_free(d);
         return NULL;
-    }
-    for (int64_t v = 0; v < d->vectors; v++) {
-        d->tap[v] = v / d->across * d->pitch + v % d->across * d->k->lanes;
-    }
-    for (int64_t i = 0; i < d->windows; i++) {
-        const int64_t u = i / p->out[2] * p->stride[1] - p->pad[1], v = i % p->out[2] * p->stride[2] - p->pad[2];
-        d->first[i] = (int32_t)(u * s->stride[1] * d->pitch + v * s->stride[2] * d->each);
-    }
-    for (int64_t i = 0; i < p->w[1] * p->w[2]; i++) {
-        d->off[i] = (int32_t)(i / p->w[2] * s->stride[1] * d->pitch + i % p->w[2] * s->stride[2] * d->each);
     }
     int slots = 1;
     while (slots < mc_team_size() && lay_out(d, p, slots + 1) <= mc_plan_cap(NULL)) {

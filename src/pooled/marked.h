@@ -6,26 +6,28 @@
 
 #include "base/base.h"
 
-/* sum[v] += the sum over n windows of g[i] * the vector at tap[v] of x + first[i] + off[mark[i]] */
+/* Vector (line, column) of sum += the sum over n windows of g[i] * the vector there of x + first[i] + off[mark[i]]. */
 struct mc_marked_weights {
     const float *x, *g;
     const unsigned char *mark;
     const int32_t *first, *off;
-    const int64_t *tap;
-    float *sum;                 /* vectors, one after another */
-    int64_t n;
+    float *sum;
+    int64_t n, x_line, sum_line;    /* from a line of vectors to the next */
 };
-/* the vector at tap[v] of x += the sum over n filters of g[i] * the vector v of w + at[i] */
+/* For each of n elements: the vector at tap[v] of x + place[e] += the sum over its filters, begin[e] to begin[e + 1], of
+ * g[i] * the vector v of w + at[i]. */
 struct mc_marked_inputs {
     float *x;
     const float *w, *g;
-    const int32_t *at;
+    const int32_t *at, *begin, *place;
     const int64_t *tap;
     int64_t n;
 };
+enum { MARKED_ACROSS = 7 };     /* columns of a call for weights, at most */
 struct mc_marked_kernel {
-    int lanes, most;            /* most: vectors of a call */
-    void (*weights)(const struct mc_marked_weights *a, int vectors);
+    int lanes, most;                        /* most: vectors of a call for inputs */
+    int lines[MARKED_ACROSS + 1];           /* of a call for weights, at most: by its columns */
+    void (*weights)(const struct mc_marked_weights *a, int lines, int columns);
     void (*inputs)(const struct mc_marked_inputs *a, int vectors);
 };
 extern const struct mc_marked_kernel *const mc_marked_avx512, *const mc_marked_avx2, *const mc_marked_plain;

@@ -5,8 +5,9 @@
 #include "pooled/marked.h"
 #include "pooled/solver.h"
 
-enum { LINE = 64, FILTERS = 8, NEAR = 24 << 10 };   /* weights: filters of a task; inputs: bytes of filters that stay in the first cache */
-enum { CELLS = 256 };                               /* that a mark tells apart */
+enum { LINE = 64, FEW = 8, MANY = 32 };     /* weights: filters of a task, at least and at most: an image comes from far for each */
+enum { NEAR = 24 << 10 };                   /* inputs: bytes of filters that stay in the first cache */
+enum { CELLS = 256 };                        /* that a mark tells apart */
 
 struct marked {
     struct mc_plan base;
@@ -15,11 +16,13 @@ struct marked {
     int64_t each, blocks;                   /* channels of a block; of an image */
     int64_t across, vectors;                /* of a line of taps; of all */
     int64_t part, parts;                    /* vectors that are summed at once, and how many such parts */
+    int64_t deep, wide, filters;            /* weights: lines and columns of such a part; filters of a task */
     int64_t windows, tasks;                 /* of a plane; of a call */
     int slots;
     size_t shared, own;                     /* bytes of all threads; of each */
-    int64_t *tap;                           /* by vector: its distance from the element */
-    int32_t *first, off[CELLS];             /* by window: where its cell 0 reads; by mark */
+    int64_t *tap;                           /* inputs: by vector: its distance from the element */
+    int32_t *first, off[CELLS];             /* weights: by window: where its cell 0 reads; by mark */
+    int32_t *place;                         /* inputs: by window and cell: where it adds */
 };
 static inline size_t marked_room(int64_t floats)
 {

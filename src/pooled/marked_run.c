@@ -81,14 +81,14 @@ static void give_back(const struct call *c, const float *image, int64_t n, int64
 
 /* ---- filters as vectors ---- */
 
-/* Lane `lane` of vector v of a block: where w has it for filter f, or nowhere. */
-static int64_t in_w(const struct call *c, int64_t f, int64_t block, int64_t v, int64_t lane)
+/* Lane `lane` of vector v of a block: where w has it for filter 0, or nowhere. */
+static int64_t in_w(const struct call *c, int64_t block, int64_t v, int64_t lane)
 {
     const struct marked *d = c->d;
     const struct mc_conv_problem *p = c->r.p;
     const int64_t e = v % d->across * d->k->lanes + lane, i = v / d->across, j = e / d->each, ch = block * d->each + e % d->each;
     return j >= p->s.k[2] || ch >= p->s.c ? nowhere
-           : f * p->at.w[0] + ch * p->at.w[1] + conv_tap(&p->s, 1, i) * p->at.w[3] + conv_tap(&p->s, 2, j) * p->at.w[4];
+           : ch * p->at.w[1] + conv_tap(&p->s, 1, i) * p->at.w[3] + conv_tap(&p->s, 2, j) * p->at.w[4];
 }
 
 static int64_t plane(const int64_t stride[5], int64_t n, int64_t f)
@@ -102,12 +102,16 @@ static void filter_image(const struct call *c, float *sum, int64_t n, int64_t bl
 {
     const struct marked *d = c->d;
     const struct mc_pooled_problem *p = pooled(d->base.problem);
-    struct mc_marked_weights a = { .x = c->shared + (n * d->blocks + block) * marked_block(d), .g = c->g + plane(p->g, n, f),
-                                   .mark = c->mark + plane(p->mark, n, f), .first = d->first, .off = d->off, .n = d->windows };
-    for (int64_t v = 0; v < d->vectors; v += d->part) {
-        a.tap = d->tap + v;
-        a.sum = sum + v * d->k->lanes;
-        d->k->weights(&a, (int)MC_MIN(d->part, d->vectors - v));
+    const int64_t lanes = d->k->lanes, lines = d->vectors / d->across;
+    const float *x = c->shared + (n * d->blocks + block) * marked_block(d);
+    struct mc_marked_weights a = { .g = c->g + plane(p->g, n, f), .mark = c->mark + plane(p->mark, n, f), .first = d->first, .off = d->off,
+                                   .n = d->windows, .x_line = d->pitch, .sum_line = d->across * lanes };
+    for (int64_t i = 0; i < lines; i += d->deep) {
+        for (int64_t j = 0; j < d->across; j += d->wide) {
+            a.x = x + i * a.x_line + j * lanes;
+            a.sum = sum + i * a.sum_line + j * lanes;
+            d->k->weights(&a, (int)MC_MIN(d->deep, lines - i), (int)MC_MIN(d->wide, d->across - j));
+        }
     }
 }
 
@@ -116,7 +120,7 @@ static void weights_task(void *arg, int64_t task, int slot)
     const struct call *c = arg;
     const struct marked *d = c->d;
     const struct mc_conv_shape *s = &c->r.p->s;
-    const int64_t from = task / d->blocks * FILTERS, count = MC_MIN(s->f - from, (int64_t)FILTERS), block = task % d->blocks;
+    const int64_t from = task / d->blocks * d->filters, count = MC_MIN(s->f - from, d->filters), block = task % d->blocks;
     const int64_t lanes = d->k->lanes, size = d->vectors * lanes, ch = block * d->each;
     float *sum = (float *)(void *)(c->own + (size_t)slot * d->own), *w = (float *)(void *)c->r.result;
     memset(sum, 0, (size_t)(count * size) * sizeof *sum);
@@ -125,10 +129,10 @@ static void weights_task(void *arg, int64_t task, int slot)
             filter_image(c, sum + f * size, n, block, from + f);
         }
     }
-    for (int64_t e = 0; e < count * size; e++) {
-        const int64_t at = in_w(c, from + e / size, block, e % size / lanes, e % lanes);
-        if (at != nowhere) {
-            w[at] = sum[e];
+    for (int64_t e = 0; e < size; e++) {
+        const int64_t at = in_w(c, block, e / lanes, e % lanes);
+        for (int64_t f = 0; f < count && at != nowhere; f++) {
+            w[at + (from + f) * c->r.p->at.w[0]] = sum[f * size + e];
         }
     }
     conv_finish(&c->r, (int64_t[]){ from, ch, 0, 0, 0 }, (int64_t[]){ count, MC_MIN(s->c - ch, d->each), 1, s->k[1], s->k[2] });
@@ -148,12 +152,13 @@ static void pack(void *arg, int64_t block, int slot)
     (void)slot;
     for (int64_t v = 0; v < d->vectors; v += d->part) {
         const int64_t count = MC_MIN(d->part, d->vectors - v) * lanes;
-        for (int64_t f = 0; f < s->f; f++) {
-            for (int64_t e = 0; e < count; e++) {
-                const int64_t at = in_w(c, f, block, v + e / lanes, e % lanes);
-                *to++ = at == nowhere ? 0 : w[at];
+        for (int64_t e = 0; e < count; e++) {
+            const int64_t at = in_w(c, block, v + e / lanes, e % lanes);
+            for (int64_t f = 0; f < s->f; f++) {
+                to[f * count + e] = at == nowhere ? 0 : w[at + f * c->r.p->at.w[0]];
             }
         }
+        to += s->f * count;
     }
 }
 
@@ -216,13 +221,7 @@ static void inputs_block(const struct call *c, struct sorted *q, float *image, i
         for (int64_t e = 0; e < all && (v == 0 || count < d->part); e++) {
             q->at[e] = q->filter[e] * (int32_t)(count * lanes);
         }
-        for (int64_t e = 0; e < d->windows * cells; e++) {
-            const int32_t from = q->begin[e], many = q->begin[e + 1] - from;
-            if (many) {
-                float *x = image + d->first[e / cells] + d->off[e % cells];
-                d->k->inputs(&(struct mc_marked_inputs){ x, w, q->g + from, q->at + from, d->tap + v, many }, (int)count);
-            }
-        }
+        d->k->inputs(&(struct mc_marked_inputs){ image, w, q->g, q->at, q->begin, d->place, d->tap + v, d->windows * cells }, (int)count);
         w += p->conv.s.f * count * lanes;
     }
 }

@@ -50,7 +50,7 @@ def ways(f, *args):
 
 
 # How a training step can be run: eager, or by torch.compile in a mode.  BENCH_WAYS names those wanted, with commas between.
-STEPS = {"eager": None, "compile": "default", "max-autotune": "max-autotune"}
+STEPS = {"eager": None, "compile": "default", "reduce-overhead": "reduce-overhead", "max-autotune": "max-autotune"}
 WAYS = os.environ.get("BENCH_WAYS", ",".join(STEPS)).split(",")
 
 

@@ -167,92 +167,108 @@ static void unknown_function(struct parser *p, const char *name, size_t at)
     }
 }
 
-/* Sorts the arguments into the signature's tensors and attributes. */
-static struct val call_op(struct parser *p, const struct mc_op *op, struct args *a, size_t at)
+/* ---- arguments, sorted into the signature's tensors and attributes ---- */
+
+struct sorted {
+    struct mc_attr attr[16];
+    mc_node *in[64 + 24], **arg; /* arg: in, or more room */
+    bool given[24];
+    int nin, position;           /* position: of the next argument without a name */
+};
+
+static int parameter_named(struct parser *p, const struct mc_op *op, const char *name, size_t at)
+{
+    const char *list[24];
+    for (int j = 0; j < op->sig->nparam; j++) {
+        list[j] = op->sig->param[j].name;
+        if (strcmp(list[j], name) == 0) {
+            return j;
+        }
+    }
+    const char *near = mc_near_miss(name, list, (size_t)op->sig->nparam);
+    mc_parse_fail(p, at, "%s has no parameter '%s'%s%s%s: %s(%s)", op->name, name, near ? "; did you mean '" : "", near ? near : "",
+                  near ? "'?" : "", op->name, op->params);
+    return -1;
+}
+
+/* The parameter that argument i is for; -1: there is none. */
+static int parameter_of(struct parser *p, const struct mc_op *op, const struct args *a, int i, struct sorted *q)
 {
     const struct mc_signature *s = op->sig;
-    struct mc_attr attr[16] = { 0 };
-    mc_node *in[64 + 24], **arg = in;
-    bool given[24] = { 0 };
-    int nin = 0, position = 0;
+    int k = a->name[i] ? parameter_named(p, op, a->name[i], a->at[i]) : q->position;
+    if (k >= s->nparam) {
+        mc_parse_fail(p, a->value[i].at, "%s takes %d argument%s: %s(%s)", op->name, s->nparam, s->nparam == 1 ? "" : "s", op->name,
+                      op->params);
+        return -1;
+    }
+    if (k >= 0 && q->given[k] && s->param[k].kind != ATTR_TENSORS) {
+        mc_parse_fail(p, a->at[i], "%s: '%s' is given twice", op->name, s->param[k].name);
+        return -1;
+    }
+    if (k >= 0) {
+        q->position += !a->name[i] && s->param[k].kind != ATTR_TENSORS;
+        q->given[k] = true;
+    }
+    return k;
+}
 
-    mc_attr_defaults(op, attr);
-    for (int i = 0; i < (int)NELEM(in); i++) {
-        in[i] = NULL;
+static void take_tensors(struct parser *p, const struct mc_op *op, const struct val *v, struct sorted *q)
+{
+    const int n = v->kind == V_LIST ? v->n : 1;
+    q->nin = MC_MAX(q->nin, op->sig->ntensor);
+    if (q->nin + n > (int)NELEM(q->in) && q->arg == q->in) { /* a long list: room for all of it */
+        mc_node **more = mc_arena_alloc(&p->g->arena, (size_t)(q->nin + n + 64) * sizeof *more);
+        if (!more) {
+            mc_parse_memory(p);
+            return;
+        }
+        q->arg = memcpy(more, q->in, (size_t)q->nin * sizeof *more);
     }
-    for (int i = 0; i < a->n && !p->failed; i++) {
-        const struct val *v = &a->value[i];
-        int k = -1;
-        if (a->name[i]) {
-            for (int j = 0; j < s->nparam; j++) {
-                k = strcmp(s->param[j].name, a->name[i]) == 0 ? j : k;
-            }
-            if (k < 0) {
-                const char *list[24];
-                for (int j = 0; j < s->nparam; j++) {
-                    list[j] = s->param[j].name;
-                }
-                const char *near = mc_near_miss(a->name[i], list, (size_t)s->nparam);
-                mc_parse_fail(p, a->at[i], "%s has no parameter '%s'%s%s%s: %s(%s)", op->name, a->name[i],
-                              near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", op->name, op->params);
-                break;
-            }
-        } else {
-            k = position;
-            if (k < s->nparam && s->param[k].kind != ATTR_TENSORS) {
-                position++;
-            }
-        }
-        if (k >= s->nparam) {
-            mc_parse_fail(p, v->at, "%s takes %d argument%s: %s(%s)", op->name, s->nparam, s->nparam == 1 ? "" : "s", op->name,
-                          op->params);
-            break;
-        }
-        if (given[k] && s->param[k].kind != ATTR_TENSORS) {
-            mc_parse_fail(p, a->at[i], "%s: '%s' is given twice", op->name, s->param[k].name);
-            break;
-        }
-        given[k] = true;
-        int slot = 0;
+    for (int j = 0; j < n && !p->failed; j++) {
+        q->arg[q->nin++] = mc_val_node(p, v->kind == V_LIST ? &v->item[j] : v);
+    }
+}
+
+static void take(struct parser *p, const struct mc_op *op, int k, const struct val *v, struct sorted *q)
+{
+    const struct mc_param *of = &op->sig->param[k];
+    int slot = 0;
+    if (of->kind == ATTR_TENSORS) {
+        take_tensors(p, op, v, q);
+    } else if (of->kind != ATTR_TENSOR) {
         for (int j = 0; j < k; j++) {
-            slot += s->param[j].kind > ATTR_TENSORS;
+            slot += op->sig->param[j].kind > ATTR_TENSORS;
         }
-        if (s->param[k].kind == ATTR_TENSOR) {
-            if (!(v->kind == V_NONE && s->param[k].optional)) {
-                in[k] = mc_val_node(p, v);
-                nin = MC_MAX(nin, k + 1);
-            }
-        } else if (s->param[k].kind == ATTR_TENSORS) {
-            int n = v->kind == V_LIST ? v->n : 1;
-            if (nin < s->ntensor) {
-                nin = s->ntensor;
-            }
-            if (nin + n > (int)NELEM(in) && arg == in) { /* a long list: room for all of it */
-                arg = mc_arena_alloc(&p->g->arena, (size_t)(nin + n + 64) * sizeof *arg);
-                if (!arg) {
-                    mc_parse_memory(p);
-                    break;
-                }
-                memcpy(arg, in, (size_t)nin * sizeof *in);
-            }
-            for (int j = 0; j < n && !p->failed; j++) {
-                arg[nin++] = mc_val_node(p, v->kind == V_LIST ? &v->item[j] : v);
-            }
-        } else {
-            mc_val_attr(p, op, &s->param[k], v, &attr[slot]);
+        mc_val_attr(p, op, of, v, &q->attr[slot]);
+    } else if (!(v->kind == V_NONE && of->optional)) {
+        q->in[k] = mc_val_node(p, v);
+        q->nin = MC_MAX(q->nin, k + 1);
+    }
+}
+
+static struct val call_op(struct parser *p, const struct mc_op *op, struct args *a, size_t at)
+{
+    struct sorted q = { .arg = q.in };
+    mc_attr_defaults(op, q.attr);
+    for (int i = 0; i < a->n && !p->failed; i++) {
+        int k = parameter_of(p, op, a, i, &q);
+        if (k >= 0) {
+            take(p, op, k, &a->value[i], &q);
         }
     }
-    for (int i = 0; i < nin && !p->failed; i++) {
-        if (!arg[i] && !(s->param[i].optional && (op->build || op->formula))) {
-            mc_parse_fail(p, at, "%s needs the argument '%s': %s(%s)", op->name, s->param[i].name, op->name, op->params);
+    for (int i = 0; i < q.nin && !p->failed; i++) {
+        if (!q.arg[i] && !(op->sig->param[i].optional && (op->build || op->formula))) {
+            mc_parse_fail(p, at, "%s needs the argument '%s': %s(%s)", op->name, op->sig->param[i].name, op->name, op->params);
         }
     }
     if (p->failed) {
         return mc_val_of(p->g->error, at);
     }
     p->place.at = at;
-    return mc_val_made(p, mc_apply(p->g, op, nin, arg, attr), at);
+    return mc_val_made(p, mc_apply(p->g, op, q.nin, q.arg, q.attr), at);
 }
+
+/* ---- any call ---- */
 
 struct val mc_parse_call(struct parser *p, const char *name, const struct val *self, size_t at)
 {

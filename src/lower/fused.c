@@ -125,101 +125,169 @@ static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group
     return mc_kernel_add(k, v);
 }
 
-mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode)
+/* ---- a group: its values, what it reads, what it stores, the step ---- */
+
+struct fused {
+    struct make *m;
+    int group;
+    mc_node **node;
+    int nnode;
+    struct mc_kernel *k;
+    struct mc_step step;
+    int nsource;            /* of k's operands, those that are read; they come first */
+    int *operand, *dst;     /* program values, as in the step */
+};
+
+static void loops(struct fused *f)
 {
-    struct mc_program *p = m->p;
-    struct mc_kernel *k = mc_calloc(1, sizeof *k, "kernel");
-    struct mc_step s = { .kind = m->epilogue[group] >= 0 ? STEP_HEAVY : STEP_KERNEL, .kernel = k, .nnode = nnode, .product = -1, .before = -1, .reason = "" };
-    if (!k) {
-        return MC_EMEMORY;
-    }
-    snprintf(k->name, sizeof k->name, "k%d", p->nkernel++);
-    k->rank = 0;
-    mc_status st = MC_OK;
-    for (int i = 0; i < nnode; i++) {
-        k->rank = MC_MAX(k->rank, node[i]->type.rank);
-        if (node[i]->op->flags & OP_REDUCES && !is_tally(m, node[i], group)) {
-            unsigned r = mc_varies(&node[i]->in[0]->type) & ~mc_varies(&node[i]->type);
-            k->reduced |= r;
+    for (int i = 0; i < f->nnode; i++) {
+        const mc_node *n = f->node[i];
+        f->k->rank = MC_MAX(f->k->rank, n->type.rank);
+        if (n->op->flags & OP_REDUCES && !is_tally(f->m, n, f->group)) {
+            f->k->reduced |= mc_varies(&n->in[0]->type) & ~mc_varies(&n->type);
         }
     }
-    for (int i = 0; i < nnode && st == MC_OK; i++) {
-        mc_node *x = node[i]->in[0];
-        m->val[node[i]->id] = !is_tally(m, node[i], group) ? node_value(m, k, node[i], group)
-                              : m->within[x->id] == group + 1 ? m->val[x->id]
-                                                              : outside_value(m, k, x);
-        m->made[node[i]->id] = (int)p->step.n + 1;
-        st = m->val[node[i]->id] >= 0 ? MC_OK : MC_EMEMORY;
+}
+
+static mc_status values(struct fused *f)
+{
+    struct make *m = f->m;
+    for (int i = 0; i < f->nnode; i++) {
+        mc_node *n = f->node[i], *x = n->in[0];
+        m->val[n->id] = !is_tally(m, n, f->group) ? node_value(m, f->k, n, f->group)
+                        : m->within[x->id] == f->group + 1 ? m->val[x->id]
+                                                           : outside_value(m, f->k, x);
+        m->made[n->id] = (int)m->p->step.n + 1;
+        if (m->val[n->id] < 0) {
+            return MC_EMEMORY;
+        }
     }
-    int nsource = (int)k->operand.n, *operand = mc_arena_alloc(&p->arena, (size_t)(nsource + nnode + 1) * sizeof *operand);
-    int *dst = mc_arena_alloc(&p->arena, (size_t)(nnode + 1) * sizeof *dst);
-    st = operand && dst ? st : MC_EMEMORY;
-    for (int i = 0; i < nsource && st == MC_OK; i++) {
-        mc_node *x = p->graph->nodes.at[k->operand.at[i].val];
-        if (k->operand.at[i].index) {
-            operand[i] = -1 - mc_position_axis(x);
+    f->nsource = (int)f->k->operand.n;
+    f->operand = mc_arena_alloc(&m->p->arena, (size_t)(f->nsource + f->nnode + 1) * sizeof *f->operand);
+    f->dst = mc_arena_alloc(&m->p->arena, (size_t)(f->nnode + 1) * sizeof *f->dst);
+    return f->operand && f->dst ? MC_OK : MC_EMEMORY;
+}
+
+/* What the operands that are read stand for; one of them may be what heavy work in front makes. */
+static mc_status sources(struct fused *f)
+{
+    struct make *m = f->m;
+    for (int i = 0; i < f->nsource; i++) {
+        mc_node *x = m->p->graph->nodes.at[f->k->operand.at[i].val];
+        if (f->k->operand.at[i].index) {
+            f->operand[i] = -1 - mc_position_axis(x);
             continue;
         }
-        operand[i] = mc_value_of(m, x);
-        if ((int)x->id == m->epilogue[group]) {
-            s.product = i;
-            s.heavy = x->op == &mc_op_item ? x->in[0] : x;
-            operand[i] = mc_add_value(m, VALUE_TEMP, x, (int)p->step.n);
+        f->operand[i] = mc_value_of(m, x);
+        if ((int)x->id == m->epilogue[f->group]) {
+            f->step.product = i;
+            f->step.heavy = x->op == &mc_op_item ? x->in[0] : x;
+            f->operand[i] = mc_add_value(m, VALUE_TEMP, x, (int)m->p->step.n);
         }
-        st = operand[i] >= 0 ? MC_OK : mc_fail(MC_EMEMORY, "lower: %s has no value", x->op->name);
+        if (f->operand[i] < 0) {
+            return mc_fail(MC_EMEMORY, "lower: %s has no value", x->op->name);
+        }
     }
-    for (int i = 0; i < nnode && st == MC_OK; i++) {
-        if (!m->wanted[node[i]->id]) {
+    return MC_OK;
+}
+
+static mc_status results(struct fused *f)
+{
+    struct make *m = f->m;
+    struct mc_kernel *k = f->k;
+    for (int i = 0; i < f->nnode; i++) {
+        mc_node *n = f->node[i];
+        if (!m->wanted[n->id]) {
             continue;
         }
-        struct mc_koperand o = { .dtype = node[i]->type.dtype, .varies = mc_varies(&node[i]->type), .dst = true,
-                                .tally = is_tally(m, node[i], group), .val = m->val[node[i]->id] };
+        struct mc_koperand o = { .dtype = n->type.dtype, .varies = mc_varies(&n->type), .dst = true,
+                                .tally = is_tally(m, n, f->group), .val = m->val[n->id] };
         if (!o.tally && ((k->val.at[o.val].varies & o.varies) != o.varies || k->val.at[o.val].kind == K_CONST)) {
             struct mc_kval wide = { .kind = K_CAST, .dtype = o.dtype, .narg = 1, .arg = { o.val }, .varies = o.varies };
             o.val = mc_kernel_add(k, wide); /* a broadcast or a constant, stored everywhere */
         }
-        int v = mc_add_value(m, VALUE_TEMP, node[i], (int)p->step.n), at = v >= 0 && o.val >= 0 ? add_operand(k, o) : -1;
-        st = at >= 0 ? MC_OK : MC_EMEMORY;
-        if (st == MC_OK) {
-            operand[at] = dst[s.ndst++] = v;
+        int v = mc_add_value(m, VALUE_TEMP, n, (int)m->p->step.n), at = v >= 0 && o.val >= 0 ? add_operand(k, o) : -1;
+        if (at < 0) {
+            return MC_EMEMORY;
+        }
+        f->operand[at] = f->dst[f->step.ndst++] = v;
+    }
+    return MC_OK;
+}
+
+/* What heavy work in front reads, and what it makes, the kernel's operand first. */
+static mc_status heavy_sides(struct fused *f)
+{
+    struct mc_step *s = &f->step;
+    for (int i = 0; i < s->heavy->nin; i++) {
+        int v = mc_value_of(f->m, s->heavy->in[i]);
+        if (v < 0) {
+            return MC_EMEMORY;
+        }
+        s->src[s->nsrc++] = v;
+    }
+    int *all = mc_arena_alloc(&f->m->p->arena, (size_t)(s->ndst + s->heavy->nout) * sizeof *all);
+    if (!all) {
+        return MC_EMEMORY;
+    }
+    memcpy(all, f->dst, (size_t)s->ndst * sizeof *all);
+    all[s->ndst++] = f->operand[s->product];
+    s->dst = all;
+    for (int i = 1; i < s->heavy->nout; i++) {
+        mc_node *item = mc_item(s->heavy, i);
+        int v = mc_is_error(item) ? -1 : mc_add_value(f->m, VALUE_TEMP, item, (int)f->m->p->step.n);
+        if (v < 0) {
+            return MC_EMEMORY;
+        }
+        all[s->ndst++] = v;
+    }
+    return MC_OK;
+}
+
+static mc_status add_step(struct fused *f)
+{
+    struct mc_program *p = f->m->p;
+    struct mc_step *s = &f->step;
+    s->dst = f->dst;
+    s->operand = f->operand;
+    s->node = mc_arena_copy(&p->arena, f->node, (size_t)f->nnode * sizeof *f->node);
+    s->src = mc_arena_alloc(&p->arena, (size_t)(f->nsource + (s->heavy ? s->heavy->nin : 0) + 1) * sizeof *s->src);
+    if (!s->node || !s->src) {
+        return MC_EMEMORY;
+    }
+    for (int i = 0; i < f->nsource; i++) {
+        if (f->operand[i] >= 0 && i != s->product) {
+            s->src[s->nsrc++] = f->operand[i];
         }
     }
-    mc_kernel_analyse(k);
-    s.dst = dst;
-    s.operand = operand;
-    s.node = mc_arena_copy(&p->arena, node, (size_t)nnode * sizeof *node);
-    s.src = mc_arena_alloc(&p->arena, (size_t)(nsource + 4) * sizeof *s.src);
-    if (st == MC_OK && s.src && s.node) {
-        for (int i = 0; i < nsource; i++) {
-            if (operand[i] >= 0 && i != s.product) {
-                s.src[s.nsrc++] = operand[i];
-            }
-        }
-        for (int i = 0; s.heavy && i < s.heavy->nin && st == MC_OK; i++) {
-            int v = mc_value_of(m, s.heavy->in[i]);
-            s.src[s.nsrc++] = v;
-            st = v >= 0 ? MC_OK : MC_EMEMORY;
-        }
-        if (s.heavy) {
-            int *all = mc_arena_alloc(&p->arena, (size_t)(s.ndst + s.heavy->nout) * sizeof *all);
-            st = all ? st : MC_EMEMORY;
-            if (all) {
-                memcpy(all, dst, (size_t)s.ndst * sizeof *all);
-                all[s.ndst++] = operand[s.product];
-                s.dst = all;
-            }
-            for (int i = 1; i < s.heavy->nout && st == MC_OK; i++) {
-                mc_node *item = mc_item(s.heavy, i);
-                all[s.ndst++] = mc_is_error(item) ? -1 : mc_add_value(m, VALUE_TEMP, item, (int)p->step.n);
-                st = all[s.ndst - 1] >= 0 ? MC_OK : MC_EMEMORY;
-            }
-        }
-        st = st == MC_OK && VEC_PUSH(p->step, s) ? MC_OK : MC_EMEMORY;
-    } else {
-        st = MC_EMEMORY;
+    if (s->heavy) {
+        TRY(heavy_sides(f));
     }
-    if (st < 0) {
-        mc_kernel_free(k);
+    return VEC_PUSH(p->step, *s) ? MC_OK : MC_EMEMORY;
+}
+
+static mc_status fuse(struct fused *f)
+{
+    loops(f);
+    TRY(values(f));
+    TRY(sources(f));
+    TRY(results(f));
+    mc_kernel_analyse(f->k);
+    return add_step(f);
+}
+
+mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode)
+{
+    struct fused f = { .m = m, .group = group, .node = node, .nnode = nnode, .k = mc_calloc(1, sizeof *f.k, "kernel") };
+    if (!f.k) {
+        return MC_EMEMORY;
     }
-    return st;
+    snprintf(f.k->name, sizeof f.k->name, "k%d", m->p->nkernel++);
+    f.step = (struct mc_step){ .kind = m->epilogue[group] >= 0 ? STEP_HEAVY : STEP_KERNEL, .kernel = f.k, .nnode = nnode, .product = -1,
+                               .before = -1, .reason = "" };
+    mc_status s = fuse(&f);
+    if (s < 0) {
+        mc_kernel_free(f.k);
+    }
+    return s;
 }

@@ -28,16 +28,6 @@ struct mc_conv_run mc_conv_bind(const struct mc_plan *plan, void *const *operand
     return r;
 }
 
-struct mc_plan *mc_conv_plan_new(mc_status (*run)(const struct mc_plan *, void *const *, void *, int), size_t workspace)
-{
-    struct mc_plan *made = mc_calloc(1, sizeof *made, "plans");
-    if (made) {
-        made->run = run;
-        made->workspace = workspace;
-    }
-    return made;
-}
-
 /* ---- the epilogue, by itself ---- */
 
 static void finish_one(void *arg, int64_t task, int slot)

@@ -75,7 +75,6 @@ void mc_conv_finish_all(const struct mc_conv_run *r);
 void mc_conv_no_epilogue(void *arg, const int64_t at[5], const int64_t size[5]); /* to time with */
 /* For solvers that add to what is there: the block becomes beta * c0, or zero; float32 and float64 alone. */
 void mc_conv_start(const struct mc_conv_run *r, const int64_t at[5], const int64_t size[5]);
-struct mc_plan *mc_conv_plan_new(mc_status (*run)(const struct mc_plan *, void *const *, void *, int), size_t workspace);
 
 /* ---- geometry ---- */
 /* An operand as an array of up to eight axes: sizes and strides in the order of struct mc_conv_strides. */

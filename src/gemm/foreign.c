@@ -123,12 +123,3 @@ void mc_foreign_start(const struct mc_gemm_run *r)
                       (double)(r->p->batch * r->p->m * r->p->n) * 1e-10);
     }
 }
-
-struct mc_plan *mc_foreign_plan(mc_status (*run)(const struct mc_plan *, void *const *, void *, int))
-{
-    struct mc_plan *made = mc_calloc(1, sizeof *made, "plans");
-    if (made) {
-        made->run = run;
-    }
-    return made;
-}

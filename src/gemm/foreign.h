@@ -35,6 +35,5 @@ struct mc_foreign_matrix {
 };
 bool mc_foreign_matrix(const int64_t *strides, int64_t rows, int64_t cols, struct mc_foreign_matrix *out);
 void mc_foreign_start(const struct mc_gemm_run *r); /* C = C0 where that is another matrix */
-struct mc_plan *mc_foreign_plan(mc_status (*run)(const struct mc_plan *, void *const *, void *, int));
 
 #endif

@@ -279,12 +279,6 @@ static mc_status unbroadcast_infer(struct mc_infer *q)
     return MC_OK;
 }
 
-static mc_node *size_kept(mc_node *n, int item, int axis)
-{
-    (void)item;
-    return mc_size_of(n->in[0], axis);
-}
-
 static mc_status same_elements(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
     (void)n;
@@ -307,7 +301,7 @@ const struct mc_op mc_ops_axes[] = {
     { .name = "default", .flags = OP_HIDDEN, .params = "x=None, y", .nout = 1, .build = build_default, .doc = "x if it is given, else y" },
     { .name = "addbroadcast", .params = "x, axis:axes", .nout = 1, .build = build_addbroadcast, .doc = "x, promised to have size 1 on these axes" },
     { .name = "unbroadcast", .params = "x, axis:axes", .flags = OP_VIEW | OP_NOFOLD, .nout = 1, .build = build_unbroadcast,
-      .infer = unbroadcast_infer, .size = size_kept, .eval = same_elements, .dx = { "g" },
+      .infer = unbroadcast_infer, .size = mc_same_size, .eval = same_elements, .dx = { "g" },
       .doc = "x, which no longer broadcasts along these axes" },
     { .name = "patternbroadcast", .params = "x, pattern:ints", .nout = 1, .build = build_patternbroadcast,
       .doc = "x, with an entry for each axis: 1 as addbroadcast, 0 as unbroadcast, -1 as it is" },

@@ -282,18 +282,7 @@ static mc_status update_infer(struct mc_infer *q)
 {
     struct mc_type region;
     TRY(region_type(q, 2, &region));
-    q->out[0] = q->in[0];
-    if (q->in[1].dtype != q->in[0].dtype) {
-        return mc_fail(MC_ETYPE, "gather_update: a value of dtype %s for %s", mc_dtype_name(q->in[1].dtype),
-                       mc_dtype_name(q->in[0].dtype));
-    }
-    return mc_region_fits("gather_update", &q->in[1], &region);
-}
-
-static mc_node *update_size(mc_node *n, int item, int axis)
-{
-    (void)item;
-    return mc_size_of(n->in[0], axis);
+    return mc_region_update(q, &region);
 }
 
 static mc_status update_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
@@ -373,7 +362,7 @@ const struct mc_op mc_ops_gather[] = {
       .eval = gather_eval, .grad = gather_grad, .build = build_gather, .print = mc_gather_print,
       .doc = "x[idx]: elements of x at index tensors for these axes" },
     { .name = "gather_update", .params = "x, y, *index, axes:ints, set:bool", .flags = OP_HIDDEN, .nout = 1,
-      .infer = update_infer, .size = update_size, .eval = update_eval, .grad = update_grad, .build = build_update,
+      .infer = update_infer, .size = mc_same_size, .eval = update_eval, .grad = update_grad, .build = build_update,
       .print = mc_gather_update_print, .doc = "x with elements at index tensors set to y, or increased by y as often as an index repeats" },
     { .name = "nonzero", .params = "x", .nout = 1, .shape_args = 1, .infer = mc_nonzero_infer, .eval = mc_nonzero_eval,
       .disconnected = 1, .doc = "where x is not 0: a vector of indices for each axis" },

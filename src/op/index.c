@@ -163,7 +163,7 @@ mc_node *mc_region_value(const char *op, mc_node *x, mc_node *y, int rank)
     return mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &y, &a);
 }
 
-mc_status mc_region_fits(const char *op, const struct mc_type *y, const struct mc_type *region)
+static mc_status region_fits(const char *op, const struct mc_type *y, const struct mc_type *region)
 {
     bool fits = y->rank == region->rank;
     for (int i = 0; fits && i < y->rank; i++) {
@@ -182,10 +182,19 @@ mc_status mc_region_fits(const char *op, const struct mc_type *y, const struct m
     return s;
 }
 
+mc_status mc_region_update(struct mc_infer *q, const struct mc_type *region)
+{
+    q->out[0] = q->in[0];
+    if (q->in[1].dtype != q->in[0].dtype) {
+        return mc_fail(MC_ETYPE, "%s: a value of dtype %s for %s", q->op->name, mc_dtype_name(q->in[1].dtype), mc_dtype_name(q->in[0].dtype));
+    }
+    return region_fits(q->op->name, &q->in[1], region);
+}
+
 mc_status mc_region_strides(const mc_node *n, const mc_array *y, int rank, const int64_t *dims, int64_t *strides)
 {
     struct mc_type have = mc_type_make(y->dtype, y->rank, y->dims), want = mc_type_make(y->dtype, rank, dims);
-    TRY(mc_region_fits(n->op->name, &have, &want));
+    TRY(region_fits(n->op->name, &have, &want));
     for (int i = 0; i < rank; i++) {
         strides[i] = y->dims[i] == 1 ? 0 : y->strides[i];
         if (y->dims[i] == 1 && dims[i] != 1 && n->in[1]->type.dims[i] != 1) {
@@ -253,18 +262,7 @@ static mc_status update_infer(struct mc_infer *q)
 {
     struct mc_type region;
     TRY(mc_spec_infer(q, 2, &region));
-    q->out[0] = q->in[0];
-    if (q->in[1].dtype != q->in[0].dtype) {
-        return mc_fail(MC_ETYPE, "subtensor_update: a value of dtype %s for %s", mc_dtype_name(q->in[1].dtype),
-                       mc_dtype_name(q->in[0].dtype));
-    }
-    return mc_region_fits("subtensor_update", &q->in[1], &region);
-}
-
-static mc_node *update_size(mc_node *n, int item, int axis)
-{
-    (void)item;
-    return mc_size_of(n->in[0], axis);
+    return mc_region_update(q, &region);
 }
 
 static mc_status update_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
@@ -389,7 +387,7 @@ const struct mc_op mc_ops_index[] = {
       .shape_args = 1u << 31, .infer = subtensor_infer, .size = subtensor_size, .eval = subtensor_eval, .grad = subtensor_grad,
       .build = build_subtensor, .print = subtensor_print, .doc = "x[1:3, ::-1, i]" },
     { .name = "subtensor_update", .params = "x, y, *bounds, spec:ints, set:bool", .flags = OP_HIDDEN, .nout = 1,
-      .infer = update_infer, .size = update_size, .eval = update_eval, .grad = update_grad, .build = build_update,
+      .infer = update_infer, .size = mc_same_size, .eval = update_eval, .grad = update_grad, .build = build_update,
       .print = update_print, .doc = "x with a region set to y, or increased by y" },
 };
 const int mc_nops_index = (int)NELEM(mc_ops_index);

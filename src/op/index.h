@@ -25,7 +25,7 @@ void mc_print_indexed(struct mc_str *out, const mc_node *n, print_arg *arg, void
 
 /* index.c.  y as it must be to fill a region of x: x's dtype, the region's rank. */
 mc_node *mc_region_value(const char *op, mc_node *x, mc_node *y, int rank);
-mc_status mc_region_fits(const char *op, const struct mc_type *y, const struct mc_type *region);
+mc_status mc_region_update(struct mc_infer *q, const struct mc_type *region); /* x with that part of it set to input 1: x's type, if it fits */
 /* Strides under which y has the region's shape; only sizes of 1 that were promised repeat. */
 mc_status mc_region_strides(const mc_node *n, const mc_array *y, int rank, const int64_t *dims, int64_t *strides);
 mc_node *mc_region_grad(mc_node *g, mc_node *y);     /* the region's gradient, summed to y's shape */

@@ -25,6 +25,7 @@ const char *mc_op_family(const struct mc_op *op);        /* the title of its cha
 /* scalar.c: the reference loops of every scalar op in every dtype */
 mc_status mc_scalar_infer(struct mc_infer *q);
 mc_node *mc_scalar_size(mc_node *n, int item, int axis);
+mc_node *mc_same_size(mc_node *n, int item, int axis); /* a size of input 0 */
 mc_status mc_scalar_eval(const mc_node *n, mc_array *const *in, mc_array *const *out);
 
 /* formula.c */

@@ -88,12 +88,6 @@ static mc_status running_infer(struct mc_infer *q)
     return mc_axis_check(q->op->name, mc_attr_int(&q->attr[0]), q->in[0].rank, &axis);
 }
 
-static mc_node *same_size(mc_node *n, int item, int axis)
-{
-    (void)item;
-    return mc_size_of(n->in[0], axis);
-}
-
 struct running {
     const struct class_row *row;
     const mc_array *x;
@@ -219,7 +213,7 @@ static mc_node *cumprod_grad(mc_node *n, int wrt, mc_node *const *g)
 }
 
 #define RUNNING                                                                                    \
-    .params = "x, axis=None:int", .flags = OP_LINES, .nout = 1, .infer = running_infer, .size = same_size, .eval = running_eval
+    .params = "x, axis=None:int", .flags = OP_LINES, .nout = 1, .infer = running_infer, .size = mc_same_size, .eval = running_eval
 const struct mc_op mc_ops_running[] = {
     { .name = "cumsum", RUNNING, .build = build_cumsum, .grad = cumsum_grad,
       .doc = "sums of the first elements along an axis; None flattens" },

@@ -10,7 +10,7 @@ static mc_status cast_infer(struct mc_infer *q)
     return MC_OK;
 }
 
-static mc_node *same_size(mc_node *n, int item, int axis)
+mc_node *mc_same_size(mc_node *n, int item, int axis)
 {
     (void)item;
     return mc_size_of(n->in[0], axis);
@@ -289,7 +289,7 @@ static mc_status check_eval(const mc_node *n, mc_array *const *in, mc_array *con
 }
 
 const struct mc_op mc_ops_shape[] = {
-    { .name = "cast", .params = "x, dtype:dtype", .nout = 1, .build = build_cast, .infer = cast_infer, .size = same_size, .eval = copy_eval,
+    { .name = "cast", .params = "x, dtype:dtype", .nout = 1, .build = build_cast, .infer = cast_infer, .size = mc_same_size, .eval = copy_eval,
       .grad = cast_grad, .doc = "x in another dtype" },
     { .name = "dimshuffle", .params = "x, order:ints", .flags = OP_VIEW, .nout = 1, .infer = dimshuffle_infer,
       .size = dimshuffle_size, .eval = dimshuffle_eval, .grad = dimshuffle_grad,
@@ -299,9 +299,9 @@ const struct mc_op mc_ops_shape[] = {
     { .name = "shape", .params = "x", .nout = 1, .infer = shape_infer, .eval = shape_eval, .disconnected = 1, .doc = "the sizes of x" },
     { .name = "size", .params = "x, axis:int", .nout = 1, .build = build_size, .infer = size_infer, .eval = size_eval, .disconnected = 1,
       .doc = "the size of one axis" },
-    { .name = "specify_shape", .params = "x, sizes:ints", .flags = OP_VIEW, .nout = 1, .infer = specify_infer, .size = same_size,
+    { .name = "specify_shape", .params = "x, sizes:ints", .flags = OP_VIEW, .nout = 1, .infer = specify_infer, .size = mc_same_size,
       .eval = copy_eval, .grad = first_grad, .doc = "x, whose sizes are promised; -1 promises nothing" },
-    { .name = "check_index", .flags = OP_HIDDEN, .params = "t, n", .nout = 1, .infer = check_infer, .size = same_size, .eval = check_eval,
+    { .name = "check_index", .flags = OP_HIDDEN, .params = "t, n", .nout = 1, .infer = check_infer, .size = mc_same_size, .eval = check_eval,
       .disconnected = 3, .doc = "t; an error while running if an element is not at least 0 and less than n" },
 };
 const int mc_nops_shape = (int)NELEM(mc_ops_shape);

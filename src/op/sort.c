@@ -242,12 +242,6 @@ static mc_status argsort_infer(struct mc_infer *q)
     return MC_OK;
 }
 
-static mc_node *same_size(mc_node *n, int item, int axis)
-{
-    (void)item;
-    return mc_size_of(n->in[0], axis);
-}
-
 static mc_status sort_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
     return sort_lines(n, in[0], out[0], false);
@@ -323,14 +317,14 @@ static mc_node *permute_grad(mc_node *n, int wrt, mc_node *const *g)
 }
 
 const struct mc_op mc_ops_sort[] = {
-    { .name = "sort", .params = "x, axis=-1:int", .flags = OP_LINES, .nout = 1, .infer = sort_infer, .size = same_size,
+    { .name = "sort", .params = "x, axis=-1:int", .flags = OP_LINES, .nout = 1, .infer = sort_infer, .size = mc_same_size,
       .eval = sort_eval, .grad = sort_grad,
       .doc = "x in rising order along an axis, NaN last" },
-    { .name = "argsort", .params = "x, axis=-1:int", .flags = OP_LINES, .nout = 1, .infer = argsort_infer, .size = same_size,
+    { .name = "argsort", .params = "x, axis=-1:int", .flags = OP_LINES, .nout = 1, .infer = argsort_infer, .size = mc_same_size,
       .eval = argsort_eval,
       .disconnected = 1, .doc = "where the elements of sort(x) stand in x; equal ones in the order of x" },
     { .name = "permute_row_elements", .params = "x, p, axis=-1:int", .flags = OP_LINES, .nout = 1, .infer = permute_infer,
-      .size = same_size,
+      .size = mc_same_size,
       .eval = permute_eval, .grad = permute_grad,
       .doc = "the elements of each line of x in the order p, a permutation" },
 };

@@ -83,6 +83,8 @@ double mc_plan_seconds(const struct mc_problem *p);          /* a call's: as wis
 const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver *s);   /* why s does; NULL: it can do it */
 /* ---- plan.c ---- */
 struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s);
+/* Nothing beyond the struct. */
+struct mc_plan *mc_plan_bare(mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace, int threads));
 void mc_plan_free(struct mc_plan *p);
 double mc_plan_least(const struct mc_plan *p);                   /* of its solver and those of its children; 0: nothing is known */
 void mc_plan_text(const struct mc_plan *p, struct mc_str *out); /* "(packed m600n10k784 (...))" */

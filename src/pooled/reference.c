@@ -68,7 +68,7 @@ static double estimate(const struct mc_problem *p)
 static struct mc_plan *plan(const struct mc_problem *p)
 {
     (void)p;
-    return mc_conv_plan_new(run, 0);
+    return mc_plan_bare(run);
 }
 
 const struct mc_solver mc_pooled_reference = { .name = "reference", .estimate = estimate, .plan = plan };

@@ -112,9 +112,10 @@ docs: all ## write docs/ops.md, docs/flags.md and docs/layers.md from the tables
 
 install: all ## PREFIX=/usr/local: library, headers, program, pkg-config and CMake files
 	@cmake --install $(BUILD) --prefix $(PREFIX)
+	@[ "$$(id -u)" != 0 ] || ldconfig 2>/dev/null || :
 
 wc: ## lines of each folder
-	@for d in include src/*/ src/device/*/ tools examples tests bench scripts python; do \
+	@for d in include src/*/ src/device/*/ tools examples tests bench scripts; do \
 	    [ -d $$d ] || continue; \
 	    find $$d -maxdepth 1 -type f \( -name '*.[ch]' -o -name '*.def' -o -name '*.py' -o -name '*.sh' \) -exec cat {} + | \
 	        wc -l | awk -v d=$$d '{ printf "%6d  %s\n", $$1, d }'; \

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 static const char *const documents[] = { "docs/text-form.md", "docs/map.md", "docs/adding-an-op.md", "docs/adding-a-rule.md", "docs/adding-a-solver.md", "docs/convolution.md", "docs/pooling.md", "docs/networks.md",
-                                         "README.md" };
+                                         "docs/gpu.md", "docs/math.md", "docs/chain.md", "README.md" };
 
 static char *slurp(const char *name)
 {

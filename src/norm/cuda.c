@@ -56,7 +56,7 @@ static void shape(struct args *a, const struct mc_norm_problem *p)
     }
 }
 
-enum { WIDEST = 9, LINE = 4, APART = 16 }; /* windows in registers; channels a thread where they lie side by side, and where not */
+enum { WIDEST = 9, LINE = 8, APART = 16 }; /* windows in registers; channels a thread where they lie side by side, and where not */
 
 /* Channels that a thread has, blocks whole; 0: an element a thread. */
 static int64_t chunk(const struct args *a)

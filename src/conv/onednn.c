@@ -204,7 +204,6 @@ static bool crops(const struct mc_conv_shape *s)
 
 static const char *refuse(const struct mc_conv_problem *p, const char *name)
 {
-    struct dnnl_library l;
     const char *asked = mc_conv_asked(p);
     if (mc_conv_hollow(p)) {
         return mc_conv_hollow(p);
@@ -224,6 +223,13 @@ static const char *refuse(const struct mc_conv_problem *p, const char *name)
     if (mc_flag_int(FLAG_plan) == 0 && strcmp(asked, name) != 0 && strncmp(asked, "time_", 5) != 0) {
         return "is considered only by plan=measure, or by name";
     }
+    return NULL;
+}
+
+static const char *missing(const struct mc_problem *p)
+{
+    struct dnnl_library l;
+    (void)p;
     return mc_dnnl_open(&l) ? NULL : "finds no library";
 }
 
@@ -232,7 +238,6 @@ static const char *refuse_direct(const struct mc_problem *p)
     return refuse(conv(p), mc_conv_onednn.name);
 }
 
-/* Versions and processors differ in what they have; only the library knows. */
 static const char *refuse_winograd(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -245,13 +250,19 @@ static const char *refuse_winograd(const struct mc_problem *p_)
             return "takes 3x3 taps without stride and dilation";
         }
     }
+    return NULL;
+}
+
+/* Versions and processors differ in what they have; only the library knows. */
+static const char *missing_winograd(const struct mc_problem *p)
+{
     struct onednn *d = mc_calloc(1, sizeof *d, "plans");
     if (!d) {
         mc_clear_error();
         return "has no memory to ask the library";
     }
     d->threads = mc_team_size();
-    no = mc_dnnl_open(&d->l) && choose(d, p, DNNL_WINOGRAD) ? NULL : "is not in the library for this processor";
+    const char *no = mc_dnnl_open(&d->l) && choose(d, conv(p), DNNL_WINOGRAD) ? NULL : "is not in the library for this processor";
     destroy(&d->base);
     mc_free(d);
     return no;
@@ -275,8 +286,9 @@ static double estimate_winograd(const struct mc_problem *p)
 }
 
 const struct mc_solver mc_conv_onednn = {
-    .name = "onednn", .refuse = refuse_direct, .estimate = estimate_direct, .plan = plan_direct,
+    .name = "onednn", .refuse = refuse_direct, .missing = missing, .estimate = estimate_direct, .plan = plan_direct,
 };
 const struct mc_solver mc_conv_onednn_winograd = {
-    .name = "onednn_winograd", .refuse = refuse_winograd, .estimate = estimate_winograd, .plan = plan_winograd,
+    .name = "onednn_winograd", .refuse = refuse_winograd, .missing = missing_winograd, .estimate = estimate_winograd,
+    .plan = plan_winograd,
 };

@@ -186,8 +186,10 @@ double mc_conv_best(const struct mc_conv_problem *p)
     double best = 1e30;
     inner.base.family = &mc_conv_family;
     for (const struct mc_solver *const *s = mc_conv_solvers; *s; s++) {
-        if (!(*s)->refuse || !(*s)->refuse(&inner.base)) {
-            best = MC_MIN(best, (*s)->estimate(&inner.base));
+        const bool able = !(*s)->refuse || !(*s)->refuse(&inner.base);
+        const double seconds = able ? (*s)->estimate(&inner.base) : best;
+        if (seconds < best && !((*s)->missing && (*s)->missing(&inner.base))) {
+            best = seconds;
         }
     }
     return best;

@@ -71,7 +71,12 @@ static const char *refuse(const struct mc_problem *p_)
     if (MC_MAX(MC_MAX(p->m, p->n), MC_MAX(p->k, p->cs[1])) > INT_MAX || MC_MAX(a.lead, b.lead) > INT_MAX) {
         return "takes sizes of 31 bits only";
     }
-    return dlsym(mc_foreign_open(&library), symbol(p->dtype)) ? NULL : "finds no gemm in the library";
+    return NULL;
+}
+
+static const char *missing(const struct mc_problem *p)
+{
+    return mc_foreign_missing(&library, symbol(gemm(p)->dtype));
 }
 
 static double estimate(const struct mc_problem *p)
@@ -81,8 +86,7 @@ static double estimate(const struct mc_problem *p)
 
 static struct mc_plan *plan(const struct mc_problem *p)
 {
-    (void)p;
-    return mc_plan_bare(run);
+    return mc_foreign_plan(missing(p), run);
 }
 
 void *mc_gemm_blas_library(void)
@@ -90,4 +94,4 @@ void *mc_gemm_blas_library(void)
     return mc_foreign_open(&library);
 }
 
-const struct mc_solver mc_gemm_blas = { .name = "blas", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_blas = { .name = "blas", .refuse = refuse, .missing = missing, .estimate = estimate, .plan = plan };

@@ -86,7 +86,13 @@ const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_solver *libr
     if (only_estimates(f) && mc_gemm_rate(f, library, p) >= 1) {
         return "showed no gain on products like this; plan=measure tries it, or its name";
     }
-    return mc_foreign_open(f) ? NULL : "finds no library";
+    return NULL;
+}
+
+const char *mc_foreign_missing(struct mc_foreign *f, const char *function)
+{
+    void *handle = mc_foreign_open(f);
+    return !handle ? "finds no library" : dlsym(handle, function) ? NULL : "finds no product in the library";
 }
 
 double mc_foreign_estimate(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
@@ -122,4 +128,13 @@ void mc_foreign_start(const struct mc_gemm_run *r)
         mc_team_tasks(start_row, (void *)r, r->p->batch * r->p->m, r->threads, r->threads,
                       (double)(r->p->batch * r->p->m * r->p->n) * 1e-10);
     }
+}
+
+struct mc_plan *mc_foreign_plan(const char *missing, mc_status (*run)(const struct mc_plan *, void *const *, void *, int))
+{
+    if (missing) {
+        mc_fail(MC_EUNSUPPORTED, "it %s", missing);
+        return NULL;
+    }
+    return mc_plan_bare(run);
 }

@@ -49,8 +49,13 @@ static const char *refuse(const struct mc_problem *p)
     if (gemm(p)->dtype != MC_FLOAT32) {
         return "takes float32 only";
     }
-    const char *no = mc_foreign_refuse(&library, &mc_gemm_onednn, gemm(p));
-    return no ? no : dlsym(mc_foreign_open(&library), "dnnl_sgemm") ? NULL : "finds no dnnl_sgemm in the library";
+    return mc_foreign_refuse(&library, &mc_gemm_onednn, gemm(p));
+}
+
+static const char *missing(const struct mc_problem *p)
+{
+    (void)p;
+    return mc_foreign_missing(&library, "dnnl_sgemm");
 }
 
 static double estimate(const struct mc_problem *p)
@@ -60,8 +65,7 @@ static double estimate(const struct mc_problem *p)
 
 static struct mc_plan *plan(const struct mc_problem *p)
 {
-    (void)p;
-    return mc_plan_bare(run);
+    return mc_foreign_plan(missing(p), run);
 }
 
 void *mc_gemm_onednn_library(void)
@@ -69,4 +73,4 @@ void *mc_gemm_onednn_library(void)
     return mc_foreign_open(&library);
 }
 
-const struct mc_solver mc_gemm_onednn = { .name = "onednn", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_onednn = { .name = "onednn", .refuse = refuse, .missing = missing, .estimate = estimate, .plan = plan };

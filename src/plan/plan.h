@@ -25,6 +25,9 @@ struct mc_solver {
     bool wraps;                                          /* answers by another solver of its family */
     bool doubted;                                        /* how exactly it computes, a library alone knows: see mc_family.error */
     double (*least)(const struct mc_problem *p);         /* seconds that no machine's luck makes fewer; NULL: nothing is known */
+    /* What only a library tells, which must be opened and takes its time: asked after refuse(), of who is to be timed or was
+     * named; of another plan() finds out, and fails.  NULL: nothing. */
+    const char *(*missing)(const struct mc_problem *p);
 };
 struct mc_plan {
     const struct mc_solver *solver;

@@ -16,12 +16,19 @@
 
 /* ---- what can do it ---- */
 
-const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver *s)
+/* Without asking libraries. */
+static const char *declines_at_sight(const struct mc_problem *p, const struct mc_solver *s)
 {
     if (s->nondeterministic && mc_flag_int(FLAG_deterministic)) {
         return "is not deterministic, and the flag deterministic is set";
     }
     return s->refuse ? s->refuse(p) : NULL;
+}
+
+const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver *s)
+{
+    const char *no = declines_at_sight(p, s);
+    return no || !s->missing ? no : s->missing(p);
 }
 
 void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out)
@@ -98,11 +105,13 @@ static int by_estimate(const void *a_, const void *b_)
     return a->estimate < b->estimate ? -1 : a->estimate > b->estimate ? 1 : a->row - b->row;
 }
 
+/* By estimate only the cheapest is planned, which fails where a library has no such thing: none is asked here. */
 static bool gather(struct mc_choice *c)
 {
     const struct mc_solver *const *s = c->problem->family->solvers;
+    const char *(*declines)(const struct mc_problem *, const struct mc_solver *) = c->mode == PLAN_ESTIMATE ? declines_at_sight : mc_plan_declines;
     for (int row = 0; s[row]; row++) {
-        struct mc_candidate k = { s[row], mc_plan_declines(c->problem, s[row]), 0, row };
+        struct mc_candidate k = { s[row], declines(c->problem, s[row]), 0, row };
         k.estimate = k.no ? 0 : s[row]->estimate(c->problem);
         if (!VEC_PUSH(c->list, k)) {
             return false;
@@ -161,7 +170,7 @@ static struct mc_plan *remembered(struct mc_choice *c, bool exhaustive)
     double seconds;
     const bool found = known(c, exhaustive, name, &seconds);
     for (const struct mc_solver *const *s = c->problem->family->solvers; found && *s; s++) {
-        if (strcmp((*s)->name, name) == 0 && !mc_plan_declines(c->problem, *s)) {
+        if (strcmp((*s)->name, name) == 0 && !declines_at_sight(c->problem, *s)) {
             plan = mc_choice_plan(c, *s);
             if (plan) {
                 plan->cost = seconds;

@@ -1,5 +1,5 @@
 /* t_array.c: arrays and their views, walking, comparing, printing. */
-#include "check.h"
+#include "array_text.h"
 #include "value/value.h"
 
 #include <float.h>
@@ -14,15 +14,6 @@ static mc_array *iota(mc_dtype d, int rank, const int64_t *dims) /* 0, 1, 2, ...
         mc_store_i64(d, a->data + i * mc_dtypes[d].size, i);
     }
     return a;
-}
-
-static void check_text(const mc_array *a, const char *want)
-{
-    char *have = mc_array_text(a);
-    if (CHECK(have, "%s", mc_last_error())) {
-        CHECK(strcmp(have, want) == 0, "\n%s\n    and not\n%s", have, want);
-    }
-    mc_text_free(have);
 }
 
 /* ---- making arrays ---- */

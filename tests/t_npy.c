@@ -1,6 +1,6 @@
-/* t_npy.c: .npy, .npz and DLPack: what NumPy writes is read, what is written NumPy reads, and no damage
- * to a file does harm. */
-#include "check.h"
+/* t_npy.c: .npy and .npz: what NumPy writes is read, what is written NumPy reads, and no damage to a file does harm. */
+#include "array_text.h"
+#include "unhex.h"
 #include "value/value.h"
 
 #include <math.h>
@@ -15,16 +15,6 @@ static const char *scratch(void) /* a file of this test's own */
     static char path[64];
     snprintf(path, sizeof path, "/tmp/mc-npy-%ld", (long)getpid());
     return path;
-}
-
-static struct mc_str unhex(const char *hex)
-{
-    struct mc_str b = { 0 };
-    for (; *hex; hex += 2) {
-        char byte[3] = { hex[0], hex[1], 0 };
-        mc_str_addn(&b, (char[]){ (char)strtol(byte, NULL, 16) }, 1);
-    }
-    return b;
 }
 
 static struct mc_source memory(const char *p, size_t n)
@@ -45,15 +35,7 @@ static struct mc_str npy(int version, const char *dictionary, const char *data, 
     return b;
 }
 
-static void check_text(const mc_array *a, const char *want)
-{
-    char *have = a ? mc_array_text(a) : NULL;
-    CHECK(have && strcmp(have, want) == 0, "%s\n    and not\n%s", have ? have : mc_last_error(), want);
-    mc_text_free(have);
-}
-
-/* Written by NumPy: {x: int16 [[1 2 3] [-4 500 6]], yy: 2.5}, deflated; and the letters of `letters` below,
- * deflated in three ways. */
+/* Written by NumPy: {x: int16 [[1 2 3] [-4 500 6]], yy: 2.5}, deflated. */
 static const char packed_npz[] =
     "504b03042d000000080000002100fbfa8940ffffffffffffffff05001400782e6e7079010010008c0000000000000053"
     "000000000000009bec17ea1b10c9c850c650ad9e925a9c5ca46ea5a06e9369a4aea3a09e965f54529498179f5f94920a"
@@ -64,19 +46,6 @@ static const char packed_npz[] =
     "008c000000050000000000000000000000800100000000782e6e7079504b01022d032d00000008000000210035b43a93"
     "470000008800000006000000000000000000000080018a00000079792e6e7079504b0506000000000200020067000000"
     "090100000000";
-static const char stored_text[] =
-    "013c00c3ff63636161616161616263626462626164616461636361646464636461616162616163616161626161626262"
-    "6464636261616161616261616363646161";
-static const char fixed_text[] =
-    "4b4e4e0483a4e4a494a4a4c414204c4e4e4c4949494e018926262643a8a4a424a05812442d5014240d52950c92026949"
-    "4a06ca2625a780cd4b0129824098f1294036c42eb02949202a196800500a6c04d07ab0680a58770ad44e1009b42b19a2"
-    "0c6c520a844e81da02a440d6405c02b504845252929293a00aa0ce003a02e809b0a340ca92602e02fb076a30540fd8b0"
-    "24901793215e49013b6434ac880d2b00";
-static const char dynamic_text[] =
-    "ed50c111c030089a5560ff190a68ff1da0492ee61401434e170801236f722451c9ce700300e7b05867530e8a29a50574"
-    "1554f914d0ee975e7eaf5659904013b8540acb37ab76eb34735b8b0b2b9336ea541c22b34e4e2447027180b361131ea2"
-    "a602c3eba8f31cf1f5940c19913b8a6ae4ffabaf7ff500";
-
 /* ---- .npy ---- */
 
 #define DICT(descr, order, shape) "{'descr': '" descr "', 'fortran_order': " order ", 'shape': " shape ", }\n"
@@ -391,162 +360,11 @@ TEST(damage_to_a_npz_file_is_noticed)
     mc_str_free(&big);
 }
 
-/* ---- inflate ---- */
-
-static const struct {
-    const char *name, *hex;
-    size_t n;
-} packed_texts[] = { { "stored", stored_text, 60 }, { "fixed", fixed_text, 600 }, { "dynamic", dynamic_text, 600 } };
-
-static void letters(char text[600]) /* 300 of them, twice */
-{
-    uint32_t x = 1;
-    for (int i = 0; i < 300; i++) {
-        x = (x * 1103515245u + 12345u) & 0x7fffffffu;
-        text[i] = text[i + 300] = "aaaabbcd"[x >> 16 & 7];
-    }
-}
-
-TEST(every_kind_of_block_is_inflated)
-{
-    char want[600], have[601];
-    letters(want);
-    for (size_t i = 0; i < NELEM(packed_texts); i++) {
-        size_t n = packed_texts[i].n;
-        struct mc_str b = unhex(packed_texts[i].hex);
-        have[n] = 77;
-        CHECK((b.s[0] >> 1 & 3) == (int)i, "%s is of kind %d", packed_texts[i].name, b.s[0] >> 1 & 3);
-        CHECK(mc_inflate(have, n, b.s, b.n) == MC_OK && memcmp(have, want, n) == 0 && have[n] == 77, "%s: %s",
-              packed_texts[i].name, mc_last_error());
-        CHECK(mc_inflate(have, n - 1, b.s, b.n) == MC_EFORMAT && strstr(mc_last_error(), "more than was announced"),
-              "%s: %s", packed_texts[i].name, mc_last_error());
-        CHECK(mc_inflate(have, n + 1, b.s, b.n) == MC_EFORMAT && strstr(mc_last_error(), "less than was announced"),
-              "%s: %s", packed_texts[i].name, mc_last_error());
-        for (size_t k = 0; k < b.n; k++) {
-            char *part = mc_alloc(k, "tests");
-            memcpy(part, b.s, k);
-            CHECK(mc_inflate(have, n, part, k) == MC_EFORMAT, "%s cut to %zu of %zu bytes", packed_texts[i].name, k,
-                  b.n);
-            mc_free(part);
-        }
-        mc_str_free(&b);
-    }
-}
-
-TEST(impossible_streams_are_refused)
-{
-    static const struct {
-        const char *hex, *want;
-    } rows[] = {
-        { "", "damaged compressed data: a block of no kind" },
-        { "07", "damaged compressed data: a block of no kind" },
-        { "010500faff", "damaged compressed data: a plain block's length" },
-        { "0105000000", "damaged compressed data: a plain block's length" },
-        { "034202", "damaged compressed data: a distance" },         /* back to before the beginning */
-        { "fdffff", "damaged compressed data: the sizes of codes" }, /* more symbols than there are */
-        { "0500000000", "damaged compressed data: the lengths of words" },
-        { "05c0ffffffffffffffff", "damaged compressed data: the code of codes" },
-    };
-    char out[16];
-    for (size_t i = 0; i < NELEM(rows); i++) {
-        struct mc_str b = unhex(rows[i].hex);
-        CHECK(mc_inflate(out, sizeof out, b.s, b.n) == MC_EFORMAT, "%s was inflated", rows[i].hex);
-        CHECK(strcmp(mc_last_error(), rows[i].want) == 0, "%s: %s", rows[i].hex, mc_last_error());
-        mc_str_free(&b);
-    }
-}
-
-TEST(check_sums)
-{
-    CHECK(mc_crc32(0, "123456789", 9) == 0xcbf43926u, "%x", mc_crc32(0, "123456789", 9));
-    char text[600];
-    letters(text);
-    for (size_t i = 0; i < sizeof text; i += 37) {
-        CHECK(mc_crc32(mc_crc32(0, text, i), text + i, sizeof text - i) == mc_crc32(0, text, sizeof text),
-              "parted at %zu", i);
-    }
-}
-
-/* ---- DLPack ---- */
-
-/* As another library declares it. */
-struct DLManagedTensor {
-    struct {
-        void *data;
-        int32_t device[2];
-        int32_t ndim;
-        uint8_t code, bits;
-        uint16_t lanes;
-        int64_t *shape, *strides;
-        uint64_t byte_offset;
-    } t;
-    void *ctx;
-    void (*deleter)(struct DLManagedTensor *);
-};
-
-TEST(dlpack_shares_memory_both_ways)
-{
-    for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
-        mc_array *a = mc_array_new(d, MC_SHAPE(2, 3)), *t = mc_array_transpose(a, NULL);
-        struct DLManagedTensor *m = mc_array_to_dlpack(t);
-        REQUIRE(m, "%s", mc_last_error());
-        CHECK(m->t.data == a->data && m->t.ndim == 2 && m->t.shape[0] == 3 && m->t.strides[0] == 1 &&
-                  m->t.strides[1] == 3 && m->t.bits == 8 * mc_dtypes[d].size && m->t.lanes == 1 &&
-                  m->t.device[0] == 1,
-              "%s", mc_dtype_name(d));
-        mc_array *b = mc_array_from_dlpack(m);
-        REQUIRE(b, "%s", mc_last_error());
-        CHECK(b->dtype == d && b->data == a->data && b->strides[0] == t->strides[0], "%s", mc_dtype_name(d));
-        mc_array *v = mc_array_from_dlpack_versioned(mc_array_to_dlpack_versioned(b));
-        CHECK(v && v->data == a->data && v->dtype == d, "%s", mc_last_error());
-        mc_array_unref(&a);
-        mc_array_unref(&t);
-        mc_array_unref(&b);
-        CHECK(mc_array_get(v, (int64_t[]){ 2, 1 }) == 0, "%s is gone", mc_dtype_name(d)); /* a sanitizer would know */
-        mc_array_unref(&v);
-    }
-}
-
-static void count_delete(struct DLManagedTensor *m)
-{
-    ++*(int *)m->ctx;
-}
-
-TEST(foreign_tensors_are_checked)
-{
-    int deleted = 0;
-    float data[4] = { 0, 1, 2, 3 };
-    int64_t shape[2] = { 1, 3 };
-    struct DLManagedTensor m = { { data, { 1, 0 }, 2, 2, 32, 1, shape, NULL, 4 }, &deleted, count_delete };
-    mc_array *a = mc_array_from_dlpack(&m);
-    check_text(a, "[[1. 2. 3.]]");
-    CHECK(deleted == 0, "deleted too early");
-    mc_array_unref(&a);
-    CHECK(deleted == 1, "deleted %d times", deleted);
-    struct DLManagedTensor gpu = m, lanes = m, complex = m, many = m;
-    gpu.t.device[0] = 2;
-    lanes.t.lanes = 4;
-    complex.t.code = 5;
-    many.t.ndim = 9;
-    CHECK(!mc_array_from_dlpack(&gpu) && mc_last_status() == MC_EDEVICE, "%s", mc_last_error());
-    CHECK(!mc_array_from_dlpack(&lanes) && mc_last_status() == MC_EUNSUPPORTED, "%s", mc_last_error());
-    CHECK(strcmp(mc_last_error(), "mc_array_from_dlpack: no dtype has code 2, 32 bits and 4 lanes") == 0, "%s",
-          mc_last_error());
-    CHECK(!mc_array_from_dlpack(&complex) && !mc_array_from_dlpack(&many) && !mc_array_from_dlpack(NULL), "passed");
-    CHECK(deleted == 1, "what was refused was deleted");
-    mc_array *odd = mc_array_wrap(MC_FLOAT32, MC_SHAPE(2), (int64_t[]){ 6 }, data, NULL, NULL);
-    CHECK(!mc_array_to_dlpack(odd) && strstr(mc_last_error(), "6 bytes, which is not a whole float32"), "%s",
-          mc_last_error());
-    CHECK(!mc_array_to_dlpack(NULL), "NULL passed");
-    mc_array_unref(&odd);
-}
-
 /* ---- every allocation may fail ---- */
 
 TEST(files_survive_every_failed_allocation)
 {
     struct mc_str packed = unhex(packed_npz), fortran = npy(1, DICT(">i2", "True", "(2, 3)"), six_be, 12);
-    int16_t numbers[6] = { 1, 2, 3, 4, 5, 6 };
     ALLOC_FAIL_LOOP {
         mc_clear_error();
         struct mc_source s = memory(fortran.s, fortran.n);
@@ -566,17 +384,6 @@ TEST(files_survive_every_failed_allocation)
         for (size_t i = 0; i < NELEM(all); i++) {
             mc_array_unref(&all[i]);
         }
-    }
-    ALLOC_FAIL_LOOP {
-        mc_array *a = mc_array_from(MC_INT16, MC_SHAPE(6), numbers);
-        struct DLManagedTensor *m = a ? mc_array_to_dlpack(a) : NULL;
-        mc_array *b = m ? mc_array_from_dlpack(m) : NULL;
-        CHECK((b != NULL) == !ALLOC_FAILED, "%s", mc_last_error());
-        if (m && !b) {
-            m->deleter(m);
-        }
-        mc_array_unref(&a);
-        mc_array_unref(&b);
     }
     unlink(scratch());
     mc_str_free(&packed);

@@ -5,7 +5,7 @@
 #include "function/far.h"
 
 enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, COLUMN_BLOCKS = 396, FULL_BLOCKS = 1056,
-       LONG = 8192, MANY = 2048, MOST_TEAMS = 660, FEW_TEAMS = 132 };
+       LONG = 8192, MANY = 2048, FEW_ROWS = 64, MOST_TEAMS = 660, FEW_TEAMS = 132 };
 static const int64_t most_tallies = 16 << 20; /* bytes of all teams' sums, where fewer teams still fill the GPU */
 
 struct axis { int64_t size; int at; };
@@ -120,9 +120,8 @@ static void spread_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, 
 }
 
 /* Threads of a kernel that keeps its rows in registers. */
-static void rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h)
+static void rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h, struct mc_grid_row row)
 {
-    struct mc_grid_row row = mc_grid_row(k);
     int64_t each = row.vector * row.kept;
     unsigned lanes = MC_MAX(power((h->count[1] + each - 1) / each), (unsigned)WARP), apart = MC_MAX(BLOCK / 2 / lanes, 1);
     l->grid = (struct mc_grid){ { blocks(h->count[0], apart), 1, 1 }, { lanes, apart, 1 }, 0 };
@@ -169,12 +168,25 @@ static bool keeps(struct mc_grid_row row, int64_t length)
     return row.vector && length * 2 >= row.vector * WARP && length <= (int64_t)row.vector * row.kept * row.most;
 }
 
-/* May NAME_r do it?  Rows that lie dense, of such a length. */
-static bool keeps_rows(const struct mc_kernel *k, const struct space *s, const struct mc_grid_launch *l, const struct mc_spot *place, const struct mc_grid_kernel *g)
+/* Are all steps along the reduced axes few enough bytes for 32 bits? */
+static bool near(const struct mc_kernel *k, const struct space *s)
 {
-    struct mc_grid_row row = mc_grid_row(k);
-    return g->row && s->n[1] == 1 && keeps(row, s->count[1]) &&
-           dense(k, s, l, place, s->n[0], row.vector);
+    bool near = true;
+    for (int a = s->n[0]; a < s->n[0] + s->n[1]; a++) {
+        for (size_t i = 0; i < k->operand.n; i++) {
+            near &= s->stride[i][s->axis[a].at] >= INT32_MIN && s->stride[i][s->axis[a].at] <= INT32_MAX;
+        }
+    }
+    return near;
+}
+
+/* May a form that keeps rows do it?  Rows that lie dense, or in pieces that do, of such a length.  Few that are long are
+ * better split over blocks. */
+static bool keeps_rows(const struct mc_kernel *k, const struct space *s, const struct mc_grid_launch *l, const struct mc_spot *place, struct mc_grid_row row)
+{
+    const bool torn = mc_grid_torn(k), many = s->count[0] >= (torn ? FEW_ROWS : ENOUGH_BLOCKS / 2);
+    return row.vector && (many || (torn ? s->count[1] < LONG : k->nstage > 1)) && s->n[1] >= 1 && s->n[1] <= 1 + torn && keeps(row, s->count[1]) &&
+           near(k, s) && dense(k, s, l, place, s->n[0], row.vector);
 }
 
 /* A map's elements, or as many groups of v; the outermost axis in pieces where 32 bits do not count them. */
@@ -193,19 +205,33 @@ static void line(struct mc_grid_launch *l, struct mc_grid_head *h, const struct 
     l->grid = (struct mc_grid){ { MC_MIN(blocks(count, BLOCK), MOST_BLOCKS), 1, 1 }, { BLOCK, 1, 1 }, 0 };
 }
 
+/* n / d = (n m / 2^32 + n) / 2^s for n below 2^31, where 2^s >= d and m = 2^32 (2^s - d) / d + 1. */
+static void divide_by(struct mc_grid_head *h, int axis)
+{
+    const uint64_t d = MC_MAX(h->size[axis], 1);
+    uint32_t s = 0;
+    while (((uint64_t)1 << s) < d) {
+        s++;
+    }
+    h->magic[axis] = (uint32_t)((((uint64_t)1 << s) - d) * ((uint64_t)1 << 32) / d + 1);
+    h->shift[axis] = s;
+}
+
 static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p, struct mc_grid_launch *l, const struct mc_step *st, const struct space *s,
                       const struct mc_grid_kernel *g)
 {
     const struct mc_kernel *k = st->kernel;
     struct mc_grid_args a = mc_grid_args(l->args, k->operand.n);
     bool map = k->mode == KERNEL_MAP;
-    bool row = !map && (k->nstage > 1 || s->count[0] >= ENOUGH_BLOCKS / 2) && keeps_rows(k, s, l, p->place, g);
+    const struct mc_grid_row whole = mc_grid_row(k), single = mc_grid_single(k);
+    const bool wide = !map && g->row && keeps_rows(k, s, l, p->place, whole), row = wide || (!map && g->single && keeps_rows(k, s, l, p->place, single));
     int first = map ? 0 : s->n[0], of = mc_grid_vector(k);
     int v = !row && s->n[!map] > 0 && g->vector && dense(k, s, l, p->place, first, of) ? of : 1;
     memset(a.head, 0, sizeof *a.head);
     a.head->flat = map && s->n[0] == 1 && dense(k, s, l, p->place, 0, v);
     for (int x = 0; x < s->n[0] + s->n[1]; x++) {
         a.head->size[x] = (uint32_t)(s->axis[x].size / (x == first ? v : 1));
+        divide_by(a.head, x);
         for (size_t i = 0; i < k->operand.n; i++) {
             a.step[i][x] = s->stride[i][s->axis[x].at] * (x == first ? v : 1);
         }
@@ -224,8 +250,8 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
         a.head->count[0] = (uint32_t)s->count[0];
         a.head->count[1] = (uint32_t)(s->count[1] / v);
         if (row) {
-            l->fn = g->row;
-            rows(k, l, a.head);
+            l->fn = wide ? g->row : g->single;
+            rows(k, l, a.head, wide ? whole : single);
         } else {
             spread(k, l, a.head, v);
         }
@@ -267,11 +293,12 @@ unsigned mc_grid_never(const struct mc_step *st)
 {
     const struct mc_kernel *k = st->kernel;
     const int64_t length = known_length(st);
-    const struct mc_grid_row row = mc_grid_row(k);
+    const struct mc_grid_row row = mc_grid_row(k), single = mc_grid_single(k);
     if (length < 0) {
         return 0;
     }
-    return (length % mc_grid_vector(k) ? GRID_VECTOR : 0) | (row.vector && (length % row.vector || !keeps(row, length)) ? GRID_ROW : 0);
+    return (length % mc_grid_vector(k) ? GRID_VECTOR : 0) | (row.vector && (length % row.vector || !keeps(row, length)) ? GRID_ROW : 0) |
+           (single.vector && !keeps(single, length) ? GRID_SINGLE : 0);
 }
 
 /* ---- planning and running ---- */

@@ -32,6 +32,8 @@ static const char prelude[] =
     "template <int Z, class T, class F> INLINE void warp_(T &c, i64 &z, F merge) {\n"
     "  _Pragma(\"unroll\") for (u32 d = 16; d; d /= 2) { const T l = __shfl_down_sync(~0u, c, d); const i64 q = Z == 2 ? __shfl_down_sync(~0u, z, d) : 0; merge(c, z, l, q); }\n"
     "  if (Z == 1) z = __any_sync(~0u, z != 0); }\n"
+    /* n / d by a multiplication, for n below 2^31 */
+    "INLINE u32 over_(u32 n, u32 magic, u32 shift) { return ((u32)((u64)n * magic >> 32) + n) >> shift; }\n"
     /* what is done once a row is not unrolled: it would take longer to compile than to run */
     "#define ONCE _Pragma(\"unroll 1\")\n"
     /* lanes side by side: within warps by shuffling, then warps in order; lanes above each other: in order */

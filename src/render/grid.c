@@ -62,8 +62,8 @@ static void move(struct print *p, char name, bool elements, const char *axis, co
 
 void mc_grid_apart(struct print *p, char name, bool elements, const char *index, const char *n, const char *first)
 {
-    mc_str_addf(p->out, "{ u32 left = %s;\n_Pragma(\"unroll 1\") for (u32 d = 0; d < %s; d++) { u32 i = left; if (d + 1 < %s) { left = i / A.size[%s + d]; i -= left * A.size[%s + d]; }",
-                index, n, n, first, first);
+    mc_str_addf(p->out, "{ u32 left = %s;\n_Pragma(\"unroll 1\") for (u32 d = 0; d < %s; d++) { u32 i = left; if (d + 1 < %s) { left = over_(i, A.magic[%s + d], A.shift[%s + d]); i -= left * A.size[%s + d]; }",
+                index, n, n, first, first, first);
     struct mc_str axis = { 0 };
     mc_str_addf(&axis, "%s + d", first);
     move(p, name, elements, axis.s ? axis.s : "d", "(i64)i");
@@ -390,6 +390,18 @@ static void print_reducing(struct print *p)
     entries(p);
 }
 
+/* What keeps a row in registers. */
+static void forms_of_rows(struct print *p, const struct mc_kernel *of)
+{
+    const struct mc_grid_row row[] = { mc_grid_row(of), mc_grid_single(of) };
+    for (int i = 0; i < 2; i++) {
+        if (row[i].vector) {
+            mc_grid_print_row(p, row[i], "rq"[i]);
+        }
+    }
+    memset(p->done, 0, p->k->val.n);
+}
+
 static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const struct mc_kernel *of)
 {
     struct mc_kernel k = *of; /* but in NAME_r nothing is kept: a walk computes again what an earlier one has, unless it was stored and fewer are read then */
@@ -404,14 +416,17 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
         memcpy(k.val.at, of->val.at, k.val.n * sizeof *k.val.at);
         k.wide = false;
         k.mode = k.mode == KERNEL_MAP ? KERNEL_MAP : KERNEL_ROW; /* row values are scalars of a thread */
-        mc_str_addf(out, "\nstruct %s_args { char *p[%zu]; i64 *err; char *scratch; u32 count[2], axes[2], size[8], splits, chunk, column, number, flat, teams, first, held; i64 step[%zu][8]; };\n",
+        mc_str_addf(out, "\nstruct %s_args { char *p[%zu]; i64 *err; char *scratch; u32 count[2], axes[2], size[8], splits, chunk, column, number, flat, teams, first, held, magic[8], shift[8]; i64 step[%zu][8]; };\n",
                     k.name, MC_MAX(k.operand.n, (size_t)1), MC_MAX(k.operand.n, (size_t)1));
-        if (mc_grid_row(of).vector) {
-            mc_grid_print_row(&p, mc_grid_row(of));
-            memset(p.done, 0, k.val.n);
+        if (!mc_grid_torn(of)) {
+            forms_of_rows(&p, of);
         }
         for (size_t i = 0; i < k.val.n; i++) {
             k.val.at[i].saved = 0;
+        }
+        k.nsaved = 0;
+        if (mc_grid_torn(of)) {
+            forms_of_rows(&p, of);
         }
         if (k.mode == KERNEL_MAP) {
             print_map(&p);

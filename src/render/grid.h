@@ -25,6 +25,6 @@ void mc_grid_begin_tallies(struct print *p);                             /* the 
 void mc_grid_print_tally(struct print *p);
 
 /* ---- grid_row.c ---- */
-void mc_grid_print_row(struct print *p, struct mc_grid_row row);
+void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form); /* NAME_r, NAME_q */
 
 #endif

@@ -1,13 +1,18 @@
-/* grid_row.c: kernels over rows that lie dense, NAME_r: a team of lanes side by side has a whole row in registers, so
- * that several stages read memory once, sixteen bytes at a time.
+/* grid_row.c: kernels over rows that fit a block: a team of lanes side by side has a whole row in registers, so that
+ * several stages read memory once.
+ *
+ *   NAME_r  sixteen bytes at a time, of rows that lie dense, or in pieces of whole vectors as a channel of images does
+ *   NAME_q  an element at a time, of rows in pieces of any size
  *
  * Lane i has the vectors i, i + lanes and so on, a few of them.  Sums go along a lane's own elements and within its
- * warp in the element's type, from warp to warp in the accumulator's.
+ * warp in the element's type, from warp to warp in the accumulator's.  What a row in pieces is made from stays in
+ * registers, and what later stages need is computed again: there is no room for both.
  *
  * Invariant: each lane takes part in every exchange, whether its row or its vectors are there or not. */
 #include "render/grid.h"
 
-enum { REGISTERS = 32, FEW = 56, MANY = 96, MOST = 112 }; /* a lane's: for all but what is kept; with which 1024 lanes fit, 512, 512 at all */
+enum { REGISTERS = 32, FEW = 56, MANY = 96, MOST = 112, TORN = 64 }; /* a lane's: for all but what is kept; with which 1024 lanes fit, 512,
+                                                                         512 at all, 1024 of a row in pieces */
 
 static bool is_load(const struct print *p, size_t i)
 {
@@ -15,29 +20,60 @@ static bool is_load(const struct print *p, size_t i)
     return mc_grid_walks(p, i) && !o->dst && !o->index && mc_print_moves(p->k, o);
 }
 
-/* Is an axis kept within the reduced ones?  Then no row lies dense. */
-static bool torn(const struct mc_kernel *k)
+bool mc_grid_torn(const struct mc_kernel *k)
 {
     return (k->varies & ~k->reduced) > (k->reduced & (0u - k->reduced));
 }
 
-struct mc_grid_row mc_grid_row(const struct mc_kernel *k)
+/* The largest element's size, what is read by elements, what is added up beside it. */
+struct kept { size_t size, loads, sums; };
+
+static struct kept kept(const struct mc_kernel *k)
 {
-    size_t size = 2, loads = 0, sums = (size_t)k->nsaved;
+    struct kept n = { .size = 2 };
     for (size_t i = 0; i < k->operand.n; i++) {
         const struct mc_koperand *o = &k->operand.at[i];
         bool moves = mc_print_moves(k, o) && !o->index;
-        size = moves ? MC_MAX(size, mc_dtypes[o->dtype].size) : size;
-        loads += moves && !o->dst;
-        sums += o->tally;
+        n.size = moves ? MC_MAX(n.size, mc_dtypes[o->dtype].size) : n.size;
+        n.loads += moves && !o->dst;
+        n.sums += o->tally;
     }
-    size_t each = 4 * loads + 16 / size * MC_MAX(size / 4, 1) * sums; /* registers for each vector that is kept */
-    int kept = REGISTERS + 4 * each <= MANY ? 4 : 2;
-    size_t registers = REGISTERS + (size_t)kept * each;
-    if (k->mode != KERNEL_ROW || k->never & GRID_ROW || torn(k) || registers > MOST) {
+    return n;
+}
+
+/* Of a row in pieces: as many vectors as there are registers for, each of `each` a load. */
+static struct mc_grid_row of_pieces(const struct mc_kernel *k, int vector, size_t most, size_t each)
+{
+    const struct kept n = kept(k);
+    size_t all = MC_MAX(each * MC_MAX(n.loads, (size_t)1), (size_t)1);
+    while (most > 2 && REGISTERS + most * all > (most > 4 ? TORN : MOST)) {
+        most /= 2;
+    }
+    const size_t registers = REGISTERS + most * all;
+    if (k->mode != KERNEL_ROW || !mc_grid_torn(k) || mc_grid_tallies(k) || n.size > 4 || registers > MOST) {
         return (struct mc_grid_row){ 0 };
     }
-    return (struct mc_grid_row){ (int)(16 / size), kept, registers > FEW ? 512 : 1024 };
+    return (struct mc_grid_row){ vector, (int)most, registers > TORN ? 512 : 1024 };
+}
+
+struct mc_grid_row mc_grid_single(const struct mc_kernel *k)
+{
+    return k->never & GRID_SINGLE ? (struct mc_grid_row){ 0 } : of_pieces(k, 1, 8, 1);
+}
+
+struct mc_grid_row mc_grid_row(const struct mc_kernel *k)
+{
+    const struct kept n = kept(k);
+    if (k->mode != KERNEL_ROW || k->never & GRID_ROW) {
+        return (struct mc_grid_row){ 0 };
+    }
+    if (mc_grid_torn(k)) {
+        return of_pieces(k, (int)(16 / n.size), 8, 4);
+    }
+    size_t each = 4 * n.loads + 16 / n.size * MC_MAX(n.size / 4, 1) * (n.sums + (size_t)k->nsaved); /* registers for each vector that is kept */
+    int most = REGISTERS + 4 * each <= MANY ? 4 : 2;
+    size_t registers = REGISTERS + (size_t)most * each;
+    return registers > MOST ? (struct mc_grid_row){ 0 } : (struct mc_grid_row){ (int)(16 / n.size), most, registers > FEW ? 512 : 1024 };
 }
 
 /* ---- what is kept ---- */
@@ -55,6 +91,23 @@ static const char *saved_type(const struct print *p, int place)
 static void open_vectors(struct print *p, const char *where)
 {
     mc_str_addf(p->out, "_Pragma(\"unroll\") for (int k = 0; k < K; k++) { const u32 r = lane + k * lanes; if (%sr < n) {\n", where);
+    if (mc_grid_torn(p->k)) {
+        mc_str_add(p->out, "const u32 q = over_(r * V, magic, shift), i = r * V - q * inner; (void)q; (void)i;\n");
+    }
+}
+
+/* Where vector r of operand o lies: an address, or a position. */
+static void at_vector(struct print *p, size_t o)
+{
+    const struct mc_koperand *x = &p->k->operand.at[o];
+    mc_str_addf(p->out, "(A.p[%zu] + o%zu", o, o);
+    if (mc_grid_torn(p->k)) {
+        mc_str_addf(p->out, " + (i64)(i32)q * (i32)A.step[%zu][axis + 1] + (i64)(i32)i * (i32)A.step[%zu][axis])", o, o);
+    } else if (mc_print_moves(p->k, x)) {
+        mc_str_addf(p->out, " + (i64)r * (V * %zu))", x->index ? (size_t)1 : mc_dtypes[x->dtype].size);
+    } else {
+        mc_str_add(p->out, ")");
+    }
 }
 
 static void close_vectors(struct print *p)
@@ -99,8 +152,13 @@ static void load(struct print *p, bool common)
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const char *t = p->d->store[p->k->operand.at[i].dtype];
         if (is_load(p, i) && is_common(p, i) == common) {
-            mc_str_addf(p->out, "load_<%s, V>(x%zu[k], (const %s *)(A.p[%zu]", t, i, t, i);
-            mc_str_addf(p->out, common ? ") + r * V);\n" : " + o%zu) + r * V);\n", i);
+            mc_str_addf(p->out, "load_<%s, V>(x%zu[k], (const %s *)", t, i, t);
+            if (common) {
+                mc_str_addf(p->out, "A.p[%zu] + r * V", i);
+            } else {
+                at_vector(p, i);
+            }
+            mc_str_add(p->out, ");\n");
         }
     }
     close_vectors(p);
@@ -125,7 +183,9 @@ static void places(struct print *p)
             continue;
         }
         if (o->index) {
-            mc_str_addf(p->out, "const i64 a%zu = (i64)A.p[%zu] + o%zu%s; (void)a%zu;\n", i, i, i, moves ? " + (i64)r * V" : "", i);
+            mc_str_addf(p->out, "const i64 a%zu = (i64)", i);
+            at_vector(p, i);
+            mc_str_addf(p->out, "; (void)a%zu;\n", i);
         } else if (is_load(p, i)) {
             mc_str_addf(p->out, "const %s *const a%zu = x%zu[k]; (void)a%zu;\n", t, i, i, i);
         } else if (o->tally) {
@@ -133,7 +193,9 @@ static void places(struct print *p)
         } else if (mc_grid_made_here(p, o) && moves) {
             mc_str_addf(p->out, "alignas(16) %s a%zu[V];\n", t, i);
         } else if (mc_grid_made_here(p, o) || !o->dst) {
-            mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)(A.p[%zu] + o%zu); (void)a%zu;\n", o->dst ? "" : "const ", t, i, o->dst ? "" : "const ", t, i, i, i);
+            mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)", o->dst ? "" : "const ", t, i, o->dst ? "" : "const ", t);
+            at_vector(p, i);
+            mc_str_addf(p->out, "; (void)a%zu;\n", i);
         }
     }
     for (int s = 1; s <= p->k->nsaved; s++) {
@@ -152,7 +214,9 @@ static void walk(struct print *p, bool lanes)
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
         if (mc_grid_made_here(p, o) && mc_print_moves(p->k, o)) {
-            mc_str_addf(p->out, "store_<%s, V>((%s *)(A.p[%zu] + o%zu) + r * V, a%zu);\n", t, t, i, i, i);
+            mc_str_addf(p->out, "store_<%s, V>((%s *)", t, t);
+            at_vector(p, i);
+            mc_str_addf(p->out, ", a%zu);\n", i);
         }
     }
     close_vectors(p);
@@ -256,12 +320,15 @@ static void exchange(struct print *p, bool lanes)
 
 /* ---- the kernel ---- */
 
-void mc_grid_print_row(struct print *p, struct mc_grid_row row)
+void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form)
 {
     memset(p->done, 0, p->k->val.n);
-    mc_str_addf(p->out, "ENTRY __launch_bounds__(%d) %s_r(const %s_args A)\n{\nBEGIN\nconst int K = %d, V = %d; extern __shared__ i64 shared_[];\n", row.most, p->k->name,
-                p->k->name, row.kept, row.vector);
+    mc_str_addf(p->out, "ENTRY __launch_bounds__(%d) %s_%c(const %s_args A)\n{\nBEGIN\nconst int K = %d, V = %d; extern __shared__ i64 shared_[];\n", row.most, p->k->name,
+                form, p->k->name, row.kept, row.vector);
     mc_str_add(p->out, "const u32 lanes = blockDim.x, lane = threadIdx.x, n = A.count[1] / V;\n");
+    if (mc_grid_torn(p->k)) {
+        mc_str_add(p->out, "const u32 axis = A.axes[0], inner = A.size[axis], magic = A.magic[axis], shift = A.shift[axis];\n");
+    }
     tallies(p, false);
     load(p, true);
     mc_grid_open_rows(p);

@@ -57,7 +57,7 @@ struct mc_kernel {
     bool bounded;               /* has functions that are exact below a bound alone: err[3] is set where an argument
                                    was beyond, and whoever launched it has the reference make its results anew */
     bool wide;                  /* printed over vectors: its innermost loop takes sixteen elements at a time */
-    unsigned never;             /* forms for a GPU's grid that sizes known beforehand rule out: GRID_VECTOR, GRID_ROW */
+    unsigned never;             /* forms for a GPU's grid that sizes known beforehand rule out: GRID_VECTOR, GRID_ROW, GRID_SINGLE */
     double flops;               /* an element */
 };
 
@@ -113,6 +113,7 @@ struct mc_grid_head {
     uint32_t teams;             /* lanes that share points; each adds up the tallies of its own */
     uint32_t first;             /* the stage that this launch walks, if there are splits */
     uint32_t held;              /* a map does nothing once a check has failed */
+    uint32_t magic[MC_MAX_RANK], shift[MC_MAX_RANK]; /* by which the kernel divides by a size */
 };
 struct mc_grid_args {           /* where the parts lie */
     uint64_t *p;                /* by operand: address, or first position */
@@ -125,18 +126,21 @@ bool mc_grid_splits(const struct mc_kernel *k);  /* can blocks share its points?
                                                     and, where the last one reduces, another of one block along y that ends it */
 bool mc_grid_ends(const struct mc_kernel *k);    /* does its last stage reduce? */
 enum { GRID_SHARED = 16 };                       /* bytes of shared memory a thread needs where lanes are above each other or more than 32 */
-enum { GRID_VECTOR = 1, GRID_ROW = 2 };
+enum { GRID_VECTOR = 1, GRID_ROW = 2, GRID_SINGLE = 4 };
 int  mc_grid_vector(const struct mc_kernel *k);  /* elements NAME_v takes at once; 1: there is only NAME. */
 bool mc_grid_tallies(const struct mc_kernel *k); /* does anything ride along?  Then there is NAME_tally, which adds up what the teams have */
 enum { GRID_PLACES = 8 };                        /* of a row that a block of NAME_tally takes: threads along x; along y are 128 */
 size_t mc_grid_tally_size(const struct mc_kernel *k); /* bytes of a team's sum of one element; 0: nothing rides along */
-/* grid_row.c: NAME_r keeps a whole row in the registers of its lanes, where it lies dense */
+/* grid_row.c: NAME_r keeps a whole row in the registers of its lanes, where it lies dense; NAME_q one that is torn into pieces of
+ * any size, as a channel of images is, an element at a time */
 struct mc_grid_row {
-    int vector;                 /* elements at once; 0: there is no NAME_r */
+    int vector;                 /* elements at once; 0: there is no such form */
     int kept;                   /* vectors of a row that a lane keeps */
     int most;                   /* lanes */
 };
 struct mc_grid_row mc_grid_row(const struct mc_kernel *k);
+struct mc_grid_row mc_grid_single(const struct mc_kernel *k);
+bool mc_grid_torn(const struct mc_kernel *k);    /* an axis is kept within the reduced ones: its rows are in pieces */
 void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
 /* render.c: kernels as one unit */
 void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);

@@ -168,13 +168,14 @@ static bool keeps(struct mc_grid_row row, int64_t length)
     return row.vector && length * 2 >= row.vector * WARP && length <= (int64_t)row.vector * row.kept * row.most;
 }
 
-/* Are all steps along the reduced axes few enough bytes for 32 bits? */
+/* Are two axes reduced at most, with another step to be read behind the first, and do steps fit 32 bits, those of vectors too? */
 static bool near(const struct mc_kernel *k, const struct space *s)
 {
-    bool near = true;
+    const int64_t most = INT32_MAX / 16;
+    bool near = s->n[1] <= 2 && s->n[0] + 2 <= MC_MAX_RANK;
     for (int a = s->n[0]; a < s->n[0] + s->n[1]; a++) {
         for (size_t i = 0; i < k->operand.n; i++) {
-            near &= s->stride[i][s->axis[a].at] >= INT32_MIN && s->stride[i][s->axis[a].at] <= INT32_MAX;
+            near &= s->stride[i][s->axis[a].at] >= -most && s->stride[i][s->axis[a].at] <= most;
         }
     }
     return near;
@@ -236,6 +237,7 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
             a.step[i][x] = s->stride[i][s->axis[x].at] * (x == first ? v : 1);
         }
     }
+    a.head->near = near(k, s);
     a.head->number = (uint32_t)(st - f->code->program.step.at);
     a.head->axes[0] = (uint32_t)s->n[0];
     a.head->axes[1] = (uint32_t)MC_MAX(s->n[1], 1); /* without one its only step is 0, as are those behind the last axis */

@@ -11,7 +11,7 @@
 #include "render/grid.h"
 #include "render/prelude.h"
 
-enum { AHEAD = 4 }; /* elements that a lane asks for before it uses the first, where neighbours are kept and each is a vector by itself */
+enum { AHEAD = 4, FEWER = 2 }; /* vectors that a lane asks for before it uses the first; of several operands, fewer */
 
 static bool is_element(const struct mc_kernel *k, const struct mc_koperand *o)
 {
@@ -260,12 +260,27 @@ static bool is_fetched(const struct print *p, size_t i)
     return mc_grid_walks(p, i) && mc_print_moves(p->k, o) && !o->index && !o->tally && !mc_grid_made_here(p, o) && (!o->dst || (p->back && p->back[i]));
 }
 
+/* Steps along the reduced axes where there are two at most, and in 32 bits. */
+static void near_steps(struct print *p)
+{
+    mc_str_add(p->out, "const u32 inner = A.size[A.axes[0]], magic = A.magic[A.axes[0]], shift = A.shift[A.axes[0]];\n");
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        if (mc_grid_walks(p, i)) {
+            mc_str_addf(p->out, "const i32 n%zu = (i32)A.step[%zu][A.axes[0]], f%zu = (i32)A.step[%zu][A.axes[0] + A.near]; (void)n%zu; (void)f%zu;\n", i, i, i, i, i, i);
+        }
+    }
+}
+
 /* e3: where element r lies, for each operand that walks. */
 static void find_elements(struct print *p)
 {
     mc_grid_offsets(p, 'e', true, 'o');
-    mc_str_add(p->out, "if (A.axes[1] == 1) {");
-    move(p, 'e', true, "A.axes[0]", "(i64)r");
+    mc_str_add(p->out, "if (A.near) { const i32 q = (i32)over_(r, magic, shift), i = (i32)(r - q * inner);");
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        if (mc_grid_walks(p, i)) {
+            mc_str_addf(p->out, " e%zu += (i64)i * n%zu + (i64)q * f%zu;", i, i, i);
+        }
+    }
     mc_str_add(p->out, " } else ");
     mc_grid_apart(p, 'e', true, "r", "A.axes[1]", "A.axes[0]");
 }
@@ -307,7 +322,7 @@ static void walk(struct print *p)
 {
     bool positions, reduces = mc_print_stage_reduces(p, &positions), lanes = reduces && !positions;
     static const char each[] = "_Pragma(\"unroll\") for (int u = 0; u < U; u++) { const u32 r = r0 + u * lanes; if (r < e) {\n";
-    mc_str_addf(p->out, "{ const int U = %d;\nONCE for (u32 b = from; b < to; b += 2048 / V * lanes) {\nconst u32 e = to - b < 2048 / V * lanes ? to : b + 2048 / V * lanes;\n", p->above ? AHEAD : 1);
+    mc_str_addf(p->out, "{ const int U = %d;\nONCE for (u32 b = from; b < to; b += 2048 / V * lanes) {\nconst u32 e = to - b < 2048 / V * lanes ? to : b + 2048 / V * lanes;\n", p->above || mc_print_reads(p) < 2 ? AHEAD : FEWER);
     if (lanes) {
         mc_print_each(p, mc_print_lane);
     }
@@ -365,6 +380,7 @@ static void print_reducing(struct print *p)
     mc_grid_begin_tallies(p);
     mc_grid_open_rows(p);
     mc_grid_point(p);
+    near_steps(p);
     mc_str_add(p->out, "const u32 from = blockIdx.y * A.chunk, to = !live ? from : from + A.chunk < A.count[1] ? from + A.chunk : A.count[1];\n");
     for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
         mc_print_row_values(p);
@@ -416,7 +432,7 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
         memcpy(k.val.at, of->val.at, k.val.n * sizeof *k.val.at);
         k.wide = false;
         k.mode = k.mode == KERNEL_MAP ? KERNEL_MAP : KERNEL_ROW; /* row values are scalars of a thread */
-        mc_str_addf(out, "\nstruct %s_args { char *p[%zu]; i64 *err; char *scratch; u32 count[2], axes[2], size[8], splits, chunk, column, number, flat, teams, first, held, magic[8], shift[8]; i64 step[%zu][8]; };\n",
+        mc_str_addf(out, "\nstruct %s_args { char *p[%zu]; i64 *err; char *scratch; u32 count[2], axes[2], size[8], splits, chunk, column, number, flat, teams, first, held, near, magic[8], shift[8]; i64 step[%zu][8]; };\n",
                     k.name, MC_MAX(k.operand.n, (size_t)1), MC_MAX(k.operand.n, (size_t)1));
         if (!mc_grid_torn(of)) {
             forms_of_rows(&p, of);

@@ -102,7 +102,7 @@ static void at_vector(struct print *p, size_t o)
     const struct mc_koperand *x = &p->k->operand.at[o];
     mc_str_addf(p->out, "(A.p[%zu] + o%zu", o, o);
     if (mc_grid_torn(p->k)) {
-        mc_str_addf(p->out, " + (i64)(i32)q * (i32)A.step[%zu][axis + 1] + (i64)(i32)i * (i32)A.step[%zu][axis])", o, o);
+        mc_str_addf(p->out, " + (i64)(i32)q * (i32)A.step[%zu][axis + A.near] + (i64)(i32)i * (i32)A.step[%zu][axis])", o, o);
     } else if (mc_print_moves(p->k, x)) {
         mc_str_addf(p->out, " + (i64)r * (V * %zu))", x->index ? (size_t)1 : mc_dtypes[x->dtype].size);
     } else {

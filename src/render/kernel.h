@@ -113,6 +113,7 @@ struct mc_grid_head {
     uint32_t teams;             /* lanes that share points; each adds up the tallies of its own */
     uint32_t first;             /* the stage that this launch walks, if there are splits */
     uint32_t held;              /* a map does nothing once a check has failed */
+    uint32_t near;              /* of a reducing kernel: two axes are reduced at most, and their steps have 32 bits */
     uint32_t magic[MC_MAX_RANK], shift[MC_MAX_RANK]; /* by which the kernel divides by a size */
 };
 struct mc_grid_args {           /* where the parts lie */

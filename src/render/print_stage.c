@@ -53,7 +53,7 @@ static bool mark(struct print *p)
 }
 
 /* Operands that the walk reads an element of. */
-static int reads(const struct print *p)
+int mc_print_reads(const struct print *p)
 {
     int n = 0;
     for (size_t i = 0; i < p->k->val.n; i++) {
@@ -79,11 +79,11 @@ bool mc_print_mark(struct print *p)
     }
     bool any = mark(p);
     for (size_t i = 0; p->back && any && i < p->k->operand.n; i++) {
-        const int before = reads(p);
+        const int before = mc_print_reads(p);
         if (is_behind(p, &p->k->operand.at[i]) && p->need[p->k->operand.at[i].val]) {
             p->back[i] = 1;
             mark(p);
-            p->back[i] = reads(p) < before;
+            p->back[i] = mc_print_reads(p) < before;
             mark(p);
         }
     }

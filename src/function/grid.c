@@ -377,7 +377,7 @@ static mc_status run_stages(struct mc_cuda *d, const struct mc_grid_launch *l, s
     struct mc_grid grid = l->grid;
     mc_status s = MC_OK;
     for (h->first = 0; h->first < l->stages && s == MC_OK; h->first++) {
-        s = mc_cuda_follow(d, l->fn, k->name, &grid, l->args, l->nargs);
+        s = l->stages > 1 && mc_grid_moments(k, (int)h->first) ? MC_OK : mc_cuda_follow(d, l->fn, k->name, &grid, l->args, l->nargs);
     }
     grid.blocks[1] = 1;
     s = s < 0 || !l->ends ? s : mc_cuda_follow(d, l->fn, k->name, &grid, l->args, l->nargs);

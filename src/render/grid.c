@@ -148,6 +148,7 @@ static void each_of_vector(struct print *p, bool lanes, const char *position)
 {
     mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
     mc_print_body(p, lanes, position);
+    mc_grid_each_moment(p, mc_grid_moment_add);
     mc_str_add(p->out, "}\n");
 }
 
@@ -209,47 +210,54 @@ int mc_grid_slot(const struct mc_kernel *k, int v)
     return slot;
 }
 
-static const char *flag_of(const struct print *p, int v)
+static void merging(struct print *p, int v, const char *type, void (*merge)(struct print *p, int v))
 {
-    return mc_print_monoid(&p->k->val.at[v])->flags ? "z" : "none";
+    mc_str_addf(p->out, "[](%s &c%d, i64 &z%d, const %s l%d, const i64 q%d) { (void)z%d; (void)q%d; ", type, v, v, type, v, v, v, v);
+    merge(p, v);
+    mc_str_add(p->out, "}");
 }
 
 void mc_grid_merge(struct print *p, int v, const char *type)
 {
-    mc_str_addf(p->out, "[](%s &c%d, i64 &z%d, const %s l%d, const i64 q%d) { (void)z%d; (void)q%d; ", type, v, v, type, v, v, v, v);
-    mc_print_merge(p, v);
-    mc_str_add(p->out, "}");
+    merging(p, v, type, mc_print_merge);
+}
+
+/* How what a reduction adds up goes from lane to lane and from block to block. */
+struct passed { const char *type, *flag; void (*merge)(struct print *p, int v); };
+
+static struct passed passed(const struct print *p, int v)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    return mc_grid_moments(p->k, x->stage) ? (struct passed){ "double", "z", mc_grid_moment_merge } :
+           (struct passed){ mc_print_acc_type(p, x, false), mc_print_monoid(x)->flags ? "z" : "", mc_print_merge };
 }
 
 /* All lanes get the sum of the lanes' accumulators. */
 static void across(struct print *p, int v)
 {
-    const struct mc_kval *x = &p->k->val.at[v];
+    const struct passed x = passed(p, v);
     mc_str_addf(p->out, "across(A.column, lanes, c%d, ", v);
-    mc_str_addf(p->out, mc_print_monoid(x)->flags ? "z%d, " : "none, ", v);
-    mc_grid_merge(p, v, mc_print_acc_type(p, x, false));
+    mc_str_addf(p->out, *x.flag ? "z%d, " : "none, ", v);
+    merging(p, v, x.type, x.merge);
     mc_str_add(p->out, ");\n");
 }
 
 static void keep(struct print *p, int v)
 {
-    const char *t = mc_print_acc_type(p, &p->k->val.at[v], false), *flag = flag_of(p, v);
-    mc_str_addf(p->out, "{ char *part = A.scratch + (((i64)%d * A.splits + blockIdx.y) * A.count[0] + at) * 16; *(%s *)part = c%d; ", mc_grid_slot(p->k, v), t, v);
-    if (*flag == 'z') {
-        mc_str_addf(p->out, "*(i64 *)(part + 8) = z%d; ", v);
-    }
-    mc_str_add(p->out, "}\n");
+    const struct passed x = passed(p, v);
+    mc_str_addf(p->out, "{ char *part = A.scratch + (((i64)%d * A.splits + blockIdx.y) * A.count[0] + at) * 16; *(%s *)part = c%d; ", mc_grid_slot(p->k, v), x.type, v);
+    mc_str_addf(p->out, *x.flag ? "*(i64 *)(part + 8) = z%d; }\n" : "}\n", v);
 }
 
 static void fetch(struct print *p, int v)
 {
-    const char *t = mc_print_acc_type(p, &p->k->val.at[v], false), *flag = flag_of(p, v);
-    mc_str_addf(p->out, "{ const char *part = A.scratch + (((i64)%d * A.splits + s) * A.count[0] + at) * 16; const %s l%d = *(const %s *)part; ", mc_grid_slot(p->k, v), t,
-                v, t);
-    if (*flag == 'z') {
+    const struct passed x = passed(p, v);
+    mc_str_addf(p->out, "{ const char *part = A.scratch + (((i64)%d * A.splits + s) * A.count[0] + at) * 16; const %s l%d = *(const %s *)part; ", mc_grid_slot(p->k, v), x.type,
+                v, x.type);
+    if (*x.flag) {
         mc_str_addf(p->out, "const i64 q%d = *(const i64 *)(part + 8); ", v);
     }
-    mc_print_merge(p, v);
+    x.merge(p, v);
     mc_str_add(p->out, "}\n");
 }
 
@@ -317,30 +325,37 @@ static void open_fetched(struct print *p)
     }
 }
 
+/* f for what this stage's walk adds up, g for what it does for the next. */
+static void each(struct print *p, void (*f)(struct print *p, int v), void (*g)(struct print *p, int v))
+{
+    mc_print_each(p, f);
+    mc_grid_each_moment(p, g);
+}
+
 /* One walk over the reduced axes: of the block's part of them, U vectors a lane at a time. */
 static void walk(struct print *p)
 {
     bool positions, reduces = mc_print_stage_reduces(p, &positions), lanes = reduces && !positions;
-    static const char each[] = "_Pragma(\"unroll\") for (int u = 0; u < U; u++) { const u32 r = r0 + u * lanes; if (r < e) {\n";
+    static const char ahead[] = "_Pragma(\"unroll\") for (int u = 0; u < U; u++) { const u32 r = r0 + u * lanes; if (r < e) {\n";
     mc_str_addf(p->out, "{ const int U = %d;\nONCE for (u32 b = from; b < to; b += 2048 / V * lanes) {\nconst u32 e = to - b < 2048 / V * lanes ? to : b + 2048 / V * lanes;\n", p->above || mc_print_reads(p) < 2 ? AHEAD : FEWER);
     if (lanes) {
-        mc_print_each(p, mc_print_lane);
+        each(p, mc_print_lane, mc_grid_moment_lane);
     }
     mc_str_add(p->out, "\nfor (u32 r0 = b + lane; r0 < e; r0 += U * lanes) {\n");
     fetch_elements(p, true);
     mc_str_add(p->out, "\n");
-    mc_str_add(p->out, each);
+    mc_str_add(p->out, ahead);
     find_elements(p);
     fetch_elements(p, false);
     mc_str_add(p->out, "} }\n");
-    mc_str_add(p->out, each);
+    mc_str_add(p->out, ahead);
     open_fetched(p);
     open_elements(p, 'e');
     each_of_vector(p, lanes, "((i64)r * V + j)");
     close_elements(p, 'e');
     mc_str_add(p->out, "} }\n}\n");
     if (lanes) {
-        mc_print_each(p, mc_print_merge);
+        each(p, mc_print_merge, mc_grid_moment_close);
     }
     mc_str_add(p->out, "} }\n");
 }
@@ -351,11 +366,11 @@ static void walk_or_take(struct print *p)
     mc_str_addf(p->out, "if (A.first <= %d) {\n", p->stage);
     walk(p);
     mc_str_add(p->out, "} else ONCE for (u32 s = lane; live && s < A.splits; s += lanes) {\n");
-    mc_print_each(p, fetch);
+    each(p, fetch, fetch);
     mc_str_add(p->out, "}\n");
-    mc_print_each(p, across);
+    each(p, across, across);
     mc_str_addf(p->out, "if (A.splits > 1 && A.first == %d) {\nif (live && lane == 0) {\n", p->stage);
-    mc_print_each(p, keep);
+    each(p, keep, keep);
     mc_str_add(p->out, "}\nreturn;\n}\n");
 }
 
@@ -384,16 +399,21 @@ static void print_reducing(struct print *p)
     mc_str_add(p->out, "const u32 from = blockIdx.y * A.chunk, to = !live ? from : from + A.chunk < A.count[1] ? from + A.chunk : A.count[1];\n");
     for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
         mc_print_row_values(p);
+        if (mc_grid_moments(p->k, p->stage)) {
+            mc_print_each(p, mc_grid_moment_finish);
+            continue;
+        }
         if (!mc_print_mark(p)) {
             continue;
         }
-        mc_print_each(p, mc_print_acc);
+        mc_grid_each_moment(p, mc_grid_moment_need);
+        each(p, mc_print_acc, mc_grid_moment_acc);
         mc_str_add(p->out, "\n");
         if (splits && mc_print_stage_reduces(p, &positions)) {
             walk_or_take(p);
         } else {
             walk(p);
-            mc_print_each(p, across);
+            each(p, across, across);
         }
         mc_print_each(p, mc_print_finish);
         mc_str_add(p->out, "\n");

@@ -24,6 +24,16 @@ void mc_grid_part(struct print *p, size_t operand, const char *team);    /* the 
 void mc_grid_begin_tallies(struct print *p);                             /* the team's sums are zero */
 void mc_grid_print_tally(struct print *p);
 
+/* ---- grid_moment.c: what the next stage sums over squares about a row's value, summed by this one's walk ---- */
+void mc_grid_each_moment(struct print *p, void (*f)(struct print *p, int v));
+void mc_grid_moment_need(struct print *p, int v);                        /* its elements */
+void mc_grid_moment_acc(struct print *p, int v);                         /* declared: the accumulator, a block's lane */
+void mc_grid_moment_lane(struct print *p, int v);
+void mc_grid_moment_add(struct print *p, int v);                         /* an element; the lane's sums, others' */
+void mc_grid_moment_close(struct print *p, int v);
+void mc_grid_moment_merge(struct print *p, int v);
+void mc_grid_moment_finish(struct print *p, int v);                      /* the value, in its own stage */
+
 /* ---- grid_row.c ---- */
 void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form); /* NAME_r, NAME_q */
 

@@ -44,6 +44,7 @@ void mc_print_fill(struct print *p, const char *text, int v, const char *positio
 void mc_print_finish(struct print *p, int v);
 /* print_stage.c */
 bool mc_print_mark(struct print *p);                                        /* which elements walk p->stage computes; false: nothing */
+void mc_print_need(struct print *p, int v);                                 /* v too, and what it is made of */
 int  mc_print_reads(const struct print *p);                                 /* operands of which it then reads an element */
 void mc_print_body(struct print *p, bool lanes, const char *position);      /* what happens for one element */
 void mc_print_store(struct print *p, int o, bool inner);                    /* of what an operand is made from */

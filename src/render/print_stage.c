@@ -13,7 +13,7 @@ static int found_in(const struct print *p, int v)
     return -1;
 }
 
-static void mark_need(struct print *p, int v)
+void mc_print_need(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
     if (!x->element || p->need[v]) {
@@ -24,7 +24,7 @@ static void mark_need(struct print *p, int v)
         return;
     }
     for (int i = 0; i < x->narg; i++) {
-        mark_need(p, x->arg[i]);
+        mc_print_need(p, x->arg[i]);
     }
 }
 
@@ -35,17 +35,17 @@ static bool mark(struct print *p)
     for (size_t i = 0; i < p->k->val.n; i++) {
         const struct mc_kval *v = &p->k->val.at[i];
         if (v->kind == K_REDUCE && v->stage == p->stage) {
-            mark_need(p, v->arg[0]);
+            mc_print_need(p, v->arg[0]);
             any = true;
         }
         if (v->saved && v->stage == p->stage) {
-            mark_need(p, (int)i);
+            mc_print_need(p, (int)i);
         }
     }
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         if (o->dst && p->k->val.at[o->val].element && p->k->val.at[o->val].stage == p->stage) {
-            mark_need(p, o->val);
+            mc_print_need(p, o->val);
             any = true;
         }
     }

@@ -154,17 +154,19 @@ TEST(grid_stages_read_back)
 }
 
 /* What the host says of a kernel is what the text has: NAME_v where vectors are, launches of their own for stages where sums are
- * split, NAME_r where rows are kept, NAME_tally where sums ride along. */
+ * split and no earlier walk makes them, NAME_r where rows are kept, NAME_q where they are in pieces, NAME_tally where sums ride along. */
 TEST(grid_entries)
 {
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 2);
     mc_input(g, "y", MC_FLOAT32, 2);
-    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, y", .outputs = "tanh(x), sum(y, axis=0), softmax(x), sum(softmax(x) * x, axis=0), cast(x, 'float64')" });
+    mc_input(g, "z", MC_FLOAT32, 4);
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, y, z", .outputs = "tanh(x), sum(y, axis=0), softmax(x), sum(softmax(x) * x, axis=0), cast(x, 'float64'), "
+                                                                             "z / var(z, axis=[0, 2, 3], keepdims=True)" });
     REQUIRE(f, "%s", mc_error(g));
     struct mc_str text = { 0 };
     grid_text(f, &text);
-    int maps = 0, splits = 0, rows = 0, tallies = 0;
+    int maps = 0, splits = 0, rows = 0, pieces = 0, moments = 0, tallies = 0;
     for (size_t i = 0; i < f->code->program.step.n; i++) {
         const struct mc_kernel *k = f->code->program.step.at[i].kernel;
         char name[48];
@@ -178,14 +180,21 @@ TEST(grid_entries)
         CHECK(end && mc_grid_splits(k) == (stage && stage < end), "%s", name);
         snprintf(name, sizeof name, "%s_r(", k->name);
         CHECK((mc_grid_row(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
+        snprintf(name, sizeof name, "%s_q(", k->name);
+        CHECK((mc_grid_single(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
+        const char *made = of ? strstr(of, "both_(z") : NULL;
+        CHECK(mc_grid_moments(k, 1) == (made && made < end), "%s: squares about a mean, a walk of their own or none", k->name);
         snprintf(name, sizeof name, "ENTRY %s_tally(", k->name);
         CHECK(mc_grid_tallies(k) == (strstr(text.s, name) != NULL), "%s", name);
         maps += mc_grid_vector(k) > 1;
         splits += mc_grid_splits(k);
         rows += mc_grid_row(k).vector > 0;
+        pieces += mc_grid_single(k).vector > 0;
+        moments += mc_grid_moments(k, 1);
         tallies += mc_grid_tallies(k);
     }
-    CHECK(maps && splits && rows && tallies, "%d maps over vectors, %d split sums, %d rows, %d with tallies", maps, splits, rows, tallies);
+    CHECK(maps && splits && rows && pieces && moments && tallies, "%d maps over vectors, %d split sums, %d rows, %d in pieces, %d with moments, %d with tallies",
+          maps, splits, rows, pieces, moments, tallies);
     size_t size = mc_grid_args_size(3);
     char *memory = mc_calloc(1, size, "test");
     struct mc_grid_args a = mc_grid_args(memory, 3);

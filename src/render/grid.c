@@ -11,7 +11,7 @@
 #include "render/grid.h"
 #include "render/prelude.h"
 
-enum { AHEAD = 4, FEWER = 2 }; /* vectors that a lane asks for before it uses the first; of several operands, fewer */
+enum { AHEAD = 4, FEWER = 2 }; /* vectors that a lane asks for before it uses the first; of two operands, fewer; of more, one each */
 
 static bool is_element(const struct mc_kernel *k, const struct mc_koperand *o)
 {
@@ -337,7 +337,7 @@ static void walk(struct print *p)
 {
     bool positions, reduces = mc_print_stage_reduces(p, &positions), lanes = reduces && !positions;
     static const char ahead[] = "_Pragma(\"unroll\") for (int u = 0; u < U; u++) { const u32 r = r0 + u * lanes; if (r < e) {\n";
-    mc_str_addf(p->out, "{ const int U = %d;\nONCE for (u32 b = from; b < to; b += 2048 / V * lanes) {\nconst u32 e = to - b < 2048 / V * lanes ? to : b + 2048 / V * lanes;\n", p->above || mc_print_reads(p) < 2 ? AHEAD : FEWER);
+    mc_str_addf(p->out, "{ const int U = %d;\nONCE for (u32 b = from; b < to; b += 2048 / V * lanes) {\nconst u32 e = to - b < 2048 / V * lanes ? to : b + 2048 / V * lanes;\n", p->above || mc_print_reads(p) < 2 ? AHEAD : mc_print_reads(p) == 2 ? FEWER : 1);
     if (lanes) {
         each(p, mc_print_lane, mc_grid_moment_lane);
     }

@@ -11,8 +11,8 @@
  * Invariant: each lane takes part in every exchange, whether its row or its vectors are there or not. */
 #include "render/grid.h"
 
-enum { REGISTERS = 32, FEW = 56, MANY = 96, MOST = 112, TORN = 64 }; /* a lane's: for all but what is kept; with which 1024 lanes fit, 512,
-                                                                         512 at all, 1024 of a row in pieces */
+enum { REGISTERS = 32, FEW = 56, MANY = 96, MOST = 112, TORN = 64, TORN_MOST = 80 }; /* a lane's: for all but what is kept; with which
+                                                                1024 lanes fit, 512, 512 at all; of a row in pieces 1024, 512 */
 
 static bool is_load(const struct print *p, size_t i)
 {
@@ -41,16 +41,15 @@ static struct kept kept(const struct mc_kernel *k)
     return n;
 }
 
-/* Of a row in pieces: as many vectors as there are registers for, each of `each` a load. */
+/* Of a row in pieces: `most` vectors or half of them, as there are registers for, each of `each` a load.  Of four operands too
+ * few lanes would be left to keep memory busy. */
 static struct mc_grid_row of_pieces(const struct mc_kernel *k, int vector, size_t most, size_t each)
 {
     const struct kept n = kept(k);
     size_t all = MC_MAX(each * MC_MAX(n.loads, (size_t)1), (size_t)1);
-    while (most > 2 && REGISTERS + most * all > (most > 4 ? TORN : MOST)) {
-        most /= 2;
-    }
+    most = REGISTERS + most * all > TORN ? most / 2 : most;
     const size_t registers = REGISTERS + most * all;
-    if (k->mode != KERNEL_ROW || !mc_grid_torn(k) || mc_grid_tallies(k) || n.size > 4 || registers > MOST) {
+    if (k->mode != KERNEL_ROW || !mc_grid_torn(k) || mc_grid_tallies(k) || n.size > 4 || registers > TORN_MOST) {
         return (struct mc_grid_row){ 0 };
     }
     return (struct mc_grid_row){ vector, (int)most, registers > TORN ? 512 : 1024 };

@@ -91,6 +91,27 @@ TEST(far_channels)
     }
 }
 
+/* The same with channels innermost: columns of few rows in one block, of more over several, whole warps of channels and not. */
+TEST(far_columns)
+{
+    static const int64_t shapes[][4] = { { 3, 5, 5, 33 }, { 1, 20, 20, 16 }, { 2, 16, 16, 40 }, { 4, 50, 60, 9 }, { 1, 40, 50, 300 } };
+    static const char *const formulas[] = { "batch_normalization_train(x, g, g, axes=[0, 1, 2])[0]", "grad(sum(batch_normalization_train(x, g, g, axes=[0, 1, 2])[0] * v), x)",
+                                            "x / max(abs(x), axis=[0, 1, 2], keepdims=True)", "var(x * v, axis=[0, 1, 2])" };
+    ON_GPU();
+    for (size_t i = 0; i < NELEM(shapes); i++) {
+        struct agree a = { .scale = 16384 };
+        agree_input(&a, "x", sample(MC_FLOAT32, 4, shapes[i], -1, 1), 0);
+        agree_input(&a, "v", sample(MC_FLOAT32, 4, shapes[i], .5, 1), 0);
+        agree_input(&a, "g", sample(MC_FLOAT32, 1, &shapes[i][3], .5, 1), 0);
+        for (size_t k = 0; k < NELEM(formulas); k++) {
+            CHECK(!mc_is_error(agree_output(&a, formulas[k])), "%s", mc_error(a.g));
+        }
+        const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
+        CHECK(!wrong, "%lld rows, %lld channels: %s", (long long)(shapes[i][0] * shapes[i][1] * shapes[i][2]), (long long)shapes[i][3], wrong);
+        agree_free(&a);
+    }
+}
+
 /* What one stage has stored the next one reads, rather than all that it was made of: blocks of their own for each, or not. */
 TEST(far_stages_read_back)
 {

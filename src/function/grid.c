@@ -129,7 +129,7 @@ static void rows(const struct mc_kernel *k, struct mc_grid_launch *l, const stru
     l->stages = 1;
 }
 
-/* Blocks that share a point.  Stages behind one another are worth a launch each only for what is long. */
+/* Blocks that share a point.  Stages behind one another are worth a launch each only where lanes go far. */
 static uint32_t splits(const struct mc_kernel *k, const struct mc_grid_head *h, int64_t across, unsigned lanes, int vector)
 {
     int64_t length = h->count[1], most = MC_MIN(length * vector / (lanes * 8), MOST_SPLITS);
@@ -137,7 +137,8 @@ static uint32_t splits(const struct mc_kernel *k, const struct mc_grid_head *h, 
     while (h->column && most * most * 4 > length) { /* each block reads the sums of all: no more than elements */
         most--;
     }
-    if (!mc_grid_splits(k) || across >= enough / 2 || most < 2 || (k->nstage > 1 && length * vector < LONG)) {
+    int64_t worth = h->column ? LONG / BLOCK * lanes : LONG; /* as many steps of a lane */
+    if (!mc_grid_splits(k) || across >= enough / 2 || most < 2 || (k->nstage > 1 && length * vector < worth)) {
         return 1;
     }
     return (uint32_t)MC_MIN(enough / MC_MAX(across, 1), most);

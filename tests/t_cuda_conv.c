@@ -95,7 +95,7 @@ TEST(cuda_transforms_of_every_size)
     static const char *const shapes[] = { "n3c5f6 i11x12 k3x3 p1x1", "n5c3f7 i27x30 k5x3", "n2c4f9 i50x61 k7x7 p1x0 flip", "n3c2f5 i100x90 k11x5 p2x3",
                                           "n3c7f5 i110x70 k5x5", "n70c33f9 i12x12 k5x5" };
     static const struct { int variant; bool tf32; } kinds[] = { { 0 }, { 1 }, { 2 }, { 5 }, { 1, true }, { 2, true }, { 8, true }, { 9, true } };
-    struct tally t[2] = { { 0 } };
+    struct tally t[3] = { { 0 } };
     GPU_OR_SKIP();
     for (int few = 0; few < 2; few++) {
         mc_flag_set("cuda.workspace", few ? "2M" : "1G");
@@ -106,12 +106,13 @@ TEST(cuda_transforms_of_every_size)
                     p.tf32 = kinds[v].tf32;
                     one(&p.base, &mc_conv_cuda_fft, &t[0]);
                     one(&p.base, &mc_conv_cuda_fft_tiling, &t[1]);
+                    one(&p.base, &mc_conv_cuda_fft_fine, &t[2]);
                 }
             }
         }
     }
-    tell(t, 2);
-    CHECK(t[0].served >= 200 && t[1].served >= 150, "whole images %d, tiles %d", t[0].served, t[1].served);
+    tell(t, 3);
+    CHECK(t[0].served >= 200 && t[1].served >= 150 && t[2].served >= 100, "whole images %d, tiles %d, in float32 %d", t[0].served, t[1].served, t[2].served);
 }
 
 /* Few channels: whole images and rows of them, several images a tile and several tiles a block, lines that end within a

@@ -7,7 +7,7 @@
 
 /* ---- cuda_table.c ---- */
 extern const struct mc_solver *const mc_conv_cuda_solvers[];
-extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_few, mc_conv_cuda_split, mc_conv_cuda_cut, mc_conv_cuda_whole, mc_conv_cuda_spread, mc_conv_cuda_fft, mc_conv_cuda_fft_tiling, mc_conv_cuda_im2col, mc_conv_cuda_exchange,
+extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_few, mc_conv_cuda_split, mc_conv_cuda_cut, mc_conv_cuda_whole, mc_conv_cuda_spread, mc_conv_cuda_fft, mc_conv_cuda_fft_fine, mc_conv_cuda_fft_tiling, mc_conv_cuda_im2col, mc_conv_cuda_exchange,
     mc_conv_cuda_exchange_full, mc_conv_cuda_bc01, mc_conv_cuda_b01c, mc_conv_cuda_fold, mc_conv_cuda_apart, mc_conv_cuda_direct;
 double mc_conv_cuda_seconds(const struct mc_conv_problem *p, double part);  /* at that part of the peak */
 double mc_conv_cuda_tail_seconds(const struct mc_conv_problem *p);          /* cuda_apart.c: what follows, by a kernel of its own */
@@ -73,9 +73,16 @@ bool mc_dnn_choose(const struct mc_conv_problem *p, void *graph, struct mc_dnn_r
 /* Of those that the heuristics name: the same as `like`, or the first. */
 bool mc_dnn_choose_like(const struct mc_conv_problem *p, void *graph, const struct mc_dnn_ready *like, struct mc_dnn_ready *use);
 /* ---- cudnn_engines.c: configurations: an engine and its knobs ---- */
-bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, char name[MC_DNN_NAME]); /* "e38:5f1c..."; false: not for p */
+struct mc_dnn_config {          /* what is known of one before it is made ready */
+    char name[MC_DNN_NAME];     /* "e38:5f1c..." */
+    int64_t engine;
+    bool compiles;              /* its kernels, when it is made ready */
+};
+bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, struct mc_dnn_config *c); /* false: not for p */
 int64_t mc_dnn_number(void *desc, int name, int64_t missing);       /* an attribute */
-typedef bool mc_dnn_visit(void *arg, void *config);                 /* true ends the walk */
+/* What a walk is to do after one: go on; leave the heuristic's list, or the engine, that it is in; end. */
+enum mc_dnn_next { DNN_ON, DNN_LEAVE, DNN_END };
+typedef enum mc_dnn_next mc_dnn_visit(void *arg, void *config, bool named);     /* named: by a heuristic */
 /* All that the mode asks for, the heuristic's first; one engine with its knobs.  True: the visit ended it. */
 bool mc_dnn_walk(const struct mc_conv_problem *p, void *graph, enum mc_plan_mode mode, mc_dnn_visit *f, void *arg);
 bool mc_dnn_engine(const struct mc_conv_problem *p, void *graph, int64_t index, mc_dnn_visit *f, void *arg);

@@ -63,6 +63,7 @@ struct product {                /* of fft_products.cu */
     int64_t m, n, k, lda, ldb, ldc;
     int add;
 };
+enum { TILED = 1, FINE = 2 };   /* kinds: tiles; float32's spectra whatever is allowed */
 struct fft {
     struct mc_plan base;
     struct size size;
@@ -359,12 +360,13 @@ static double seconds(const struct mc_conv_problem *p, const struct fft *d)
 }
 
 /* The fastest size for p; false: none is large enough. */
-static bool choose(const struct mc_conv_problem *p, bool tiled, struct fft *best)
+static bool choose(const struct mc_conv_problem *p, int kind, struct fft *best)
 {
+    const bool tiled = kind & TILED;
     const struct mc_cuda *gpu = mc_cuda_current();
     double least = 0;
     for (size_t i = 0; i < NELEM(sizes); i++) {
-        struct fft d = { .size = sizes[i], .tiled = tiled, .halves = halves(p) };
+        struct fft d = { .size = sizes[i], .tiled = tiled, .halves = !(kind & FINE) && halves(p) };
         bool fits = !gpu || sizes[i].shared <= gpu->shared;
         for (int axis = 1; axis < 3; axis++) {
             const int64_t touched = MC_MAX(p->s.out[axis] + p->s.k[axis] - 1, p->s.in[axis] + p->s.pad[axis]);
@@ -397,10 +399,10 @@ static bool load(struct fft *d, const struct mc_conv_problem *p)
     return mc_cuda_kernels(&mc_conv_fft_text, &defines, transforms, NELEM(transforms)) && mc_cuda_kernels(products, &none, kernels, NELEM(kernels));
 }
 
-static struct mc_plan *make(const struct mc_conv_problem *p, bool tiled)
+static struct mc_plan *make(const struct mc_conv_problem *p, int kind)
 {
     struct fft *d = mc_calloc(1, sizeof *d, "plans");
-    if (!d || !choose(p, tiled, d) || !load(d, p)) {
+    if (!d || !choose(p, kind, d) || !load(d, p)) {
         mc_free(d);
         return NULL;
     }
@@ -410,7 +412,7 @@ static struct mc_plan *make(const struct mc_conv_problem *p, bool tiled)
     return &d->base;
 }
 
-static const char *refuse(const struct mc_conv_problem *p, bool tiled)
+static const char *refuse(const struct mc_conv_problem *p, int kind)
 {
     const struct mc_conv_shape *s = &p->s;
     struct fft d;
@@ -427,23 +429,25 @@ static const char *refuse(const struct mc_conv_problem *p, bool tiled)
     }
     return s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0 ? "takes two axes"
            : p->has_bias || p->act != ACT_NONE                               ? "fuses nothing"
-           : choose(p, tiled, &d)                                            ? NULL
-           : tiled                                                           ? "would make one tile"
+           : kind & FINE && !halves(p)                                       ? "is fft, where float32 is asked"
+           : choose(p, kind, &d)                                             ? NULL
+           : kind & TILED                                                    ? "would make one tile"
                                                                              : "transforms no more than 128 x 128";
 }
 
-static double estimate(const struct mc_conv_problem *p, bool tiled)
+static double estimate(const struct mc_conv_problem *p, int kind)
 {
     struct fft d;
-    return choose(p, tiled, &d) ? seconds(p, &d) : 1e30;
+    return choose(p, kind, &d) ? seconds(p, &d) : 1e30;
 }
 
-#define FFT(name_, word, tiled)                                                                                       \
-    static const char *refuse_##name_(const struct mc_problem *p) { return refuse(conv(p), tiled); }                  \
-    static double estimate_##name_(const struct mc_problem *p) { return estimate(conv(p), tiled); }                   \
-    static struct mc_plan *plan_##name_(const struct mc_problem *p) { return make(conv(p), tiled); }                  \
+#define FFT(name_, kind)                                                                                              \
+    static const char *refuse_##name_(const struct mc_problem *p) { return refuse(conv(p), kind); }                   \
+    static double estimate_##name_(const struct mc_problem *p) { return estimate(conv(p), kind); }                    \
+    static struct mc_plan *plan_##name_(const struct mc_problem *p) { return make(conv(p), kind); }                   \
     const struct mc_solver mc_conv_cuda_##name_ = {                                                                   \
-        .name = word, .refuse = refuse_##name_, .estimate = estimate_##name_, .plan = plan_##name_,                   \
+        .name = #name_, .refuse = refuse_##name_, .estimate = estimate_##name_, .plan = plan_##name_, .finer = (kind) & FINE, \
     };
-FFT(fft, "fft", false)
-FFT(fft_tiling, "fft_tiling", true)
+FFT(fft, 0)
+FFT(fft_tiling, TILED)
+FFT(fft_fine, FINE)

@@ -12,6 +12,7 @@ const struct mc_solver *const mc_conv_cuda_solvers[] = {
     &mc_conv_cuda_whole,     /* the same as split's, with small images in shared memory */
     &mc_conv_cuda_spread,    /* gradients of inputs the same way, each place times all taps */
     &mc_conv_cuda_fft,       /* whole images by their frequencies */
+    &mc_conv_cuda_fft_fine,  /* with float32's spectra where halves would do: few channels gain nothing by those */
     &mc_conv_cuda_fft_tiling, /* tiles of them */
     &mc_conv_cuda_im2col,    /* windows as columns of a matrix product */
     &mc_conv_cuda_exchange,  /* taps and places change places: forward by the weights pass, and back */

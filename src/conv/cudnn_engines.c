@@ -44,8 +44,20 @@ static bool allowed(const struct mc_conv_problem *p, void *engine, bool unnamed)
     return true;
 }
 
-/* Engine and knobs of a configuration; false: it is not for p. */
-bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, char name[MC_DNN_NAME])
+static bool compiles(void *engine)
+{
+    int note[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT + 27];
+    int64_t n;
+    bool so = false;
+    read(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, NELEM(note), &n, note);
+    for (int64_t i = 0; i < n && i < (int64_t)NELEM(note); i++) {
+        so = so || note[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+    }
+    return so;
+}
+
+/* Engine and knobs of a configuration. */
+bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, struct mc_dnn_config *c)
 {
     struct mc_dnn g = { 0 };
     void *engine = mc_dnn_new(&g, CUDNN_BACKEND_ENGINE_DESCRIPTOR), *knob[MOST_KNOBS];
@@ -63,7 +75,9 @@ bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, char name[MC
             h ^= mc_hash_mix((uint64_t)type, (uint64_t)mc_dnn_number(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, -1)); /* in any order */
         }
     }
-    snprintf(name, MC_DNN_NAME, "e%" PRId64 ":%016" PRIx64, ok ? mc_dnn_number(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1) : -1, h);
+    c->engine = ok ? mc_dnn_number(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1) : -1;
+    c->compiles = ok && compiles(engine);
+    snprintf(c->name, sizeof c->name, "e%" PRId64 ":%016" PRIx64, c->engine, h);
     mc_dnn_free(&g);
     return ok;
 }
@@ -75,7 +89,7 @@ static bool heuristic(void *graph, int mode, mc_dnn_visit *f, void *arg)
     struct mc_dnn g = { 0 };
     void *result[MOST_HEURISTIC];
     int64_t n = 0;
-    bool ended = false;
+    enum mc_dnn_next next = DNN_ON;
     void *h = mc_dnn_new(&g, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     mc_dnn_set(&g, h, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
     mc_dnn_set(&g, h, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
@@ -84,12 +98,12 @@ static bool heuristic(void *graph, int mode, mc_dnn_visit *f, void *arg)
         result[i] = mc_dnn_new(&g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     }
     if (!g.failed && read(h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_HEURISTIC, &n, result)) {
-        for (int64_t i = 0; i < n && i < MOST_HEURISTIC && !ended; i++) {
-            ended = f(arg, result[i]);
+        for (int64_t i = 0; i < n && i < MOST_HEURISTIC && next == DNN_ON; i++) {
+            next = f(arg, result[i], true);
         }
     }
     mc_dnn_free(&g);
-    return ended;
+    return next == DNN_END;
 }
 
 struct knob { int type; int64_t least, most, step, value; };
@@ -116,11 +130,10 @@ static int64_t knobs_of(struct mc_dnn *g, void *engine, struct knob knob[MOST_KN
 }
 
 /* One configuration of an engine; knob NULL: as cuDNN sets them. */
-static bool configure(void *engine, const struct knob *knob, int64_t n, mc_dnn_visit *f, void *arg)
+static enum mc_dnn_next configure(void *engine, const struct knob *knob, int64_t n, mc_dnn_visit *f, void *arg)
 {
     struct mc_dnn g = { 0 };
     void *choice[MOST_KNOBS];
-    bool ended = false;
     void *config = mc_dnn_new(&g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     mc_dnn_set(&g, config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine);
     for (int64_t i = 0; knob && i < n; i++) {
@@ -133,9 +146,9 @@ static bool configure(void *engine, const struct knob *knob, int64_t n, mc_dnn_v
         mc_dnn_set(&g, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, n, choice);
     }
     mc_dnn_finish(&g, config);
-    ended = !g.failed && f(arg, config);
+    const enum mc_dnn_next next = g.failed ? DNN_ON : f(arg, config, false);
     mc_dnn_free(&g);
-    return ended;
+    return next;
 }
 
 /* The next choice of all knobs, as a number whose digits they are. */
@@ -156,22 +169,22 @@ static bool engine(const struct mc_conv_problem *p, void *graph, int64_t index, 
 {
     struct mc_dnn g = { 0 };
     struct knob knob[MOST_KNOBS] = { 0 };
-    bool ended = false;
+    enum mc_dnn_next next = DNN_LEAVE;
     void *desc = mc_dnn_new(&g, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     mc_dnn_set(&g, desc, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
     mc_dnn_set(&g, desc, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &index);
     mc_dnn_finish(&g, desc);
     if (!g.failed && allowed(p, desc, true)) {
-        ended = configure(desc, NULL, 0, f, arg);
-        const int64_t n = ended || !every ? 0 : knobs_of(&g, desc, knob);
+        next = configure(desc, NULL, 0, f, arg);
+        const int64_t n = next != DNN_ON || !every ? 0 : knobs_of(&g, desc, knob);
         bool more = n > 0;
-        for (int i = 0; i < MOST_CHOICES && more && !ended; i++) {
-            ended = configure(desc, knob, n, f, arg);
+        for (int i = 0; i < MOST_CHOICES && more && next == DNN_ON; i++) {
+            next = configure(desc, knob, n, f, arg);
             more = turn(knob, n);
         }
     }
     mc_dnn_free(&g);
-    return ended;
+    return next == DNN_END;
 }
 
 bool mc_dnn_engine(const struct mc_conv_problem *p, void *graph, int64_t index, mc_dnn_visit *f, void *arg)
@@ -179,11 +192,12 @@ bool mc_dnn_engine(const struct mc_conv_problem *p, void *graph, int64_t index, 
     return engine(p, graph, index, true, f, arg);
 }
 
+/* The newest first: where one of those that no heuristic names is the fastest, it is among them. */
 static bool every_engine(const struct mc_conv_problem *p, void *graph, bool every, mc_dnn_visit *f, void *arg)
 {
     const int64_t count = mc_dnn_number(graph, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, 0);
     bool ended = false;
-    for (int64_t i = 0; i < count && !ended; i++) {
+    for (int64_t i = count; i-- > 0 && !ended;) {
         ended = engine(p, graph, i, every, f, arg);
     }
     return ended;

@@ -1,8 +1,9 @@
 /* cudnn_search.c: which of cuDNN's configurations serves a problem.
  *
  *   estimate    the first configuration that its heuristic (mode A) names and that can be had
- *   measure     those of modes A, B and fallback, and every engine as it sets its own knobs, timed as long as a budget lasts:
- *               the heuristics do not name the transforms of forward passes, which are up to 28 times as fast as what they do
+ *   measure     those of modes A, B and fallback, each list until a dozen in a row have not won, and every engine as it sets
+ *               its own knobs, the newest first, timed as long as a budget lasts: the heuristics do not name the transforms of
+ *               forward passes, which are up to 28 times as fast as what they do, nor the engines that they would have to compile
  *               (of graphs with more than a convolution those of the heuristics alone: the others have shown what they can at
  *               the bare one, which is timed with a kernel behind it)
  *   exhaustive  the same, and every engine with every choice of its knobs, up to a number of each
@@ -63,10 +64,12 @@ void mc_dnn_forget(struct mc_dnn_ready *r)
 static bool prepare(const struct mc_conv_problem *p, void *config, struct mc_dnn_ready *r)
 {
     void *h = mc_dnn_handle();
+    struct mc_dnn_config c;
     *r = (struct mc_dnn_ready){ 0 };
-    if (!mc_dnn_describe(p, config, r->name)) {
+    if (!mc_dnn_describe(p, config, &c)) {
         return false;
     }
+    memcpy(r->name, c.name, sizeof r->name);
     r->plan = mc_dnn_new(&r->made, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     mc_dnn_set(&r->made, r->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &h);
     mc_dnn_set(&r->made, r->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config);
@@ -87,9 +90,13 @@ struct search {
     struct mc_dnn_ready best;
     double seconds;
     const char *wanted;         /* the name of one that was looked at; NULL: any */
+    bool believed;              /* notes are, of one that nobody has looked at */
     void *operand[8];
     VEC(uint64_t) seen;
-    double each, end;           /* seconds for one, and when to stop */
+    double each, budget, end;   /* seconds for one, for all that follow the first, and when those are over */
+    enum mc_plan_mode mode;
+    int idle, built;            /* how many of a heuristic's, and of those that compile, have not won since one has */
+    bool unnamed;               /* it is past the heuristics' lists */
 };
 
 struct trial {
@@ -117,11 +124,14 @@ static double seconds_of(const struct search *s, const struct mc_dnn_ready *r)
 
 /* ---- doubt ---- */
 
+/* Whatever solvers are around it, it is the same problem to cuDNN. */
 static bool key_of(const struct mc_conv_problem *p, const char *what, struct mc_str *key)
 {
+    struct mc_conv_problem bare = *p;
+    bare.inner = 0;
     mc_site_cuda.word(key);
     mc_str_addf(key, " cudnn %s%s ", mc_nv_found(NV_CUDNN)->version, what);
-    mc_conv_word(&p->base, key);
+    mc_conv_word(&bare.base, key);
     return !key->bad;
 }
 
@@ -159,7 +169,7 @@ static bool exact(struct search *s, const struct mc_dnn_ready *r)
     if (named && mc_wisdom_find(key.s, said, &unused)) {
         ok = strcmp(said, "exact") == 0 || mc_fail(MC_ECHECK, "%s is not as exact as is asked", r->name) == MC_OK;
     } else {
-        ok = exact_once(s, r, &asked);
+        ok = s->believed || exact_once(s, r, &asked);
     }
     if (named && asked) {
         mc_wisdom_put(key.s, ok ? "exact" : "inexact", 0);
@@ -168,18 +178,52 @@ static bool exact(struct search *s, const struct mc_dnn_ready *r)
     return ok;
 }
 
-static bool take_first(void *arg, void *config)
+static enum mc_dnn_next take_first(void *arg, void *config, bool named)
 {
     struct search *s = arg;
-    char name[MC_DNN_NAME];
-    if ((s->wanted && (!mc_dnn_describe(s->p, config, name) || strcmp(name, s->wanted) != 0)) || !prepare(s->p, config, &s->best)) {
-        return false;
+    struct mc_dnn_config c;
+    (void)named;
+    if ((s->wanted && (!mc_dnn_describe(s->p, config, &c) || strcmp(c.name, s->wanted) != 0)) || !prepare(s->p, config, &s->best)) {
+        return DNN_ON;
     }
     if (!s->wanted && !exact(s, &s->best)) {
         LOG(LOG_PLAN, "    cudnn is not taken: %s", mc_last_error());
         mc_dnn_forget(&s->best);
     }
-    return s->best.plan != NULL;
+    return s->best.plan ? DNN_END : DNN_ON;
+}
+
+/* ---- which are not worth making ready ---- */
+
+enum { PATIENCE = 12, MORE = 2, BUILT = 2 }; /* so many in a row that do not win, MORE times that where a call is long; of those that compile */
+static const double long_call = 300e-6;
+static const double near = 1.25;        /* times what units and memory alone take: nothing is compiled to come nearer */
+static const double by_element = 0.1;   /* of float32's peak: engine 0 sums element by element, at 0.03 to 3.4 TFLOP/s on an H200 */
+
+/* Why a plan that is measured does without it; NULL: it is worth its time.  Compiling takes longer than timing all the others. */
+static const char *hopeless(const struct search *s, const struct mc_dnn_config *c, bool named)
+{
+    if (s->mode == PLAN_EXHAUSTIVE || !s->best.plan) {
+        return NULL;
+    }
+    return c->engine == 0 && mc_cuda_seconds(MC_FLOAT32, false, mc_conv_flops(s->p), 0, by_element) > s->seconds ? "sums element by element"
+           : !c->compiles                                                                                       ? NULL
+           : s->built >= BUILT                                                                                  ? "would be compiled as those before it"
+           : !named && s->seconds < near * mc_conv_cuda_seconds(s->p, 1) ? "would be compiled for nothing"
+                                                                        : NULL;
+}
+
+/* What no heuristic names and yet wins are transforms, which filters of one tap have no use for, and the newest engines. */
+static bool nothing_more(struct search *s, bool named)
+{
+    s->built = named || s->unnamed ? s->built : 0;
+    s->unnamed = !named;
+    return !named && s->mode != PLAN_EXHAUSTIVE && s->best.plan && conv_volume(s->p->s.k) == 1;
+}
+
+static bool impatient(const struct search *s, bool named)
+{
+    return named && s->mode != PLAN_EXHAUSTIVE && s->best.plan && s->idle >= PATIENCE * (s->seconds > long_call ? MORE : 1);
 }
 
 static bool known(struct search *s, const char *name)
@@ -194,28 +238,53 @@ static bool known(struct search *s, const char *name)
     return false;
 }
 
-static bool time_one(void *arg, void *config)
+/* Whether it is now the best. */
+static bool challenge(struct search *s, struct mc_dnn_ready *r, double t)
 {
-    struct search *s = arg;
-    struct mc_dnn_ready r;
-    char name[MC_DNN_NAME];
-    if (!mc_dnn_describe(s->p, config, name) || known(s, name) || !prepare(s->p, config, &r)) {
-        return false;
-    }
-    const double t = seconds_of(s, &r);
-    LOG(LOG_PLAN, "    cudnn %s takes %.3g us, workspace %zu", r.name, t * 1e6, r.workspace);
-    const bool wins = t > 0 && (!s->best.plan || t < 0.98 * s->seconds), good = wins && exact_now(s, &r);
+    const bool wins = t > 0 && (!s->best.plan || t < 0.98 * s->seconds), good = wins && exact_now(s, r);
     if (wins && !good) {
         LOG(LOG_PLAN, "    cudnn is not taken: %s", mc_last_error());
     }
     if (good) {
         mc_dnn_forget(&s->best);
-        s->best = r;
+        s->best = *r;
         s->seconds = t;
     } else {
-        mc_dnn_forget(&r);
+        mc_dnn_forget(r);
     }
-    return mc_now() > s->end && s->best.plan;
+    return good;
+}
+
+static enum mc_dnn_next time_one(void *arg, void *config, bool named)
+{
+    struct search *s = arg;
+    struct mc_dnn_ready r;
+    struct mc_dnn_config c;
+    if (nothing_more(s, named)) {
+        return DNN_END;
+    }
+    if (!mc_dnn_describe(s->p, config, &c) || known(s, c.name)) {
+        return DNN_ON;
+    }
+    const char *why = hopeless(s, &c, named);
+    const double start = mc_now();
+    if (why) {
+        LOG(LOG_PLAN, "    cudnn %s %s", c.name, why);
+    }
+    if (why || !prepare(s->p, config, &r)) {
+        return DNN_ON;
+    }
+    const double ready = mc_now() - start, t = seconds_of(s, &r);
+    LOG(LOG_PLAN, "    cudnn %s takes %.3g us, ready in %.3g ms%s, workspace %zu", r.name, t * 1e6, ready * 1e3, c.compiles ? ", compiled" : "", r.workspace);
+    const bool good = challenge(s, &r, t);
+    s->built = good ? 0 : s->built + c.compiles;
+    s->idle = good ? 0 : s->idle + 1;
+    s->end = s->end == 0 ? mc_now() + s->budget : s->end; /* the first of a process loads the library's kernels */
+    if (impatient(s, named)) {
+        s->idle = s->built = 0;
+        return DNN_LEAVE;
+    }
+    return mc_now() > s->end && s->best.plan ? DNN_END : DNN_ON;
 }
 
 /* What was fastest, of those that were looked at. */
@@ -252,8 +321,9 @@ static void time_all(struct search *s, void *graph, enum mc_plan_mode mode)
     if (s->p->base.family->operands(&s->p->base, s->operand) < 0) {
         return;
     }
+    s->mode = mode;
     s->each = mode == PLAN_EXHAUSTIVE ? 0.02 : 0.01;
-    s->end = mc_now() + (mode == PLAN_EXHAUSTIVE ? 60 : 1.5);
+    s->budget = mode == PLAN_EXHAUSTIVE ? 60 : 1.5;
     mc_dnn_walk(s->p, graph, mode, time_one, s);
     s->p->base.family->discard(&s->p->base, s->operand);
     if (s->best.plan && word(s->p, mode, &key)) {
@@ -279,7 +349,7 @@ bool mc_dnn_choose(const struct mc_conv_problem *p, void *graph, struct mc_dnn_r
 
 bool mc_dnn_choose_like(const struct mc_conv_problem *p, void *graph, const struct mc_dnn_ready *like, struct mc_dnn_ready *use)
 {
-    struct search s = { .p = p, .wanted = like->name };
+    struct search s = { .p = p, .wanted = like->name, .believed = p->tf32 || mc_dtypes[p->dtype].size == 2 };
     if (!mc_dnn_walk(p, graph, PLAN_ESTIMATE, take_first, &s)) {
         s.wanted = NULL;
         mc_dnn_walk(p, graph, PLAN_ESTIMATE, take_first, &s);

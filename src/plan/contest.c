@@ -39,10 +39,11 @@ static bool hopeless(const struct mc_choice *c, const struct mc_trials *t, const
            (c->problem->family->site ? t->best > 0 && k->estimate > far_off * t->best : !mc_trials_worth(t, k->estimate));
 }
 
-/* The part of the best's time that one must take less than to win. */
-static double must_take(const struct mc_choice *c, const struct mc_trials *t, const struct mc_candidate *k)
+/* The part of the best's time that one must take less than to win: of two that are as quick, what is finer does. */
+static double must_take(const struct mc_choice *c, const struct mc_trials *t, const struct mc_candidate *k, const struct mc_solver *best)
 {
-    return t->small && k->solver->wraps ? wrapping : c->problem->family->site ? far_margin : margin;
+    const double part = t->small && k->solver->wraps ? wrapping : c->problem->family->site ? far_margin : margin;
+    return k->solver->finer && !best->finer ? 1 / part : part;
 }
 
 /* Times one candidate; it takes the place of *best if it wins.  False: planning ends, the error says why. */
@@ -78,7 +79,7 @@ static bool challenge(struct mc_choice *c, struct mc_trials *t, const struct mc_
         return true;
     }
     LOG(LOG_PLAN, "%s: %s takes %.3g us (estimate %.3g)", c->word.s, plan->solver->name, plan->cost * 1e6, k->estimate * 1e6);
-    const bool wins = !*best || plan->cost < (*best)->cost * must_take(c, t, k);
+    const bool wins = !*best || plan->cost < (*best)->cost * must_take(c, t, k, (*best)->solver);
     mc_plan_free(wins ? *best : plan);
     *best = wins ? plan : *best;
     return true;

@@ -23,6 +23,7 @@ struct mc_solver {
     double (*estimate)(const struct mc_problem *p);      /* seconds, roughly */
     struct mc_plan *(*plan)(const struct mc_problem *p); /* NULL: failed, error set */
     bool wraps;                                          /* answers by another solver of its family */
+    bool finer;                                          /* keeps more bits than the problem asks for: wins where times tell nothing apart */
     bool doubted;                                        /* how exactly it computes, a library alone knows: see mc_family.error */
     double (*least)(const struct mc_problem *p);         /* seconds that no machine's luck makes fewer; NULL: nothing is known */
     /* What only a library tells, which must be opened and takes its time: asked after refuse(), of who is to be timed or was

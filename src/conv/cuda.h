@@ -76,13 +76,13 @@ bool mc_dnn_choose_like(const struct mc_conv_problem *p, void *graph, const stru
 struct mc_dnn_config {          /* what is known of one before it is made ready */
     char name[MC_DNN_NAME];     /* "e38:5f1c..." */
     int64_t engine;
-    bool compiles;              /* its kernels, when it is made ready */
+    bool compiles, cores;       /* its kernels, when it is made ready; uses tensor cores */
 };
 bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, struct mc_dnn_config *c); /* false: not for p */
 int64_t mc_dnn_number(void *desc, int name, int64_t missing);       /* an attribute */
 /* What a walk is to do after one: go on; leave the heuristic's list, or the engine, that it is in; end. */
 enum mc_dnn_next { DNN_ON, DNN_LEAVE, DNN_END };
-typedef enum mc_dnn_next mc_dnn_visit(void *arg, void *config, bool named);     /* named: by a heuristic */
+typedef enum mc_dnn_next mc_dnn_visit(void *arg, void *config, bool named);     /* named: as likely, by a heuristic */
 /* All that the mode asks for, the heuristic's first; one engine with its knobs.  True: the visit ended it. */
 bool mc_dnn_walk(const struct mc_conv_problem *p, void *graph, enum mc_plan_mode mode, mc_dnn_visit *f, void *arg);
 bool mc_dnn_engine(const struct mc_conv_problem *p, void *graph, int64_t index, mc_dnn_visit *f, void *arg);

@@ -44,14 +44,17 @@ static bool allowed(const struct mc_conv_problem *p, void *engine, bool unnamed)
     return true;
 }
 
-static bool compiles(void *engine)
+enum { MOST_NOTES = 32 };
+
+/* Does the engine say so of itself? */
+static bool notes(void *engine, int name, int type, int which)
 {
-    int note[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT + 27];
+    int note[MOST_NOTES];
     int64_t n;
     bool so = false;
-    read(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, NELEM(note), &n, note);
-    for (int64_t i = 0; i < n && i < (int64_t)NELEM(note); i++) {
-        so = so || note[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+    read(engine, name, type, MOST_NOTES, &n, note);
+    for (int64_t i = 0; i < n && i < MOST_NOTES; i++) {
+        so = so || note[i] == which;
     }
     return so;
 }
@@ -76,7 +79,8 @@ bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, struct mc_dn
         }
     }
     c->engine = ok ? mc_dnn_number(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1) : -1;
-    c->compiles = ok && compiles(engine);
+    c->compiles = ok && notes(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
+    c->cores = ok && notes(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
     snprintf(c->name, sizeof c->name, "e%" PRId64 ":%016" PRIx64, c->engine, h);
     mc_dnn_free(&g);
     return ok;
@@ -99,7 +103,7 @@ static bool heuristic(void *graph, int mode, mc_dnn_visit *f, void *arg)
     }
     if (!g.failed && read(h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_HEURISTIC, &n, result)) {
         for (int64_t i = 0; i < n && i < MOST_HEURISTIC && next == DNN_ON; i++) {
-            next = f(arg, result[i], true);
+            next = f(arg, result[i], mode != CUDNN_HEUR_MODE_FALLBACK);
         }
     }
     mc_dnn_free(&g);
@@ -206,7 +210,8 @@ static bool every_engine(const struct mc_conv_problem *p, void *graph, bool ever
 bool mc_dnn_walk(const struct mc_conv_problem *p, void *graph, enum mc_plan_mode mode, mc_dnn_visit *f, void *arg)
 {
     return heuristic(graph, CUDNN_HEUR_MODE_A, f, arg) ||
-           (mode >= PLAN_MEASURE && heuristic(graph, CUDNN_HEUR_MODE_B, f, arg)) || heuristic(graph, CUDNN_HEUR_MODE_FALLBACK, f, arg) ||
+           (mode >= PLAN_MEASURE && heuristic(graph, CUDNN_HEUR_MODE_B, f, arg)) ||
            (mode >= (mc_dnn_fused(p) ? PLAN_EXHAUSTIVE : PLAN_MEASURE) && every_engine(p, graph, false, f, arg)) ||
+           heuristic(graph, CUDNN_HEUR_MODE_FALLBACK, f, arg) ||
            (mode >= PLAN_EXHAUSTIVE && every_engine(p, graph, true, f, arg));
 }

@@ -1,8 +1,8 @@
 /* cudnn_search.c: which of cuDNN's configurations serves a problem.
  *
  *   estimate    the first configuration that its heuristic (mode A) names and that can be had
- *   measure     those of modes A, B and fallback, each list until a dozen in a row have not won, and every engine as it sets
- *               its own knobs, the newest first, timed as long as a budget lasts: the heuristics do not name the transforms of
+ *   measure     those of modes A and B, each list until ten in a row have not won, or three of a later one, every engine as it sets
+ *               its own knobs, the newest first, and mode fallback, timed as long as a budget lasts: the heuristics do not name the transforms of
  *               forward passes, which are up to 28 times as fast as what they do, nor the engines that they would have to compile
  *               (of graphs with more than a convolution those of the heuristics alone: the others have shown what they can at
  *               the bare one, which is timed with a kernel behind it)
@@ -96,7 +96,7 @@ struct search {
     double each, budget, end;   /* seconds for one, for all that follow the first, and when those are over */
     enum mc_plan_mode mode;
     int idle, built;            /* how many of a heuristic's, and of those that compile, have not won since one has */
-    bool unnamed;               /* it is past the heuristics' lists */
+    bool left, unnamed;         /* a list for the next one; it is past the heuristics' lists */
 };
 
 struct trial {
@@ -195,22 +195,33 @@ static enum mc_dnn_next take_first(void *arg, void *config, bool named)
 
 /* ---- which are not worth making ready ---- */
 
-enum { PATIENCE = 12, MORE = 2, BUILT = 2 }; /* so many in a row that do not win, MORE times that where a call is long; of those that compile */
+enum { PATIENCE = 10, LATER = 3, MORE = 2, BUILT = 2 }; /* so many in a row that do not win, of a later list, MORE times that where a call is
+                                                            long; of those named that compile */
 static const double long_call = 300e-6;
 static const double near = 1.25;        /* times what units and memory alone take: nothing is compiled to come nearer */
 static const double by_element = 0.1;   /* of float32's peak: engine 0 sums element by element, at 0.03 to 3.4 TFLOP/s on an H200 */
 
-/* Why a plan that is measured does without it; NULL: it is worth its time.  Compiling takes longer than timing all the others. */
+/* Why one that compiles is not: that takes 0.3 to 2.5 s, as long as timing all the others.  Of those that no heuristic names only
+ * the newest that uses tensor cores ever won, forward and back to inputs. */
+static const char *not_built(const struct search *s, const struct mc_dnn_config *c, bool named)
+{
+    return !c->cores                                                            ? "would be compiled for float32's units"
+           : s->built >= (named ? BUILT : 1)                                    ? "would be compiled as those before it"
+           : named                                                              ? NULL
+           : s->p->s.pass == CONV_WEIGHTS                                       ? "would be compiled for weights, unnamed"
+           : s->seconds < near * mc_conv_cuda_seconds(s->p, 1)                  ? "would be compiled for nothing"
+                                                                                : NULL;
+}
+
+/* Why a plan that is measured does without it; NULL: it is worth its time. */
 static const char *hopeless(const struct search *s, const struct mc_dnn_config *c, bool named)
 {
     if (s->mode == PLAN_EXHAUSTIVE || !s->best.plan) {
         return NULL;
     }
     return c->engine == 0 && mc_cuda_seconds(MC_FLOAT32, false, mc_conv_flops(s->p), 0, by_element) > s->seconds ? "sums element by element"
-           : !c->compiles                                                                                       ? NULL
-           : s->built >= BUILT                                                                                  ? "would be compiled as those before it"
-           : !named && s->seconds < near * mc_conv_cuda_seconds(s->p, 1) ? "would be compiled for nothing"
-                                                                        : NULL;
+           : c->compiles                                                                                        ? not_built(s, c, named)
+                                                                                                                : NULL;
 }
 
 /* What no heuristic names and yet wins are transforms, which filters of one tap have no use for, and the newest engines. */
@@ -223,7 +234,8 @@ static bool nothing_more(struct search *s, bool named)
 
 static bool impatient(const struct search *s, bool named)
 {
-    return named && s->mode != PLAN_EXHAUSTIVE && s->best.plan && s->idle >= PATIENCE * (s->seconds > long_call ? MORE : 1);
+    const int most = s->left ? LATER : PATIENCE;
+    return named && s->mode != PLAN_EXHAUSTIVE && s->best.plan && s->idle >= most * (s->seconds > long_call ? MORE : 1);
 }
 
 static bool known(struct search *s, const char *name)
@@ -277,11 +289,12 @@ static enum mc_dnn_next time_one(void *arg, void *config, bool named)
     const double ready = mc_now() - start, t = seconds_of(s, &r);
     LOG(LOG_PLAN, "    cudnn %s takes %.3g us, ready in %.3g ms%s, workspace %zu", r.name, t * 1e6, ready * 1e3, c.compiles ? ", compiled" : "", r.workspace);
     const bool good = challenge(s, &r, t);
-    s->built = good ? 0 : s->built + c.compiles;
+    s->built = good && named ? 0 : s->built + c.compiles;
     s->idle = good ? 0 : s->idle + 1;
     s->end = s->end == 0 ? mc_now() + s->budget : s->end; /* the first of a process loads the library's kernels */
     if (impatient(s, named)) {
         s->idle = s->built = 0;
+        s->left = true;
         return DNN_LEAVE;
     }
     return mc_now() > s->end && s->best.plan ? DNN_END : DNN_ON;

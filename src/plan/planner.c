@@ -140,7 +140,8 @@ struct mc_plan *mc_choice_cheapest(struct mc_choice *c)
 
 /* ---- wisdom ---- */
 
-/* What the timing depends on beside the problem: the threads, the solvers there were and the room they had. */
+/* What the timing depends on beside the problem: the threads, the solvers there were and the room they had.  Many of a GPU's serve
+ * one precision or generation alone: there those count that can do it, and one more leaves what is known of other problems. */
 static bool wisdom_key(const struct mc_choice *c, bool exhaustive, struct mc_str *key)
 {
     uint64_t h = mc_hash_mix(0, mc_plan_cap(c->problem->family->site));
@@ -149,7 +150,7 @@ static bool wisdom_key(const struct mc_choice *c, bool exhaustive, struct mc_str
         mc_str_add(key, " ");
     }
     for (const struct mc_solver *const *s = c->problem->family->solvers; *s; s++) {
-        h = mc_hash_mix(h, mc_hash_str((*s)->name));
+        h = c->problem->family->site && mc_plan_declines(c->problem, *s) ? h : mc_hash_mix(h, mc_hash_str((*s)->name));
     }
     mc_str_addf(key, "%s t%d s%08x%s", c->word.s, mc_team_size(), (unsigned)h, exhaustive ? " all" : "");
     return !key->bad;

@@ -172,16 +172,18 @@ static const char *refuse(const struct mc_problem *p_)
                                                    : NULL;
 }
 
-/* Vectors that are multiplied and added, one a cycle where they are the widest; what each sum has around it; copies of x. */
+/* Vectors that are multiplied and added, one a cycle at best where they are the widest: sums of filters come from the second
+ * cache; what each sum has around it; copies of x. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_pooled_problem *p = pooled(p_);
     const struct mc_conv_shape *s = &p->conv.s;
     struct marked d = { .part = 0 };
     sizes(&d, p);
+    const bool weights = s->pass == CONV_WEIGHTS;
     const double hz = mc_conv_peak(&p->conv) / mc_gemm_kernel(MC_FLOAT32)->flops, images = (double)(s->n * s->f * d.windows);
-    const double sums = images * (double)(d.blocks * d.parts), each = s->pass == CONV_WEIGHTS ? 3 : 4;
-    const double cycles = images * (double)(d.blocks * d.vectors) * (d.k == mc_marked_avx512 ? 1.2 : 0.7) + sums * each;
+    const double sums = images * (double)(d.blocks * d.parts), each = d.k == mc_marked_avx512 ? weights ? 1.6 : 1.2 : 0.7;
+    const double cycles = images * (double)(d.blocks * d.vectors) * each + sums * (weights ? 3 : 2.5);
     const double copies = 8 * mc_conv_copy((double)marked_room(s->n * d.blocks * marked_block(&d)));
     const double seconds = cycles / hz + copies;
     return 3e-6 + seconds / mc_conv_threads(seconds, (double)d.tasks);

@@ -18,7 +18,7 @@ static const char style[] =
     "table.plain{border-collapse:collapse;font-size:13.5px;width:100%}table.plain th{text-align:left;font-weight:600;color:var(--dim)}"
     "table.plain td,table.plain th{padding:4px 10px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}"
     "table.plain td.r,table.plain th.r{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
-    "table.plain tr:last-child td{border-bottom:0}table.plain code{overflow-wrap:anywhere}"
+    "table.plain tr:last-child td{border-bottom:0}table.plain code{overflow-wrap:anywhere;display:block;min-width:15em}.card{overflow-x:auto}"
     "table.mat{border-collapse:separate;border-spacing:2px;font-size:13px;font-variant-numeric:tabular-nums}"
     "table.mat td,table.mat th{min-width:38px;height:30px;text-align:center;border-radius:4px;font-weight:400;color:var(--dim)}"
     "table.mat td{color:var(--ink)}table.mat td.z{color:var(--line)}table.mat td.ok{background:color-mix(in srgb,var(--c) 24%,transparent)}"

@@ -1,14 +1,26 @@
-/* cuda.c: pooling on a GPU: the family, and its solver (pool.cu).  Much pooling by small windows in dense lines has a thread
+/* cuda.c: pooling on a GPU: the family, and its solver (windows.cu and what builds upon it).  Much pooling by small windows in dense lines has a thread
  * for several windows, or, where channels lie innermost, for several of them; all else one for an element.
  *
  * Invariant: the solver refuses nothing. */
 #include "plan/cuda.h"
 #include "pool/solver.h"
 
+static const char windows_text[] = {
+#include "pool/windows_text.h"
+    , 0 };
 static const char text[] = {
 #include "pool/pool_text.h"
     , 0 };
-const struct mc_cuda_text mc_pool_text = { "pool/pool.cu", text };
+static const char lines_text[] = {
+#include "pool/lines_text.h"
+    , 0 };
+static const char beside_text[] = {
+#include "pool/beside_text.h"
+    , 0 };
+static const struct mc_cuda_text windows = { "pool/windows.cu", windows_text, NULL };
+const struct mc_cuda_text mc_pool_text = { "pool/pool.cu", text, &windows };
+const struct mc_cuda_text mc_pool_lines_text = { "pool/lines.cu", lines_text, &windows };
+const struct mc_cuda_text mc_pool_beside_text = { "pool/beside.cu", beside_text, &windows };
 
 struct args {
     void *x, *y, *key;
@@ -19,6 +31,7 @@ struct pool {
     struct mc_plan base;
     void *kernel;
     const char *name;
+    const struct mc_cuda_text *text;
     bool together[POOL_NARRAY]; /* elements lie so that several can be moved at a time, if the array begins so */
     struct mc_grid grid;
     struct args args;
@@ -146,9 +159,11 @@ static void fix(struct pool *d, struct mc_str *defines, const struct mc_pool_pro
     for (int i = 0; i < 3 && known; i++) {
         mc_str_addf(defines, "#define W%d %d\n#define S%d %d\n#define P%d %d\n", i, (int)s->w[i], i, (int)s->stride[i], i, (int)s->pad[i]);
     }
-    mc_str_addf(defines, "#define FIXED %d\n#define LINES %d\n#define BESIDE %d\n", known, lines, lanes);
+    mc_str_addf(defines, "#define FIXED %d\n", known);
     d->name = lines ? "lines" : lanes ? "beside" : "pool";
+    d->text = lines ? &mc_pool_lines_text : lanes ? &mc_pool_beside_text : &mc_pool_text;
     if (lanes) {
+        mc_str_addf(defines, "#define BESIDE %d\n", lanes);
         d->args.across = (int)(d->args.size[d->args.nfree - 1] / lanes);
         count /= lanes;
         for (int i = 0; i < POOL_NARRAY; i++) {
@@ -177,7 +192,7 @@ static void *kernel_of(struct pool *d, const struct mc_pool_problem *p, bool ins
                 p->s.mark == MC_UINT8 ? "unsigned char" : "int", inside);
     mc_cuda_index(&defines, count);
     fix(d, &defines, p, inside, count);
-    mc_cuda_kernels(&mc_pool_text, &defines, &(struct mc_cuda_named){ &kernel, d->name }, 1);
+    mc_cuda_kernels(d->text, &defines, &(struct mc_cuda_named){ &kernel, d->name }, 1);
     return kernel;
 }
 

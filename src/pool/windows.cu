@@ -1,0 +1,126 @@
+/* windows.cu: what the kernels of pooling share: the windows of a spot, the cells of a window; the definition is
+ * op/pool_loops.c.
+ *
+ * The first maximum in scan order counts, a NaN is larger than anything.  SPREAD asks of each cell which windows it
+ * lies in, in their order, so nothing is added by two threads.
+ *
+ * FIXED: windows, strides and pads are W0.., S0.., P0.., so that loops over a window are unrolled, and arrays reach no farther
+ * than an int counts; else they are the arguments'. */
+#define FORWARD 0
+#define SPREAD 1
+#define GATHER 2
+enum { MAX, SUM, AVERAGE_INC, AVERAGE_EXC };
+enum { NONE, MARKS, TIES };
+
+struct args {
+    T *x, *y;
+    void *key;
+    i64 planes, nfree, size[8], at[3][8];   /* axes that are not pooled, and each array's strides along them */
+    i64 slot[3][3];                         /* strides along the pooled axes: of x, y, key */
+    i64 in[3], out[3], w[3], stride[3], pad[3];
+    int whole;
+    int across;                 /* lines: threads for a line of y (FORWARD), of x (SPREAD); beside: for the lanes of a spot */
+    int together[3];            /* elements of x, y, key can be moved at a time: lines: four, or PLACES; beside: BESIDE */
+};
+struct window { int lo[3], hi[3], first[3]; };
+
+#if FIXED
+typedef int reach;
+__device__ __forceinline__ int wide(const args &, int i) { return i == 0 ? W0 : i == 1 ? W1 : W2; }
+__device__ __forceinline__ int stride(const args &, int i) { return i == 0 ? S0 : i == 1 ? S1 : S2; }
+__device__ __forceinline__ int pad(const args &, int i) { return i == 0 ? P0 : i == 1 ? P1 : P2; }
+#else
+typedef i64 reach;
+__device__ __forceinline__ int wide(const args &p, int i) { return (int)p.w[i]; }
+__device__ __forceinline__ int stride(const args &p, int i) { return (int)p.stride[i]; }
+__device__ __forceinline__ int pad(const args &p, int i) { return (int)p.pad[i]; }
+#endif
+
+__device__ __forceinline__ i64 line(const args &p, INDEX plane, int role)
+{
+    i64 at = 0;
+    for (int i = (int)p.nfree - 1; i > 0; i--) {
+        at += plane % (INDEX)p.size[i] * p.at[role][i];
+        plane /= (INDEX)p.size[i];
+    }
+    return p.nfree ? at + plane * p.at[role][0] : 0;
+}
+
+__device__ __forceinline__ window window_at(const args &p, int u0, int u1, int u2)
+{
+    window w;
+    const int u[3] = { u0, u1, u2 };
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+        w.first[i] = u[i] * stride(p, i) - pad(p, i);
+        w.lo[i] = w.first[i] > 0 ? w.first[i] : 0;
+        w.hi[i] = w.first[i] + wide(p, i) < (int)p.in[i] ? w.first[i] + wide(p, i) : (int)p.in[i];
+    }
+    return w;
+}
+
+__device__ __forceinline__ reach cell(const i64 *s, reach a, reach b, reach c)
+{
+    return a * (reach)s[0] + b * (reach)s[1] + c * (reach)s[2];
+}
+
+#if FIXED
+#define ALONG(w, a, i, n) _Pragma("unroll") for (int a = (w).first[i]; a < (w).first[i] + n; a++) if (a >= (w).lo[i] && a < (w).hi[i])
+#define EACH_CELL(w, a, b, c) ALONG(w, a, 0, W0) ALONG(w, b, 1, W1) ALONG(w, c, 2, W2)
+#else
+#define EACH_CELL(w, a, b, c)                         \
+    for (int a = (w).lo[0]; a < (w).hi[0]; a++)       \
+        for (int b = (w).lo[1]; b < (w).hi[1]; b++)   \
+            for (int c = (w).lo[2]; c < (w).hi[2]; c++)
+#endif
+
+/* How values are compared: floats as they are summed, integers as they are. */
+#if FLOAT
+typedef A V;
+__device__ __forceinline__ bool more(V v, V most) { return most == most && !(v <= most); }
+#else
+typedef T V;
+__device__ __forceinline__ bool more(V v, V most) { return v > most; }
+#endif
+
+__device__ __forceinline__ V largest(const window &w, const T *from, const i64 *s, int *number, const args &p)
+{
+    bool any = false;
+    V most = (V)0;
+    EACH_CELL(w, a, b, c) {
+        const V v = get<V>(from[cell(s, a, b, c)]);
+        if (!any || more(v, most)) {
+            any = true;
+            most = v;
+            *number = ((a - w.first[0]) * wide(p, 1) + b - w.first[1]) * wide(p, 2) + c - w.first[2];
+        }
+    }
+    return most;
+}
+
+__device__ __forceinline__ i64 share(const args &p, const window &w)
+{
+    const i64 left = (i64)(w.hi[0] - w.lo[0]) * (w.hi[1] - w.lo[1]) * (w.hi[2] - w.lo[2]);
+    return MODE == AVERAGE_INC && p.whole ? (i64)wide(p, 0) * wide(p, 1) * wide(p, 2) : MODE == AVERAGE_INC || MODE == AVERAGE_EXC ? left : 1;
+}
+
+/* The cell that a mark means; where it cannot be one of the window, the window's first. */
+__device__ __forceinline__ void marked(const args &p, const window &w, MARK mark, int at[3])
+{
+    at[2] = w.first[2] + (int)(mark % (MARK)wide(p, 2));
+    at[1] = w.first[1] + (int)(mark / (MARK)wide(p, 2) % (MARK)wide(p, 1));
+    at[0] = w.first[0] + (int)(mark / (MARK)wide(p, 2) / (MARK)wide(p, 1));
+    for (int i = 0; i < 3; i++) {
+        at[i] = at[i] < w.lo[i] || at[i] >= w.hi[i] ? w.lo[i] : at[i];
+    }
+}
+
+/* Windows [*from, *to) of one axis that hold cell i. */
+__device__ __forceinline__ void holding(const args &p, int axis, int i, int *from, int *to)
+{
+    const int far = i + pad(p, axis), s = stride(p, axis), first = far - wide(p, axis) + 1;
+    *from = first > 0 ? (first + s - 1) / s : 0;
+    *to = far < 0 ? 0 : far / s + 1 < (int)p.out[axis] ? far / s + 1 : (int)p.out[axis];
+}
+
+template <class E, int V> struct alignas(V * sizeof(E)) several { E v[V]; };

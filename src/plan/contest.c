@@ -55,7 +55,8 @@ static bool challenge(struct mc_choice *c, struct mc_trials *t, const struct mc_
     }
     const double start = mc_now();
     struct mc_plan *plan = mc_choice_plan(c, k->solver);
-    t->end += c->problem->family->site ? mc_now() - start : 0; /* what is planned there may compile, and time engines of its own */
+    const double planned = mc_now() - start;
+    t->end += c->problem->family->site ? planned : 0; /* what is planned there may compile, and time engines of its own */
     if (!plan) {
         return true;
     }
@@ -78,7 +79,8 @@ static bool challenge(struct mc_choice *c, struct mc_trials *t, const struct mc_
         mc_plan_free(plan);
         return true;
     }
-    LOG(LOG_PLAN, "%s: %s takes %.3g us (estimate %.3g)", c->word.s, plan->solver->name, plan->cost * 1e6, k->estimate * 1e6);
+    LOG(LOG_PLAN, "%s: %s takes %.3g us (estimate %.3g), planned in %.3g ms, timed in %.3g", c->word.s, plan->solver->name, plan->cost * 1e6,
+        k->estimate * 1e6, planned * 1e3, (mc_now() - start - planned) * 1e3);
     const bool wins = !*best || plan->cost < (*best)->cost * must_take(c, t, k, (*best)->solver);
     mc_plan_free(wins ? *best : plan);
     *best = wins ? plan : *best;

@@ -132,6 +132,17 @@ __device__ __forceinline__ void get_all(const args &p, const float2 *from, float
 
 /* ---- forth ---- */
 
+/* What was asked for is not used before this: of halves, which are widened, the compiler would ask for six at a time. */
+__device__ __forceinline__ void hold(float (&)[R1][2]) {}
+
+template <class H> __device__ __forceinline__ void hold(H (&raw)[R1][2])
+{
+#pragma unroll
+    for (int i = 0; i < R1; i++) {
+        asm volatile("" : "+h"(raw[i][0].bits), "+h"(raw[i][1].bits));
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) spectra(const __grid_constant__ args p)
 {
     const block b = block_of(p);
@@ -150,10 +161,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) spectra(const __grid_const
         const bool one = has(c, 0, 2 * q), two = has(c, 0, 2 * q + 1);
         const T *from = p.x + c.at + 2 * q * p.stride[0] + n2 * p.stride[1];
         float2 v[R1], *to = memory + g * TILE + q * PITCH + n2;
+        T raw[R1][2];
 #pragma unroll
         for (int n1 = 0; n1 < R1; n1++, from += R2 * p.stride[1]) {
             const bool in = has(c, 1, R2 * n1 + n2);
-            v[n1] = make_float2(in && one ? get<float>(from[0]) : 0, in && two ? get<float>(from[p.stride[0]]) : 0);
+            raw[n1][0] = in && one ? from[0] : T{};
+            raw[n1][1] = in && two ? from[p.stride[0]] : T{};
+        }
+        hold(raw);
+#pragma unroll
+        for (int n1 = 0; n1 < R1; n1++) {
+            v[n1] = make_float2(get<float>(raw[n1][0]), get<float>(raw[n1][1]));
         }
         fft<R1, -1>::of(v);
 #pragma unroll

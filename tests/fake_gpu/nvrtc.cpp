@@ -75,6 +75,7 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
         const size_t end = t.find(": \"memory\");", at) + 12;
         t.replace(at, end - at, t.substr(at, end - at).find(".trans") != std::string::npos ? "shim_ldmatrix(r, row, true);" : "shim_ldmatrix(r, row, false);");
     }
+    replace(t, "asm volatile(\"\" : \"+h\"(raw[i][0].bits), \"+h\"(raw[i][1].bits));", "");
     replace(t, "asm volatile(\"cp.async.wait_all;\" ::: \"memory\");", "");
     replace(t, "asm volatile(\"cp.async.commit_group;\" ::: \"memory\");", "");
     replace(t, "asm volatile(\"cp.async.wait_group %0;\" ::\"n\"(Marks) : \"memory\");", "");

@@ -198,7 +198,9 @@ static mc_node *explain(mc_graph *g, const struct mc_op *op, int nin, mc_node *c
 {
     struct mc_str said = { 0 }, args = { 0 };
     mc_status code = mc_last_status();
-    mc_str_add(&said, mc_last_error());
+    const char *why = mc_last_error(), *args_within = strstr(why, "  [");
+    /* of a mistake within a formula what is wrong, not how the op is written */
+    mc_str_addn(&said, why, op->formula && args_within ? (size_t)(args_within - why) : op->formula ? strcspn(why, "\n") : strlen(why));
     if (strncmp(said.s ? said.s : "", op->name, strlen(op->name)) != 0) {
         struct mc_str named = { 0 };
         mc_str_addf(&named, "%s: %s", op->name, said.s ? said.s : "");

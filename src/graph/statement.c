@@ -11,6 +11,16 @@ static bool declaration_follows(struct parser *p)
     return mc_parse_word(p, "input") || mc_parse_word(p, "shared");
 }
 
+static void no_dtype(struct parser *p, const char *word, size_t at)
+{
+    struct mc_str known = { 0 };
+    for (int d = 0; d < MC_NDTYPE; d++) {
+        mc_str_addf(&known, "%s, ", mc_dtypes[d].name);
+    }
+    mc_parse_fail(p, at, "there is no dtype '%s'; there are %sfloatX", word, known.s ? known.s : "");
+    mc_str_free(&known);
+}
+
 /* float32[?, 784] */
 static bool parse_type(struct parser *p, struct mc_type *t)
 {
@@ -20,7 +30,7 @@ static bool parse_type(struct parser *p, struct mc_type *t)
     if (p->tok.kind == T_NAME) {
         memcpy(word, p->text + at, MC_MIN(p->tok.n, sizeof word - 1));
         if (strcmp(word, "floatX") != 0 && mc_dtype_parse(word, &t->dtype) < 0) {
-            mc_parse_fail(p, at, "there is no dtype '%s'", word);
+            no_dtype(p, word, at);
         }
         mc_parse_next(p);
     }

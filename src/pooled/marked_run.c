@@ -56,6 +56,13 @@ static void bring(void *arg, int64_t n, int slot)
     }
 }
 
+static void zeros(float *to, int64_t step, int64_t from, int64_t end)
+{
+    for (int64_t e = from; e < end; e++) {
+        to[e * step] = 0;
+    }
+}
+
 /* A block of the image, where windows reached it; 0 elsewhere. */
 static void give_back(const struct call *c, const float *image, int64_t n, int64_t block)
 {
@@ -64,15 +71,19 @@ static void give_back(const struct call *c, const float *image, int64_t n, int64
     const int64_t *at = c->r.p->at.x, from = block * d->each, count = MC_MIN(s->c - from, d->each);
     int64_t lo, hi;
     there(d, s, &lo, &hi);
+    const int64_t first = MC_MIN(lo - s->pad[2], s->in[2]), last = MC_MAX(MC_MIN(hi - s->pad[2], s->in[2]), first);
     for (int64_t ch = 0; ch < count; ch++) {
         for (int64_t row = 0; row < s->in[1]; row++) {
             const int64_t i = row + s->pad[1];
             const bool reached = i >= 0 && i < d->lines;
-            const float *line = image + (reached ? i : 0) * d->pitch + ch;
             float *to = (float *)(void *)c->r.result + in_x(c, n, from + ch) + row * at[3];
-            for (int64_t col = 0; col < s->in[2]; col++) {
-                const int64_t j = col + s->pad[2];
-                to[col * at[4]] = reached && j >= lo && j < hi ? line[j * d->each] : 0;
+            zeros(to, at[4], 0, reached ? first : s->in[2]);
+            if (reached) {
+                const float *line = image + i * d->pitch + ch + s->pad[2] * d->each;
+                for (int64_t col = first; col < last; col++) {
+                    to[col * at[4]] = line[col * d->each];
+                }
+                zeros(to, at[4], last, s->in[2]);
             }
         }
     }

@@ -18,6 +18,8 @@
  * named layer_W, layer_b; mc_layer_text shows it.  So a cost of your own is mc_formula(g, "mean(sqr(dense1 - t))").
  *
  * Builders always return something usable: after a mistake the first message stays with the graph (mc_error).
+ * A NULL net, layer, data or batches, as makers return that failed, may be handed on: that is an error again, and a layer or
+ * data that are not there have nothing.
  * docs/networks.md has the words of a line; mc_nn_manual prints the tables they are read from. */
 #ifndef MONOCHORD_NN_H
 #define MONOCHORD_NN_H

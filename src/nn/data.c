@@ -149,6 +149,9 @@ mc_data *mc_data_finish(struct mc_raw *r, enum mc_part part)
 
 mc_data *mc_data_open(const char *where, enum mc_part part)
 {
+    if (mc_nn_none(where, "place of data")) {
+        return NULL;
+    }
     struct mc_raw r = { 0 };
     size_t i = 0;
     while (i < COUNT(readers) && !readers[i].knows(where)) {
@@ -175,6 +178,9 @@ mc_data *mc_data_open(const char *where, enum mc_part part)
 
 mc_data *mc_data_new(const mc_array *x, const mc_array *labels, int classes)
 {
+    if (mc_nn_none(x, "array of examples") || mc_nn_none(labels, "array of labels")) {
+        return NULL;
+    }
     struct mc_raw r = { .x = mc_array_ref(x), .t = mc_array_ref(labels), .classes = classes, .text = "examples" };
     return mc_data_finish(&r, MC_TRAIN);
 }
@@ -189,17 +195,17 @@ void mc_data_free(mc_data *d)
 
 /* ---- what there is ---- */
 
-const char *mc_data_text(const mc_data *d)   { return d->text; }
-int64_t mc_data_count(const mc_data *d)      { return mc_array_dims(d->x)[0]; }
-int mc_data_rank(const mc_data *d)           { return mc_array_rank(d->x) - 1; }
-const int64_t *mc_data_dims(const mc_data *d) { return mc_array_dims(d->x) + 1; }
-int mc_data_classes(const mc_data *d)        { return d->classes; }
-int32_t mc_data_label(const mc_data *d, int64_t i) { return ((const int32_t *)mc_array_data(d->t))[i]; }
+const char *mc_data_text(const mc_data *d)    { return d ? d->text : ""; }
+int64_t mc_data_count(const mc_data *d)       { return d ? mc_array_dims(d->x)[0] : 0; }
+int mc_data_rank(const mc_data *d)            { return d ? mc_array_rank(d->x) - 1 : 0; }
+const int64_t *mc_data_dims(const mc_data *d) { return d ? mc_array_dims(d->x) + 1 : NULL; }
+int mc_data_classes(const mc_data *d)         { return d ? d->classes : 0; }
+int32_t mc_data_label(const mc_data *d, int64_t i) { return d ? ((const int32_t *)mc_array_data(d->t))[i] : -1; }
 
 const char *mc_data_class(const mc_data *d, int k)
 {
     static _Thread_local char number[16];
-    if (d->name && d->name[k]) {
+    if (d && d->name && d->name[k]) {
         return d->name[k];
     }
     snprintf(number, sizeof number, "%d", k);
@@ -214,6 +220,9 @@ void mc_data_arrays(const mc_data *d, const mc_array **x, const mc_array **t)
 
 void mc_data_example(const mc_data *d, int64_t i, float *x)
 {
+    if (!d) {
+        return;
+    }
     int64_t size = mc_array_size(d->x) / mc_data_count(d);
     if (mc_array_dtype(d->x) == MC_UINT8) {
         const uint8_t *from = (const uint8_t *)mc_array_data(d->x) + i * size;

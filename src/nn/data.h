@@ -4,8 +4,7 @@
 #ifndef MC_DATA_H
 #define MC_DATA_H
 
-#include <monochord_nn.h>
-#include <stdbool.h>
+#include "nn/none.h"
 #include <string.h>
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))

@@ -100,6 +100,9 @@ static void put_order(mc_batches *b)
 
 void mc_batches_start(mc_batches *b, int64_t epoch, int64_t batch)
 {
+    if (!b) {
+        return;
+    }
     pthread_mutex_lock(&b->lock);
     b->end = b->made; /* the thread finishes what it is at, and rests */
     while (b->busy) {
@@ -142,6 +145,9 @@ static mc_status cut(mc_array **part, const mc_array *whole, int64_t n)
 
 int mc_batches_next(mc_batches *b, const mc_array **x, const mc_array **t)
 {
+    if (mc_nn_none(b, "batches")) {
+        return 0;
+    }
     int64_t batch = await(b);
     if (batch < 0) {
         return 0;
@@ -167,9 +173,9 @@ int mc_batches_next(mc_batches *b, const mc_array **x, const mc_array **t)
     return 1;
 }
 
-int64_t mc_batches_example(const mc_batches *b, int64_t i) { return b->order[(b->taken - 1) * b->size + i]; }
-int64_t mc_batches_count(const mc_batches *b)              { return b->count; }
-const int64_t *mc_batches_dims(const mc_batches *b)        { return b->augment.dims; }
+int64_t mc_batches_example(const mc_batches *b, int64_t i) { return b ? b->order[(b->taken - 1) * b->size + i] : -1; }
+int64_t mc_batches_count(const mc_batches *b)              { return b ? b->count : 0; }
+const int64_t *mc_batches_dims(const mc_batches *b)        { return b ? b->augment.dims : NULL; }
 
 /* ---- life ---- */
 
@@ -194,6 +200,12 @@ static mc_status set_up(mc_batches *b)
 
 mc_batches *mc_batches_new(const mc_data *d, const mc_batch_spec *spec)
 {
+    if (mc_nn_none(d, "data")) {
+        return NULL;
+    }
+    if (mc_nn_none(spec, "spec of batches")) {
+        return NULL;
+    }
     int64_t n = mc_data_count(d);
     mc_batches *b = mc_calloc(1, sizeof *b, "data");
     if (!b) {

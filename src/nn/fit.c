@@ -27,6 +27,9 @@ static bool fresh(mc_net *net)
 
 mc_node *mc_net_target(mc_net *net)
 {
+    if (mc_nn_none(net, "net")) {
+        return NULL;
+    }
     if (!net->target && fresh(net)) {
         const char *name = mc_nn_name(net, "t");
         mc_node *p = prediction(net, 0);
@@ -39,6 +42,9 @@ mc_node *mc_net_target(mc_net *net)
 
 mc_node *mc_net_cost(mc_net *net, enum mc_pass pass)
 {
+    if (mc_nn_none(net, "net")) {
+        return NULL;
+    }
     int i = pass == MC_DETERMINISTIC;
     mc_node *t = mc_net_target(net);
     if (t && fresh(net) && !net->cost[i]) {
@@ -53,6 +59,9 @@ mc_node *mc_net_cost(mc_net *net, enum mc_pass pass)
 
 mc_node *mc_net_wrong(mc_net *net, enum mc_pass pass)
 {
+    if (mc_nn_none(net, "net")) {
+        return NULL;
+    }
     int i = pass == MC_DETERMINISTIC;
     const char *accuracy = mc_nn_loss_accuracy(net->train.loss);
     mc_node *t = mc_net_target(net);
@@ -95,6 +104,9 @@ static mc_function *compile(mc_net *net, const char *name, bool target, int nout
 
 mc_function *mc_net_trainer(mc_net *net)
 {
+    if (mc_nn_none(net, "net")) {
+        return NULL;
+    }
     mc_node *cost = mc_net_cost(net, MC_TRAINING), *wrong = mc_net_wrong(net, MC_TRAINING), *out[] = { cost, wrong };
     mc_updates u = mc_net_updates(net, cost, NULL);
     return compile(net, "train", true, wrong ? 2 : 1, out, &u);
@@ -124,6 +136,9 @@ static mc_node *summed(mc_net *net, mc_node *cost, mc_node *wrong)
 
 mc_function *mc_net_learner(mc_net *net)
 {
+    if (mc_nn_none(net, "net")) {
+        return NULL;
+    }
     mc_node *cost = mc_net_cost(net, MC_TRAINING), *wrong = mc_net_wrong(net, MC_TRAINING);
     mc_updates u = mc_net_updates(net, cost, NULL), all = { NULL, NULL, u.n + 1 };
     if (mc_graph_status(net->g) == MC_OK && sums(net)) {
@@ -141,6 +156,9 @@ mc_function *mc_net_learner(mc_net *net)
 
 mc_status mc_net_sums(const mc_net *net, double out[2])
 {
+    if (mc_nn_none(net, "net")) {
+        return MC_EARG;
+    }
     mc_array *a = net->sums ? mc_shared_get(net->sums) : NULL;
     if (!a) {
         return net->sums ? mc_last_status() : mc_fail(MC_EARG, "sums: the net has no learner");
@@ -152,6 +170,9 @@ mc_status mc_net_sums(const mc_net *net, double out[2])
 
 mc_status mc_net_set_sums(mc_net *net, const double to[2])
 {
+    if (mc_nn_none(net, "net")) {
+        return MC_EARG;
+    }
     mc_array *a = net->sums ? mc_array_from(MC_FLOAT64, MC_SHAPE(2), to) : NULL;
     mc_status s = a ? mc_shared_set(net->sums, a) : net->sums ? mc_last_status() : mc_fail(MC_EARG, "sums: the net has no learner");
     mc_array_unref(&a);
@@ -160,6 +181,9 @@ mc_status mc_net_set_sums(mc_net *net, const double to[2])
 
 mc_function *mc_net_tester(mc_net *net)
 {
+    if (mc_nn_none(net, "net")) {
+        return NULL;
+    }
     mc_node *cost = mc_net_cost(net, MC_DETERMINISTIC), *wrong = mc_net_wrong(net, MC_DETERMINISTIC), *y = prediction(net, 1);
     mc_node *out[] = { cost, wrong ? wrong : y, y };
     return compile(net, "test", true, wrong ? 3 : 2, out, NULL);
@@ -167,6 +191,9 @@ mc_function *mc_net_tester(mc_net *net)
 
 mc_function *mc_net_predictor(mc_net *net)
 {
+    if (mc_nn_none(net, "net")) {
+        return NULL;
+    }
     mc_node *y = prediction(net, 1);
     if (!fresh(net)) {
         mc_fail(mc_graph_status(net->g), "%s", mc_error(net->g));

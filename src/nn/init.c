@@ -306,6 +306,9 @@ mc_array *mc_nn_draw(mc_net *net, const struct mc_nn_line *line, struct mc_nn_sl
 
 mc_array *mc_init(mc_net *net, const char *init, int rank, const int64_t *dims)
 {
+    if (mc_nn_none(net, "net") || mc_nn_none(init, "initial value")) {
+        return NULL;
+    }
     struct mc_nn_line line = { .g = net->g, .text = init, .end = init + strlen(init) };
     return mc_nn_draw(net, &line, (struct mc_nn_slice){ init, strlen(init) }, rank, dims);
 }

@@ -121,6 +121,9 @@ static bool whole(const mc_node *n)
 
 mc_node *mc_loss(mc_net *net, const char *loss, mc_node *prediction, mc_node *target)
 {
+    if (mc_nn_none(net, "net") || mc_nn_none(loss, "loss")) {
+        return NULL;
+    }
     bool labels = prediction && target && mc_node_rank(target) == mc_node_rank(prediction) - 1 && whole(target);
     const struct mc_nn_row *table = losses;
     for (const struct mc_nn_row *r = for_labels; labels && r->name; r++) {
@@ -131,6 +134,9 @@ mc_node *mc_loss(mc_net *net, const char *loss, mc_node *prediction, mc_node *ta
 
 mc_node *mc_accuracy(mc_net *net, const char *accuracy, mc_node *prediction, mc_node *target)
 {
+    if (mc_nn_none(net, "net") || mc_nn_none(accuracy, "accuracy")) {
+        return NULL;
+    }
     bool binary = strncmp(accuracy, "binary", 6) == 0, same = prediction && target && mc_node_rank(prediction) == mc_node_rank(target);
     mc_node *t = binary ? align(prediction, target) : same ? mc_argmax(target, "axis=-1") : target;
     return of_row(net, accuracy, accuracies, "accuracy", prediction, t);
@@ -138,6 +144,9 @@ mc_node *mc_accuracy(mc_net *net, const char *accuracy, mc_node *prediction, mc_
 
 mc_node *mc_aggregate(mc_net *net, const char *mode, mc_node *loss, mc_node *weights)
 {
+    if (mc_nn_none(net, "net") || mc_nn_none(mode, "mode")) {
+        return NULL;
+    }
     static const struct { const char *mode, *form, *weighted; } modes[] = {
         { "mean",           "mean($p)", "mean($p * $t)" },
         { "sum",            "sum($p)",  "sum($p * $t)" },
@@ -177,6 +186,9 @@ const char *mc_nn_loss_accuracy(const char *loss)
 
 mc_node *mc_penalty(mc_net *net, const char *penalty, mc_layer *layer, const char *tags)
 {
+    if (mc_nn_none(net, "net") || mc_nn_none(penalty, "penalty")) {
+        return NULL;
+    }
     mc_node *all = NULL;
     mc_param p;
     for (int i = 0; (p = mc_net_param(net, tags ? tags : "regularizable", i)).name; i++) {

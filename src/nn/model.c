@@ -141,6 +141,13 @@ static mc_layer *take(mc_net *net, const struct mc_nn_line *line)
 
 mc_layer *mc_net_add(mc_net *net, const char *text, ...)
 {
+    if (mc_nn_none(net, "net")) {
+        return NULL;
+    }
+    if (!text) {
+        mc_mistake(net->g, MC_EARG, "there is no line");
+        return &net->broken;
+    }
     va_list ap;
     va_start(ap, text);
     char *kept = mc_nn_keep_printed(net, text, ap);
@@ -155,6 +162,14 @@ mc_layer *mc_net_add(mc_net *net, const char *text, ...)
 
 mc_status mc_net_read(mc_net *net, const char *name, const char *text)
 {
+    if (mc_nn_none(net, "net")) {
+        return MC_EARG;
+    }
+    if (!text) {
+        mc_mistake(net->g, MC_EARG, "there is no model");
+        return MC_EARG;
+    }
+    name = name ? name : "model";
     const char *kept = mc_nn_keep_text(net, text, strlen(text)), *file = mc_nn_keep_text(net, name, strlen(name));
     int number = 1;
     for (const char *c = kept; file && c && *c && mc_graph_status(net->g) == MC_OK; number++) {
@@ -171,6 +186,9 @@ mc_status mc_net_read(mc_net *net, const char *name, const char *text)
 
 mc_status mc_net_load(mc_net *net, const char *path)
 {
+    if (mc_nn_none(net, "net")) {
+        return MC_EARG;
+    }
     char *text = NULL;
     size_t n = 0;
     mc_status s = mc_file_read(path, &text, &n);
@@ -188,7 +206,7 @@ mc_status mc_net_load(mc_net *net, const char *path)
 
 const mc_training *mc_net_training(const mc_net *net)
 {
-    return &net->train;
+    return net ? &net->train : NULL;
 }
 
 void mc_nn_manual_settings(struct mc_nn_text *t)

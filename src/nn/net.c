@@ -111,7 +111,7 @@ static bool start(mc_net *net, const char *prefix, uint64_t seed)
 
 mc_net *mc_net_new(mc_graph *g, const char *prefix, uint64_t seed)
 {
-    mc_net *net = g ? mc_alloc(sizeof *net, "nets") : NULL;
+    mc_net *net = mc_nn_none(g, "graph") ? NULL : mc_alloc(sizeof *net, "nets");
     if (!net) {
         return NULL;
     }
@@ -141,25 +141,25 @@ void mc_net_free(mc_net *net)
 
 mc_graph *mc_net_graph(const mc_net *net)
 {
-    return net->g;
+    return net ? net->g : NULL;
 }
 
 /* ---- layers ---- */
 
 int mc_net_nlayers(const mc_net *net)
 {
-    return net->nlayer;
+    return net ? net->nlayer : 0;
 }
 
 mc_layer *mc_net_layer(const mc_net *net, int i)
 {
-    i += i < 0 ? net->nlayer : 0;
-    return i >= 0 && i < net->nlayer ? net->layer[i] : NULL;
+    i += i < 0 ? mc_net_nlayers(net) : 0;
+    return i >= 0 && i < mc_net_nlayers(net) ? net->layer[i] : NULL;
 }
 
 mc_layer *mc_net_find(const mc_net *net, const char *name)
 {
-    for (int i = 0; i < net->nlayer; i++) {
+    for (int i = 0; name && i < mc_net_nlayers(net); i++) {
         if (strcmp(net->layer[i]->name, name) == 0) {
             return net->layer[i];
         }
@@ -169,42 +169,42 @@ mc_layer *mc_net_find(const mc_net *net, const char *name)
 
 const char *mc_layer_name(const mc_layer *l)
 {
-    return l->name;
+    return l ? l->name : "";
 }
 
 const char *mc_layer_kind(const mc_layer *l)
 {
-    return l->kind ? l->kind->name : "";
+    return l && l->kind ? l->kind->name : "";
 }
 
 int mc_layer_ninputs(const mc_layer *l)
 {
-    return l->nin;
+    return l ? l->nin : 0;
 }
 
 mc_layer *mc_layer_input(const mc_layer *l, int i)
 {
-    return i >= 0 && i < l->nin ? l->in[i] : NULL;
+    return i >= 0 && i < mc_layer_ninputs(l) ? l->in[i] : NULL;
 }
 
 mc_node *mc_layer_node(const mc_layer *l, enum mc_pass pass)
 {
-    return l->node[pass == MC_DETERMINISTIC];
+    return l ? l->node[pass == MC_DETERMINISTIC] : NULL;
 }
 
 int mc_layer_rank(const mc_layer *l)
 {
-    return l->node[0] ? mc_node_rank(l->node[0]) : 0;
+    return l && l->node[0] ? mc_node_rank(l->node[0]) : 0;
 }
 
 const int64_t *mc_layer_dims(const mc_layer *l)
 {
-    return l->node[0] ? mc_node_dims(l->node[0]) : NULL;
+    return l && l->node[0] ? mc_node_dims(l->node[0]) : NULL;
 }
 
 const char *mc_layer_text(const mc_layer *l, enum mc_pass pass)
 {
-    return l->text[pass == MC_DETERMINISTIC];
+    return l ? l->text[pass == MC_DETERMINISTIC] : "";
 }
 
 /* ---- parameters ---- */
@@ -241,7 +241,7 @@ static bool has_tags(const struct mc_nn_param *p, const char *tags)
 
 mc_param mc_net_param(const mc_net *net, const char *tags, int i)
 {
-    for (int k = 0; k < net->nparam && i >= 0; k++) {
+    for (int k = 0; net && k < net->nparam && i >= 0; k++) {
         const struct mc_nn_param *p = &net->param[k];
         if (has_tags(p, tags) && i-- == 0) {
             return (mc_param){ p->name, p->shared, p->layer };
@@ -284,6 +284,9 @@ static void shape_text(const mc_layer *l, char *out, size_t n)
 
 mc_status mc_net_print(const mc_net *net, FILE *to)
 {
+    if (mc_nn_none(net, "net")) {
+        return MC_EARG;
+    }
     int bad = fprintf(to, "%-14s %-16s %-20s %12s  %s\n", "layer", "kind", "shape", "parameters", "from") < 0;
     for (int i = 0; i < net->nlayer; i++) {
         const mc_layer *l = net->layer[i];

@@ -5,7 +5,7 @@
 #ifndef MC_NN_H
 #define MC_NN_H
 
-#include <monochord_nn.h>
+#include "nn/none.h"
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>

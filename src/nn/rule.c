@@ -129,6 +129,9 @@ static bool rate_variable(mc_net *net, double rate)
 
 mc_status mc_net_set_rate(mc_net *net, double rate)
 {
+    if (mc_nn_none(net, "net")) {
+        return MC_EARG;
+    }
     if (!net->rate) {
         net->train.rate = rate;
         return MC_OK;
@@ -251,7 +254,7 @@ static bool one_parameter(struct making *m, struct use use[2], mc_shared *param,
 static bool gradients(struct making *m, mc_node *cost, int n, mc_shared *const *params, mc_node *const *given, double clip, mc_node **grad)
 {
     mc_graph *g = m->net->g;
-    mc_node **p = mc_nn_keep(m->net, (size_t)n * sizeof *p);
+    mc_node **p = mc_nn_keep(m->net, (size_t)n * sizeof *p + 1);
     for (int i = 0; p && i < n; i++) {
         p[i] = mc_shared_node(g, params[i]);
     }
@@ -264,15 +267,15 @@ static bool gradients(struct making *m, mc_node *cost, int n, mc_shared *const *
     return clip <= 0 || mc_total_norm_constraint(m->net, n, grad, clip, grad) == MC_OK;
 }
 
-static mc_updates make(mc_net *net, mc_node *cost, int n, mc_shared *const *params, mc_node *const *grads, const char *rule, double rate)
+static mc_updates make(mc_net *net, mc_node *cost, int n, mc_shared *const *params, mc_node *const *grads, const char *rule)
 {
-    struct mc_nn_line line = mc_nn_own_line(net, rule);
+    struct mc_nn_line line = mc_nn_own_line(net, rule ? rule : net->train.rule);
     struct making m = { .net = net, .line = &line };
     struct use *use = mc_nn_keep(net, 2 * sizeof *use);
     mc_node **grad = mc_nn_keep(net, (size_t)n * sizeof *grad + 1);
     mc_updates none = { NULL, NULL, 0 };
     if (!use || !grad || mc_graph_status(net->g) < 0 || !read_rule(use, &line, line.text) ||
-        !rate_variable(net, rate < 0 ? mc_nn_real(&use[0].set, "rate") : rate) ||
+        !rate_variable(net, rule ? mc_nn_real(&use[0].set, "rate") : net->train.rate) ||
         !gradients(&m, cost, n, params, grads, mc_nn_real(&use[0].set, "clip"), grad) ||
         ((use[0].rule->counts || (use[1].rule && use[1].rule->counts)) && !count_steps(&m, use[0].rule))) {
         mc_nn_told(net, false);
@@ -288,11 +291,17 @@ static mc_updates make(mc_net *net, mc_node *cost, int n, mc_shared *const *para
 
 mc_updates mc_updates_of(mc_net *net, mc_node *cost, int n, mc_shared *const *params, mc_node *const *grads, const char *rule)
 {
-    return make(net, cost, n, params, grads, rule, -1);
+    if (mc_nn_none(net, "net")) {
+        return (mc_updates){ NULL, NULL, 0 };
+    }
+    return make(net, cost, n, params, grads, rule);
 }
 
 mc_updates mc_net_updates(mc_net *net, mc_node *cost, const char *rule)
 {
+    if (mc_nn_none(net, "net")) {
+        return (mc_updates){ NULL, NULL, 0 };
+    }
     int n = 0;
     while (mc_net_param(net, "trainable", n).name) {
         n++;
@@ -305,7 +314,7 @@ mc_updates mc_net_updates(mc_net *net, mc_node *cost, const char *rule)
     if (!params) {
         return u;
     }
-    u = make(net, cost, n, params, NULL, rule ? rule : net->train.rule, rule ? -1 : net->train.rate);
+    u = make(net, cost, n, params, NULL, rule);
     struct making m = { .net = net, .out = u, .cap = u.n };
     for (int i = 0; u.n && i < net->nrunning; i++) {
         if (!add(&m, mc_shared_node(net->g, net->running[i].shared), net->running[i].to)) {
@@ -334,6 +343,9 @@ static mc_node *of(mc_net *net, mc_node *x, const char *fmt, ...)
 #define RATIO "minimum($p, %.17g) / (1e-7 + $p)"
 mc_node *mc_norm_constraint(mc_net *net, mc_node *x, double max, const char *axis)
 {
+    if (mc_nn_none(net, "net")) {
+        return NULL;
+    }
     static const char *const of_unit[] = { NULL, NULL, "axis=0", "axis=[1, 2]", "axis=[1, 2, 3]", "axis=[1, 2, 3, 4]" };
     int rank = x ? mc_node_rank(x) : 0;
     axis = axis ? axis : rank < COUNT(of_unit) ? of_unit[rank] : NULL;

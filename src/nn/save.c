@@ -14,6 +14,9 @@ static int count(const mc_net *net, const char *tags)
 
 mc_status mc_net_save_params(const mc_net *net, const char *path, const char *tags)
 {
+    if (mc_nn_none(net, "net")) {
+        return MC_EARG;
+    }
     int n = count(net, tags);
     const char **names = mc_calloc((size_t)n + 1, sizeof *names, "nets");
     mc_array **arrays = mc_calloc((size_t)n + 1, sizeof *arrays, "nets");
@@ -82,6 +85,9 @@ static mc_status all_known(const mc_net *net, const char *path, const mc_npz *z)
 
 mc_status mc_net_load_params(mc_net *net, const char *path, const char *tags)
 {
+    if (mc_nn_none(net, "net")) {
+        return MC_EARG;
+    }
     int n = count(net, tags);
     mc_npz *z = mc_npz_open(path);
     mc_array **arrays = z ? mc_calloc((size_t)n + 1, sizeof *arrays, "nets") : NULL;

@@ -76,6 +76,9 @@ bool mc_nn_schedule(const struct mc_nn_line *line, const char *at, double epoch,
 
 double mc_net_rate(const mc_net *net, double epoch)
 {
+    if (mc_nn_none(net, "net")) {
+        return 0;
+    }
     struct mc_nn_line line = mc_nn_own_line((mc_net *)net, net->train.schedule);
     double factor = 1;
     mc_nn_schedule(&line, line.text, epoch, (double)net->train.epochs, &factor);

@@ -270,31 +270,34 @@ void mc_array_unref(mc_array **a)
 
 mc_dtype mc_array_dtype(const mc_array *a)
 {
-    return a->dtype;
+    return a ? a->dtype : MC_BOOL;
 }
 
 int mc_array_rank(const mc_array *a)
 {
-    return a->rank;
+    return a ? a->rank : 0;
 }
 
 const int64_t *mc_array_dims(const mc_array *a)
 {
-    return a->dims;
+    return a ? a->dims : NULL;
 }
 
 const int64_t *mc_array_strides(const mc_array *a)
 {
-    return a->strides;
+    return a ? a->strides : NULL;
 }
 
 int64_t mc_array_size(const mc_array *a)
 {
-    return mc_dims_count(a->rank, a->dims);
+    return a ? mc_dims_count(a->rank, a->dims) : 0;
 }
 
 void *mc_array_data(const mc_array *a)
 {
+    if (!a) {
+        return NULL;
+    }
     if (mc_array_space(a)) {
         mc_fail(MC_EDEVICE, "mc_array_data: the array is on %s; mc_array_to(a, \"cpu\") brings it to the host",
                 mc_array_device(a));
@@ -305,13 +308,13 @@ void *mc_array_data(const mc_array *a)
 
 const char *mc_array_device(const mc_array *a)
 {
-    return mc_array_space(a) ? mc_array_space(a)->name : "cpu";
+    return a && mc_array_space(a) ? mc_array_space(a)->name : "cpu";
 }
 
 int mc_array_is_contiguous(const mc_array *a)
 {
-    int64_t step = mc_dtypes[a->dtype].size;
-    for (int i = a->rank - 1; i >= 0; i--) {
+    int64_t step = mc_dtypes[mc_array_dtype(a)].size;
+    for (int i = mc_array_rank(a) - 1; i >= 0; i--) {
         if (a->dims[i] != 1 && a->strides[i] != step) {
             return mc_array_size(a) == 0;
         }

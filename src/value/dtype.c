@@ -30,6 +30,7 @@ mc_dtype mc_dtype_floatX(void)
 mc_status mc_dtype_parse(const char *name, mc_dtype *out)
 {
     const char *names[MC_NDTYPE];
+    name = name ? name : "";
     for (int d = 0; d < MC_NDTYPE; d++) {
         if (strcmp(name, mc_dtypes[d].name) == 0) {
             *out = (mc_dtype)d;

@@ -252,7 +252,7 @@ void mc_npz_close(mc_npz *z)
 
 int mc_npz_count(const mc_npz *z)
 {
-    return (int)MC_MIN(z->members.n, (size_t)INT32_MAX);
+    return z ? (int)MC_MIN(z->members.n, (size_t)INT32_MAX) : 0;
 }
 
 const char *mc_npz_name(const mc_npz *z, int i)

@@ -255,6 +255,10 @@ static bool gradients(struct making *m, mc_node *cost, int n, mc_shared *const *
 {
     mc_graph *g = m->net->g;
     mc_node **p = mc_nn_keep(m->net, (size_t)n * sizeof *p + 1);
+    if (!cost && !given) {
+        mc_mistake(g, MC_EARG, "there is no cost, and there are no gradients");
+        return false;
+    }
     for (int i = 0; p && i < n; i++) {
         p[i] = mc_shared_node(g, params[i]);
     }

@@ -67,7 +67,6 @@ PROMISES = [
     ("lenet cuda",  "step, MiB of memory",    "train",   "torch",  1.0,   2.0),
     ("lenet cuda",  "cold, mc_compile alone", "",        "ms",     500.0, 250.0),
     ("lenet",       "cold, mc_compile alone", "",        "ms",     500.0, 150.0),
-    ("lenet cuda",  "cold, mc_compile alone", "",        "ms",     500.0, 250.0),
     ("lenet cuda",  "warm, mc_compile alone", "",        "ms",     20.0,  10.0),
     ("compile",     "cold, first result",     "",        "ms",     150.0, 80.0),
     ("compile",     "warm, first result",     "",        "ms",     10.0,  3.0),

@@ -202,13 +202,13 @@ static const double near = 1.25;        /* times what units and memory alone tak
 static const double by_element = 0.1;   /* of float32's peak: engine 0 sums element by element, at 0.03 to 3.4 TFLOP/s on an H200 */
 
 /* Why one that compiles is not: that takes 0.3 to 2.5 s, as long as timing all the others.  Of those that no heuristic names only
- * the newest that uses tensor cores ever won, of halves, forward and back to inputs. */
+ * the newest that uses tensor cores won, forward and back to inputs, and with TF32 only where transforms were as quick. */
 static const char *not_built(const struct search *s, const struct mc_dnn_config *c, bool named)
 {
     return !c->cores                                                            ? "would be compiled for float32's units"
            : s->built >= (named ? BUILT : 1)                                    ? "would be compiled as those before it"
            : named                                                              ? NULL
-           : s->p->s.pass == CONV_WEIGHTS || mc_dtypes[s->p->dtype].size != 2   ? "would be compiled where none of them won"
+           : s->p->s.pass == CONV_WEIGHTS || mc_dtypes[s->p->dtype].size != 2   ? "would be compiled where it never won"
            : s->seconds < near * mc_conv_cuda_seconds(s->p, 1)                  ? "would be compiled for nothing"
                                                                                 : NULL;
 }

@@ -1,5 +1,5 @@
-/* t_pieces.c: kernels over rows that lie in pieces, as the channels of images do: kept in registers where they are short, split
- * over blocks where they are long, against the reference; and the sums of squares that take no walk of their own. */
+/* t_pieces.c: kernels over the channels of images, which lie in pieces, or side by side: kept in registers where they are short,
+ * split over blocks where they are long, against the reference; and the sums of squares that take no walk of their own. */
 #include "agree.h"
 #include "sample.h"
 
@@ -17,6 +17,10 @@ static const struct {
     { 4, { 1, 9, 12, 12 },    "[0, 2, 3]" },
     { 4, { 0, 3, 4, 4 },      "[0, 2, 3]" },
     { 4, { 3, 12, 13, 40 },   "[0, 1, 2]" },
+    { 4, { 5, 30, 31, 64 },   "[0, 1, 2]" },
+    { 4, { 40, 3, 7, 100 },   "[0, 1, 2]" },
+    { 4, { 5, 1, 1, 4 },      "[0, 1, 2]" },
+    { 4, { 9, 10, 10, 6 },    "[0, 1, 2]" },
     { 5, { 4, 3, 6, 5, 8 },   "[0, 2, 4]" },
 };
 static const char *const formulas[] = {

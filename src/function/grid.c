@@ -5,7 +5,7 @@
 #include "function/far.h"
 
 enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, COLUMN_BLOCKS = 396, FULL_BLOCKS = 1056,
-       LONG = 8192, MANY = 2048, FEW_ROWS = 64, MOST_TEAMS = 660, FEW_TEAMS = 132 };
+       LONG = 8192, MANY = 2048, FEW_ROWS = 64, NEIGHBOUR_BLOCKS = 264, SEGMENT = 128, MOST_TEAMS = 660, FEW_TEAMS = 132 };
 static const int64_t most_tallies = 16 << 20; /* bytes of all teams' sums, where fewer teams still fill the GPU */
 
 struct axis { int64_t size; int at; };
@@ -163,6 +163,36 @@ static void spread(const struct mc_kernel *k, struct mc_grid_launch *l, struct m
     l->scratch = h->splits > 1 ? (size_t)k->nreduce * h->splits * (size_t)points * 16 : 0;
 }
 
+/* Largest element that a walk moves. */
+static int64_t largest(const struct mc_kernel *k)
+{
+    size_t size = 1;
+    for (size_t i = 0; i < k->operand.n; i++) {
+        size = k->operand.at[i].index ? size : MC_MAX(size, mc_dtypes[k->operand.at[i].dtype].size);
+    }
+    return (int64_t)size;
+}
+
+/* Threads of a kernel whose threads have neighbours: SEGMENT bytes of a row side by side, the rest of a block above each other;
+ * rows in as many pieces as fill the GPU, while their sums are no more bytes than they themselves. */
+static void columns(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
+{
+    const int64_t places = h->count[0], length = h->count[1], size = largest(k);
+    const unsigned wide = MC_MIN(power(places), (unsigned)(SEGMENT / (GRID_COLUMN * size))), lanes = MC_MAX(MC_MIN(power(length), BLOCK / wide), WARP / MC_MIN(wide, (unsigned)WARP));
+    const int64_t across = blocks(places, wide);
+    int64_t most = MC_MIN(length / (lanes * 2), MOST_SPLITS);
+    while (most > 1 && most * most * k->nreduce * 16 > length * size) {
+        most--;
+    }
+    h->splits = (uint32_t)MC_MAX(MC_MIN(NEIGHBOUR_BLOCKS / MC_MAX(across, 1), most), 1);
+    h->chunk = (uint32_t)MC_MAX((length + h->splits - 1) / h->splits, 1);
+    h->splits = length ? blocks(length, h->chunk) : 1;
+    l->grid = (struct mc_grid){ { (unsigned)across, h->splits, 1 }, { wide, lanes, 1 }, (size_t)(wide * lanes / WARP) * wide * GRID_COLUMN * sizeof(double) };
+    l->stages = h->splits > 1 ? (uint32_t)k->nstage : 1;
+    l->ends = h->splits > 1 && mc_grid_ends(k);
+    l->scratch = h->splits > 1 ? (size_t)k->nreduce * h->splits * (size_t)places * GRID_COLUMN * 16 : 0;
+}
+
 /* A length that lanes can keep and that keeps them busy. */
 static bool keeps(struct mc_grid_row row, int64_t length)
 {
@@ -189,6 +219,12 @@ static bool keeps_rows(const struct mc_kernel *k, const struct space *s, const s
     const bool torn = mc_grid_torn(k), many = s->count[0] >= (torn ? FEW_ROWS : ENOUGH_BLOCKS / 2);
     return row.vector && (many || (torn ? s->count[1] < LONG : k->nstage > 1)) && s->n[1] >= 1 && s->n[1] <= 1 + torn && keeps(row, s->count[1]) &&
            near(k, s) && dense(k, s, l, place, s->n[0], row.vector);
+}
+
+/* May NAME_c do it?  Neighbours that lie dense, and one axis of them. */
+static bool keeps_columns(const struct mc_kernel *k, const struct space *s, const struct mc_grid_launch *l, const struct mc_spot *place)
+{
+    return s->n[0] == 1 && s->n[1] >= 1 && near(k, s) && dense(k, s, l, place, 0, GRID_COLUMN);
 }
 
 /* A map's elements, or as many groups of v; the outermost axis in pieces where 32 bits do not count them. */
@@ -227,8 +263,9 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
     bool map = k->mode == KERNEL_MAP;
     const struct mc_grid_row whole = mc_grid_row(k), single = mc_grid_single(k);
     const bool wide = !map && g->row && keeps_rows(k, s, l, p->place, whole), row = wide || (!map && g->single && keeps_rows(k, s, l, p->place, single));
-    int first = map ? 0 : s->n[0], of = mc_grid_vector(k);
-    int v = !row && s->n[!map] > 0 && g->vector && dense(k, s, l, p->place, first, of) ? of : 1;
+    const bool column = !map && !row && g->column && keeps_columns(k, s, l, p->place);
+    int first = map || column ? 0 : s->n[0], of = column ? GRID_COLUMN : mc_grid_vector(k);
+    int v = column ? of : !row && s->n[!map] > 0 && g->vector && dense(k, s, l, p->place, first, of) ? of : 1;
     memset(a.head, 0, sizeof *a.head);
     a.head->flat = map && s->n[0] == 1 && dense(k, s, l, p->place, 0, v);
     for (int x = 0; x < s->n[0] + s->n[1]; x++) {
@@ -250,9 +287,12 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
         line(l, a.head, s, s->count[0] / v);
     } else {
         l->pieces = 1;
-        a.head->count[0] = (uint32_t)s->count[0];
-        a.head->count[1] = (uint32_t)(s->count[1] / v);
-        if (row) {
+        a.head->count[0] = (uint32_t)(s->count[0] / (column ? v : 1));
+        a.head->count[1] = (uint32_t)(s->count[1] / (column ? 1 : v));
+        if (column) {
+            l->fn = g->column;
+            columns(k, l, a.head);
+        } else if (row) {
             l->fn = wide ? g->row : g->single;
             rows(k, l, a.head, wide ? whole : single);
         } else {

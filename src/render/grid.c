@@ -469,6 +469,10 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
         } else {
             p.back = back;
             print_reducing(&p);
+            if (mc_grid_column(of)) {
+                k.mode = KERNEL_COLUMN;
+                mc_grid_print_column(&p);
+            }
             p.back = NULL;
             if (mc_grid_tallies(&k)) {
                 mc_grid_print_tally(&p);
@@ -480,10 +484,20 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
     mc_free(p.need);
 }
 
+static bool any_column(int n, struct mc_kernel *const *kernels)
+{
+    bool any = false;
+    for (int i = 0; i < n; i++) {
+        any |= mc_grid_column(kernels[i]);
+    }
+    return any;
+}
+
 void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels)
 {
     mc_str_add(out, d->prelude);
     mc_str_add(out, mc_prelude_code);
+    mc_str_add(out, any_column(n, kernels) ? mc_grid_down : "");
     mc_print_functions(out, d, n, kernels);
     for (int i = 0; i < n; i++) {
         print_kernel(out, d, kernels[i]);

@@ -34,6 +34,13 @@ void mc_grid_moment_close(struct print *p, int v);
 void mc_grid_moment_merge(struct print *p, int v);
 void mc_grid_moment_finish(struct print *p, int v);                      /* the value, in its own stage */
 
+void mc_grid_moment_add_column(struct print *p, int v);
+void mc_grid_moment_finish_column(struct print *p, int v);
+
+/* ---- grid_column.c ---- */
+extern const char mc_grid_down[];                                        /* what each of them calls */
+void mc_grid_print_column(struct print *p);                              /* NAME_c; p->k's mode is KERNEL_COLUMN */
+
 /* ---- grid_row.c ---- */
 void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form); /* NAME_r, NAME_q */
 

@@ -18,7 +18,7 @@ static bool is_op(const struct mc_kval *v, const char *name)
 /* x - m, where r is the sum of its square; -1: r is none. */
 static int centred(const struct mc_kernel *k, const struct mc_kval *r)
 {
-    if (strcmp(r->op->name, "sum") != 0 || r->acc != MC_FLOAT64 || !is_op(&k->val.at[r->arg[0]], "sqr")) {
+    if (strcmp(r->op->name, "sum") != 0 || (r->acc != MC_FLOAT64 && r->acc != MC_FLOAT32) || !is_op(&k->val.at[r->arg[0]], "sqr")) {
         return -1;
     }
     const int d = k->val.at[r->arg[0]].arg[0];
@@ -100,4 +100,18 @@ void mc_grid_moment_finish(struct print *p, int v)
 {
     const int m = p->k->val.at[centred(p->k, &p->k->val.at[v])].arg[1];
     mc_str_addf(p->out, "c%d += (double)v%d * ((double)v%d * ((double)A.count[1] * V) - 2. * __longlong_as_double(z%d)); const float v%d = c%d < 0 ? 0 : (float)c%d;\n", v, m, m, v, v, v, v);
+}
+
+/* The same of neighbour j of grid_column.c's: c3[j], q3[j] and k3[j] of the rows seen; d3[j] and z3[j]. */
+void mc_grid_moment_add_column(struct print *p, int v)
+{
+    const int x = element_of(p, v);
+    mc_str_addf(p->out, "if (!seen) k%d[j] = v%d; { const float t = v%d - k%d[j]; q%d[j] += t; c%d[j] += t * t; } ", v, x, x, v, v, v);
+}
+
+void mc_grid_moment_finish_column(struct print *p, int v)
+{
+    mc_str_add(p->out, "{ const double m = ");
+    mc_print_ref(p, p->k->val.at[centred(p->k, &p->k->val.at[v])].arg[1]);
+    mc_str_addf(p->out, "; d%d[j] += m * (m * A.count[1] - 2. * z%d[j]); r%d[j] = d%d[j] < 0 ? 0 : (float)d%d[j]; } ", v, v, v, v, v);
 }

@@ -143,6 +143,9 @@ struct mc_grid_row {
 struct mc_grid_row mc_grid_row(const struct mc_kernel *k);
 struct mc_grid_row mc_grid_single(const struct mc_kernel *k);
 bool mc_grid_torn(const struct mc_kernel *k);    /* an axis is kept within the reduced ones: its rows are in pieces */
+/* grid_column.c: NAME_c takes so many neighbours a thread, where sums go along what lies outside */
+enum { GRID_COLUMN = 4 };
+bool mc_grid_column(const struct mc_kernel *k);  /* is there NAME_c? */
 void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
 /* render.c: kernels as one unit */
 void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);

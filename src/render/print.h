@@ -42,6 +42,8 @@ const char *mc_print_acc_type(const struct print *p, const struct mc_kval *v, bo
 const char *mc_print_first(const struct print *p, const struct mc_kval *v);
 void mc_print_fill(struct print *p, const char *text, int v, const char *position);
 void mc_print_finish(struct print *p, int v);
+/* render.c */
+void mc_print_column_values(struct print *p);                               /* row values of this stage, of nb columns */
 /* print_stage.c */
 bool mc_print_mark(struct print *p);                                        /* which elements walk p->stage computes; false: nothing */
 void mc_print_need(struct print *p, int v);                                 /* v too, and what it is made of */

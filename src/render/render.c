@@ -228,7 +228,7 @@ static void declare_columns(struct print *p, int v)
 }
 
 /* Row values of this stage, column by column; loads too. */
-static void column_values(struct print *p)
+void mc_print_column_values(struct print *p)
 {
     const struct mc_kernel *k = p->k;
     for (size_t i = 0; i < k->val.n; i++) {
@@ -263,7 +263,7 @@ static void print_column(struct print *p)
     pointers(p, false, "j");
     for (p->stage = 0; p->stage <= k->nstage; p->stage++) {
         mc_print_row_values(p);
-        column_values(p);
+        mc_print_column_values(p);
         if (mc_print_mark(p)) {
             mc_print_each(p, declare_columns);
             if (k->wide) {

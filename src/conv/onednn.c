@@ -145,6 +145,49 @@ static void destroy(struct mc_plan *plan)
     }
 }
 
+/* ---- two runs ---- */
+
+/* Half of the images after the other half, where all of them at once need more room than there is. */
+static mc_status run_twice(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct mc_conv_run r = mc_conv_bind(plan, operand, workspace, threads);
+    const int64_t images = r.p->s.n / 2 * r.size, result = mc_conv_result(r.p->s.pass);
+    const int64_t step[3] = { [CONV_X] = images * r.p->at.x[0], [CONV_Y] = images * r.p->at.y[0] };
+    for (int half = 0; half < 2; half++) {
+        void *with[8] = { 0 };
+        for (int role = 0; role < 3; role++) {
+            with[role] = r.at[role] + half * step[role];
+        }
+        with[CONV_C0] = r.c0 ? (char *)r.c0 + half * step[result] : NULL;
+        TRY(plan->child[0]->run(plan->child[0], with, workspace, r.threads));
+    }
+    mc_conv_finish_all(&r);
+    return MC_OK;
+}
+
+/* Gradients of filters would be added up between them. */
+static struct mc_plan *plan_twice(const struct mc_conv_problem *p, const struct mc_solver *s)
+{
+    struct mc_conv_problem half = *p;
+    half.s.n = p->s.n / 2;
+    half.has_epilogue = false;
+    struct mc_plan *made = mc_plan_bare(run_twice);
+    if (made) {
+        made->child[0] = mc_plan_with(&half.base, s);
+        made->workspace = made->child[0] ? made->child[0]->workspace : 0;
+    }
+    if (made && !made->child[0]) {
+        mc_free(made);
+        made = NULL;
+    }
+    return made;
+}
+
+static bool needs_two(const struct mc_conv_problem *p, size_t bytes)
+{
+    return bytes > mc_plan_cap(NULL) && p->s.pass != CONV_WEIGHTS && p->s.n > 1 && p->s.n % 2 == 0;
+}
+
 static struct mc_plan *plan_with(const struct mc_conv_problem *p, int algorithm)
 {
     struct onednn *d = mc_calloc(1, sizeof *d, "plans");
@@ -162,6 +205,11 @@ static struct mc_plan *plan_with(const struct mc_conv_problem *p, int algorithm)
         destroy(&d->base);
         mc_free(d);
         return NULL;
+    }
+    if (needs_two(p, d->base.workspace)) {
+        destroy(&d->base);
+        mc_free(d);
+        return plan_twice(p, algorithm == DNNL_DIRECT ? &mc_conv_onednn : &mc_conv_onednn_winograd);
     }
     return &d->base;
 }

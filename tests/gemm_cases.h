@@ -267,7 +267,7 @@ static inline void judge(const struct instance *x, const struct mc_plan *plan, c
 
 static inline void try_solver(struct instance *x, const struct mc_solver *s, const char *kernel)
 {
-    if (s->refuse && s->refuse(&x->p.base)) {
+    if (mc_plan_declines(&x->p.base, s)) {
         return;
     }
     struct mc_plan *plan = mc_plan_with(&x->p.base, s);

@@ -107,7 +107,7 @@ static void judge(struct instance *x, const char *name)
 
 static bool try_solver(struct instance *x, const struct mc_solver *s, const char **no)
 {
-    const char *why = s->refuse ? s->refuse(&x->p.base) : NULL;
+    const char *why = mc_plan_declines(&x->p.base, s);
     if (why) {
         *no = *no && strstr(*no, "no library") ? *no : why;
         return false;
@@ -237,7 +237,7 @@ TEST(conv_solvers_all_serve)
                     struct mc_conv_shape s = conv_parse(conv_grid[g]);
                     s.pass = (enum mc_conv_pass)pass;
                     struct instance x = make(s, variants[v]);
-                    no = mc_conv_solvers[row]->refuse ? mc_conv_solvers[row]->refuse(&x.p.base) : NULL;
+                    no = mc_plan_declines(&x.p.base, mc_conv_solvers[row]);
                     served[row] += !no;
                     unmake(&x);
                     if (no && strstr(no, "no library")) {
@@ -249,6 +249,37 @@ TEST(conv_solvers_all_serve)
         CHECK(served[row] != 0, "%s takes nothing of the grid: it %s", mc_conv_solvers[row]->name, no);
     }
     name_solver("auto");
+}
+
+/* A library has no pieces: it takes half of the images after the other half. */
+TEST(conv_of_a_library_runs_twice_where_room_is_short)
+{
+    if (mc_conv_onednn.missing(NULL)) {
+        SKIP("there is no oneDNN");
+    }
+    for (int pass = CONV_FORWARD; pass < CONV_WEIGHTS; pass++) {
+        struct mc_conv_shape s = conv_parse("n4c16f24 i20x21 k3x3 p1x1");
+        s.pass = (enum mc_conv_pass)pass;
+        for (size_t v = 0; v < NELEM(variants); v++) {
+            struct instance x = make(s, variants[v]);
+            const char *no = NULL;
+            char most[32];
+            name_solver("onednn");
+            struct mc_plan *whole = mc_plan_declines(&x.p.base, &mc_conv_onednn) ? NULL : mc_plan_with(&x.p.base, &mc_conv_onednn);
+            if (whole && whole->workspace > 0) {
+                snprintf(most, sizeof most, "%zu", whole->workspace - 1);
+                mc_flag_set("workspace", most);
+                struct mc_plan *two = mc_plan_with(&x.p.base, &mc_conv_onednn);
+                CHECK(two && two->child[0] && two->workspace < whole->workspace, "%s", two ? "needs no less" : mc_last_error());
+                mc_plan_free(two);
+                try_solver(&x, &mc_conv_onednn, &no);
+                mc_flag_set("workspace", "1G");
+            }
+            mc_plan_free(whole);
+            name_solver("auto");
+            unmake(&x);
+        }
+    }
 }
 
 /* Under a low cap solvers work in smaller pieces, or the planner does without them; what is left is right. */

@@ -325,7 +325,7 @@ TEST(conv_plans_without_memory)
             struct mc_conv_problem with = p;
             with.base.family = &mc_conv_family;
             name_solver((*s)->name);
-            if ((*s)->refuse && (*s)->refuse(&with.base)) {
+            if (mc_plan_declines(&with.base, *s)) {
                 continue;
             }
             ALLOC_FAIL_LOOP {

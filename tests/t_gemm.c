@@ -119,7 +119,7 @@ TEST(gemm_nan_stays_in_its_row)
         struct instance x = make(MC_FLOAT32, shapes[i], "nn", variants[0]);
         ((float *)(void *)x.a.at)[3 * shapes[i].k + 7] = NAN;
         for (const struct mc_solver *const *s = mc_gemm_solvers; *s; s++) {
-            if ((*s)->refuse && (*s)->refuse(&x.p.base)) {
+            if (mc_plan_declines(&x.p.base, *s)) {
                 continue;
             }
             struct mc_plan *plan = mc_plan_with(&x.p.base, *s);
@@ -150,7 +150,7 @@ TEST(gemm_threads_do_not_change_bits)
             const size_t bytes = (size_t)x.c_count * mc_dtypes[x.p.dtype].size;
             char *one = malloc(bytes);
             for (const struct mc_solver *const *s = mc_gemm_solvers; *s; s++) {
-                if ((*s)->refuse && (*s)->refuse(&x.p.base)) {
+                if (mc_plan_declines(&x.p.base, *s)) {
                     continue;
                 }
                 for (size_t t = 0; t < NELEM(counts); t++) {

@@ -304,13 +304,14 @@ static const char *refuse_winograd(const struct mc_problem *p_)
 /* Versions and processors differ in what they have; only the library knows. */
 static const char *missing_winograd(const struct mc_problem *p)
 {
-    struct onednn *d = mc_calloc(1, sizeof *d, "plans");
-    if (!d) {
+    const char *no = missing(p);
+    struct onednn *d = no ? NULL : mc_calloc(1, sizeof *d, "plans");
+    if (no || !d) {
         mc_clear_error();
-        return "has no memory to ask the library";
+        return no ? no : "has no memory to ask the library";
     }
     d->threads = mc_team_size();
-    const char *no = mc_dnnl_open(&d->l) && choose(d, conv(p), DNNL_WINOGRAD) ? NULL : "is not in the library for this processor";
+    no = mc_dnnl_open(&d->l) && choose(d, conv(p), DNNL_WINOGRAD) ? NULL : "is not in the library for this processor";
     destroy(&d->base);
     mc_free(d);
     return no;

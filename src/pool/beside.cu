@@ -1,4 +1,5 @@
-/* beside.cu: channels, or images, that lie innermost in all arrays: a thread has a spot of BESIDE of them.  FIXED (windows.cu). */
+/* beside.cu: channels, or images, that lie innermost in all arrays: a thread has a spot of BESIDE of them, or, going
+ * back through windows that stand APART, a window with the cells up to the next.  FIXED (windows.cu). */
 template <class R, class E> __device__ __forceinline__ void take(R (&v)[BESIDE], const E *from, bool together)
 {
     several<E, BESIDE> q;
@@ -87,13 +88,68 @@ extern "C" __global__ void __launch_bounds__(256) beside(const __grid_constant__
     }
 }
 #else
+/* What a window has for a cell of it, of one lane. */
+__device__ __forceinline__ A part(const args &p, const window &w, const int (&cell)[3], A g, int number)
+{
+    if (KEY == NONE) {
+        return g / (A)share(p, w);
+    }
+    const int want = ((cell[0] - w.first[0]) * W1 + cell[1] - w.first[1]) * W2 + cell[2] - w.first[2];
+    const bool cut = w.hi[0] - w.lo[0] < W0 || w.hi[1] - w.lo[1] < W1 || w.hi[2] - w.lo[2] < W2;
+    bool mine = number == want;
+    if (cut || (unsigned)number >= W0 * W1 * W2) {
+        int at[3];
+        marked(p, w, (MARK)number, at);
+        mine = at[0] == cell[0] && at[1] == cell[1] && at[2] == cell[2];
+    }
+    return mine ? g : (A)0;
+}
+
+__device__ __forceinline__ void window_of(A (&g)[BESIDE], int (&number)[BESIDE], const args &p, INDEX plane, int u0, int u1, int u2)
+{
+    take(g, p.y + line(p, plane, 1) + cell(p.slot[1], u0, u1, u2), p.together[1]);
+    if (KEY == MARKS) {
+        take(number, (const MARK *)p.key + line(p, plane, 2) + cell(p.slot[2], u0, u1, u2), p.together[2]);
+    }
+}
+
+#if APART
+/* Windows stand apart: a thread has a window and the cells up to the next one. */
+extern "C" __global__ void __launch_bounds__(256) beside(const __grid_constant__ args p)
+{
+    const i64 n[3] = { (p.in[0] + S0 - 1) / S0, (p.in[1] + S1 - 1) / S1, (p.in[2] + S2 - 1) / S2 };
+    const i64 count = p.planes / BESIDE * n[0] * n[1] * n[2];
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
+        const spot s = spot_at(p, (INDEX)e, n);
+        const window w = window_at(p, s.u[0], s.u[1], s.u[2]);
+        const bool there = s.u[0] < p.out[0] && s.u[1] < p.out[1] && s.u[2] < p.out[2];
+        T *const x = p.x + line(p, s.plane, 0);
+        A g[BESIDE] = {};
+        int number[BESIDE] = {};
+        if (there) {
+            window_of(g, number, p, s.plane, s.u[0], s.u[1], s.u[2]);
+        }
+#pragma unroll
+        for (int i = 0; i < S0 * S1 * S2; i++) {
+            const int at[3] = { w.first[0] + i / S2 / S1, w.first[1] + i / S2 % S1, w.first[2] + i % S2 };
+            const bool in = there && at[0] < w.hi[0] && at[1] < w.hi[1] && at[2] < w.hi[2];
+            A sum[BESIDE];
+#pragma unroll
+            for (int k = 0; k < BESIDE; k++) {
+                sum[k] = in ? part(p, w, at, g[k], number[k]) : (A)0;
+            }
+            if (at[0] < p.in[0] && at[1] < p.in[1] && at[2] < p.in[2]) {
+                give(sum, x + cell(p.slot[0], at[0], at[1], at[2]), p.together[0]);
+            }
+        }
+    }
+}
+#else
 extern "C" __global__ void __launch_bounds__(256) beside(const __grid_constant__ args p)
 {
     const i64 count = p.planes / BESIDE * p.in[0] * p.in[1] * p.in[2];
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
         const spot s = spot_at(p, (INDEX)e, p.in);
-        const T *const y = p.y + line(p, s.plane, 1);
-        const MARK *const key = (const MARK *)p.key + (KEY == MARKS ? line(p, s.plane, 2) : 0);
         int from[3], to[3];
         A sum[BESIDE] = {};
 #pragma unroll
@@ -106,21 +162,10 @@ extern "C" __global__ void __launch_bounds__(256) beside(const __grid_constant__
                     const window w = window_at(p, u0, u1, u2);
                     A g[BESIDE];
                     int number[BESIDE] = {};
-                    take(g, y + cell(p.slot[1], u0, u1, u2), p.together[1]);
-                    if (KEY == MARKS) {
-                        take(number, key + cell(p.slot[2], u0, u1, u2), p.together[2]);
-                    }
-                    const int want = ((s.u[0] - w.first[0]) * W1 + s.u[1] - w.first[1]) * W2 + s.u[2] - w.first[2];
-                    const bool cut = w.hi[0] - w.lo[0] < W0 || w.hi[1] - w.lo[1] < W1 || w.hi[2] - w.lo[2] < W2;
+                    window_of(g, number, p, s.plane, u0, u1, u2);
 #pragma unroll
                     for (int k = 0; k < BESIDE; k++) {
-                        bool mine = number[k] == want;
-                        if (KEY == MARKS && (cut || (unsigned)number[k] >= W0 * W1 * W2)) {
-                            int at[3];
-                            marked(p, w, (MARK)number[k], at);
-                            mine = at[0] == s.u[0] && at[1] == s.u[1] && at[2] == s.u[2];
-                        }
-                        sum[k] += KEY == NONE ? g[k] / (A)share(p, w) : mine ? g[k] : (A)0;
+                        sum[k] += part(p, w, s.u, g[k], number[k]);
                     }
                 }
             }
@@ -128,4 +173,5 @@ extern "C" __global__ void __launch_bounds__(256) beside(const __grid_constant__
         give(sum, p.x + line(p, s.plane, 0) + cell(p.slot[0], s.u[0], s.u[1], s.u[2]), p.together[0]);
     }
 }
+#endif
 #endif

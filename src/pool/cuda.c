@@ -113,6 +113,16 @@ static int beside(const struct mc_pool_problem *p, const struct args *a, bool in
     return yes && a->size[a->nfree - 1] % many == 0 ? (int)many : 0;
 }
 
+/* No cell lies in two windows, and the first begins where the image does. */
+static bool stand_apart(const struct mc_pool_shape *s)
+{
+    bool yes = true;
+    for (int i = 0; i < 3; i++) {
+        yes = yes && s->w[i] <= s->stride[i] && s->stride[i] <= MOST_STRIDE && s->pad[i] == 0;
+    }
+    return yes;
+}
+
 /* Do all spots of an array begin at a multiple of `many`? */
 static bool apart_by(const struct args *a, int role, int64_t many)
 {
@@ -163,9 +173,14 @@ static void fix(struct pool *d, struct mc_str *defines, const struct mc_pool_pro
     d->name = lines ? "lines" : lanes ? "beside" : "pool";
     d->text = lines ? &mc_pool_lines_text : lanes ? &mc_pool_beside_text : &mc_pool_text;
     if (lanes) {
-        mc_str_addf(defines, "#define BESIDE %d\n", lanes);
+        const bool apart = s->pass == POOL_SPREAD && stand_apart(s);
+        mc_str_addf(defines, "#define BESIDE %d\n#define APART %d\n", lanes, apart);
         d->args.across = (int)(d->args.size[d->args.nfree - 1] / lanes);
-        count /= lanes;
+        count = d->args.planes / lanes;
+        for (int i = 0; i < 3; i++) {
+            const int64_t cells = s->pass == POOL_SPREAD ? s->in[i] : s->out[i];
+            count *= apart ? (cells + s->stride[i] - 1) / s->stride[i] : cells;
+        }
         for (int i = 0; i < POOL_NARRAY; i++) {
             d->together[i] = apart_by(&d->args, i, lanes);
         }

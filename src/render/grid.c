@@ -6,6 +6,8 @@
  *             a part of the point's elements, adds up itself what those before it have left, and leaves its sums
  *   tallies   sums over the rows ride along: grid_tally.c
  *
+ * Rows that a block has room for are grid_row.c's, neighbours that are taken four a thread grid_column.c's.
+ *
  * All arguments are one struct, made by mc_grid_args; axes come innermost first, steps are in bytes (positions
  * for an index).  Invariant: which numbers are added in which order depends on the launch alone. */
 #include "render/grid.h"
@@ -440,7 +442,7 @@ static void forms_of_rows(struct print *p, const struct mc_kernel *of)
 
 static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const struct mc_kernel *of)
 {
-    struct mc_kernel k = *of; /* but in NAME_r nothing is kept: a walk computes again what an earlier one has, unless it was stored and fewer are read then */
+    struct mc_kernel k = *of; /* except in NAME_r of rows that lie dense nothing is kept: a walk computes again what an earlier one has, unless it was stored and fewer are read then */
     struct print p = { .out = out, .d = d, .k = &k, .grid = true, .above = of->mode == KERNEL_COLUMN };
     p.need = mc_calloc(k.val.n + 1, 2, "kernel");
     k.val.at = mc_alloc((k.val.n + 1) * sizeof *k.val.at, "kernel");

@@ -120,19 +120,20 @@ TEST(cuda_transforms_of_every_size)
 TEST(cuda_few_channels)
 {
     static const char *const shapes[] = { "n5c1f32 i28x28 k5x5", "n7c1f9 i13x11 k3x3 p1x1", "n3c3f10 i61x67 k3x3 p1x1", "n2c3f12 i40x43 k7x7 s2x2 p3x3",
-                                          "n3c2f5 i31x200 k4x3 s1x2 p2x0 flip", "n4c4f3 i50 k11 p5", "n301c1f3 i6x6 k3x2" };
+                                          "n3c2f5 i31x200 k4x3 s1x2 p2x0 flip", "n4c4f3 i50 k11 p5", "n301c1f3 i6x6 k3x2", "n3c3f64 i17x19 k3x3 p1x1" };
+    static const int kinds[] = { 0, 1, 2, 3, 4, 11 }; /* halves are refused */
     struct tally t = { 0 };
     GPU_OR_SKIP();
     for (size_t s = 0; s < NELEM(shapes); s++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass += CONV_WEIGHTS) {
-            for (size_t v = 0; v < 4; v++) {
-                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[v]);
+            for (size_t v = 0; v < NELEM(kinds); v++) {
+                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[kinds[v]]);
                 one(&p.base, &mc_conv_cuda_few, &t);
             }
         }
     }
     tell(&t, 1);
-    CHECK(t.served == 3 * 2 * NELEM(shapes) && t.failed == 0, "served %d, failed %d", t.served, t.failed);
+    CHECK(t.served == 5 * 2 * NELEM(shapes) && t.failed == 0, "served %d, failed %d", t.served, t.failed);
 }
 
 /* Filters of one tap: matrices that fill no tile, sums over more images than there are blocks for, places whose number is odd. */

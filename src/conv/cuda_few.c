@@ -32,7 +32,8 @@ struct few {
     struct mc_grid grid, add_grid;
     struct args args;
     int64_t w_first;            /* elements from w to the tap that is read first */
-    bool lines;                 /* of y have whole fours */
+    bool beside;                /* y's filters lie side by side */
+    bool fours;                 /* y's lines, or such filters, can be taken by fours */
     int q, taps;                /* filters of a thread; weights: lines of taps */
 };
 
@@ -56,7 +57,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.c0 = p->beta != 0 ? (float *)operand[CONV_C0] + (weights ? d->w_first : 0) : NULL;
     a.bias = p->has_bias ? operand[CONV_BIAS] : NULL;
     a.parts = workspace;
-    a.whole = d->lines && aligned(a.y);
+    a.whole = d->fours && aligned(a.y);
     TRY(mc_cuda_launch(mc_cuda_current(), d->kernel, weights ? "weights" : "forward", &d->grid, &a, sizeof a));
     return weights ? mc_cuda_launch(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a) : MC_OK;
 }
@@ -118,6 +119,12 @@ static void cut(struct few *d, const struct mc_conv_shape *s, int groups, size_t
     a->tiles = (int)(conv_ceil(s->n, a->images) * a->down);
 }
 
+/* Are filters y's innermost axis?  Else its lines are dense. */
+static bool beside(const struct mc_conv_problem *p)
+{
+    return p->at.y[1] == 1 && p->at.y[4] != 1;
+}
+
 static void shape(struct few *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
@@ -135,7 +142,8 @@ static void shape(struct few *d, const struct mc_conv_problem *p)
         d->w_first += (s->k[i] - 1) * p->at.w[2 + i];
         a->ws[1 + i] = -a->ws[1 + i];
     }
-    d->lines = a->out[1] % P == 0 && a->ys[0] % P == 0 && a->ys[1] % P == 0 && a->ys[2] % P == 0;
+    d->beside = beside(p);
+    d->fours = (d->beside ? a->f : a->out[1]) % P == 0 && a->ys[0] % P == 0 && a->ys[d->beside ? 3 : 1] % P == 0 && a->ys[2] % P == 0;
     if (s->pass == CONV_FORWARD) {
         d->q = 8;
         d->taps = 1;
@@ -176,8 +184,8 @@ static bool load(struct few *d, const struct mc_conv_problem *p)
     const struct mc_conv_shape *s = &p->s;
     const bool weights = s->pass == CONV_WEIGHTS;
     mc_str_addf(&defines, "#define PASS %d\n#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n#define Q %d\n#define TA %d\n"
-                "#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n", (int)s->pass, (int)s->c, (int)s->k[1], (int)s->k[2], (int)s->stride[1],
-                (int)s->stride[2], d->q, d->taps, p->beta != 0, p->has_bias, (int)p->act);
+                "#define BESIDE %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n", (int)s->pass, (int)s->c, (int)s->k[1], (int)s->k[2], (int)s->stride[1],
+                (int)s->stride[2], d->q, d->taps, d->beside, p->beta != 0, p->has_bias, (int)p->act);
     const struct mc_cuda_named kernels[] = { { &d->kernel, weights ? "weights" : "forward" }, { &d->add, weights ? "add" : NULL } };
     return mc_cuda_kernels(&mc_conv_few_text, &defines, kernels, NELEM(kernels));
 }
@@ -229,7 +237,7 @@ static const char *refuse(const struct mc_problem *p_)
            : p->s.c > MOST_CHANNELS                        ? "takes up to four channels"
            : p->s.in[0] != 1 || p->s.k[0] != 1 || p->s.out[0] != 1 || p->s.pad[0] != 0 ? "takes images in one or two dimensions"
            : !small(p)                                     ? "takes small filters, strides up to 2, no dilation"
-           : p->at.y[4] != 1 && p->s.out[2] > 1            ? "wants lines of y without gaps"
+           : p->at.y[4] != 1 && p->at.y[1] != 1 && p->s.out[2] > 1 ? "wants lines or filters of y side by side"
            : !fits(p)                                      ? "has no room for such lines in shared memory"
                                                            : mc_cuda_too_old();
 }

@@ -8,7 +8,8 @@
  *   weights   Q filters of them against TA x KW taps, whose sums stay in registers until its block has no places left;
  *             then a warp's are added up, and what blocks came to is added by `add`, in order
  *
- * A tile is some rows of one image, or some whole images.  few_lines.cu has what is compiled in. */
+ * A tile is some rows of one image, or some whole images.  few_lines.cu has what is compiled in; BESIDE: y's filters lie
+ * side by side, else its lines are dense. */
 enum { SETS = (KH + TA - 1) / TA };
 
 struct args {
@@ -22,7 +23,7 @@ struct args {
     int down, tiles, lines;     /* tiles below each other in an image; all; lines of x that a channel of a tile has */
     int blocks;                 /* weights: parts of the sums */
     int filters;                /* forward: floats from a tap to the next */
-    int whole;                  /* lines of y can be read and written four elements at a time */
+    int whole;                  /* y can be read and written four elements at a time, of a line or filters side by side */
     float alpha, beta;
 };
 struct tile { int image, images, row, rows; };
@@ -70,6 +71,33 @@ __device__ __forceinline__ void put_places(const args &p, const float (&sum)[P],
     }
 }
 
+/* The same of Q filters that lie side by side. */
+__device__ __forceinline__ void put_filters(const args &p, const float (&sum)[Q][P], i64 at, int col, int f)
+{
+#pragma unroll
+    for (int i = 0; i < P; i++) {
+        if (col + i >= p.out[1]) {
+            continue;
+        }
+        const i64 to = at + i * p.ys[3] + f;
+        float v[Q];
+#pragma unroll
+        for (int q = 0; q < Q; q++) {
+            if (f + q < p.f) {
+                v[q] = finish(p.alpha * sum[q][i] + (HAS_C0 ? p.beta * p.c0[to + q] : 0.f) + (HAS_BIAS ? p.bias[f + q] : 0.f), ACT);
+            }
+        }
+#pragma unroll
+        for (int q = 0; q < Q; q++) {
+            if (p.whole && q % 4 == 0 && f + q < p.f) {
+                *(float4 *)(p.y + to + q) = make_float4(v[q], v[q + 1], v[q + 2], v[q + 3]);
+            } else if (!p.whole && f + q < p.f) {
+                p.y[to + q] = v[q];
+            }
+        }
+    }
+}
+
 #if PASS == 0
 extern "C" __global__ void __launch_bounds__(256, 3) forward(const __grid_constant__ args p)
 {
@@ -108,9 +136,12 @@ extern "C" __global__ void __launch_bounds__(256, 3) forward(const __grid_consta
                     }
                 }
             }
-            const i64 at = a.image * p.ys[0] + (a.row + row) * p.ys[2] + group * P;
+            const i64 at = a.image * p.ys[0] + (a.row + row) * p.ys[2] + group * P * (BESIDE ? p.ys[3] : 1);
+            if (BESIDE) {
+                put_filters(p, sum, at, group * P, f);
+            }
 #pragma unroll
-            for (int q = 0; q < Q; q++) {
+            for (int q = 0; q < Q && !BESIDE; q++) {
                 if (f + q < p.f) {
                     put_places(p, sum[q], at + (f + q) * p.ys[1], group * P, HAS_BIAS ? p.bias[f + q] : 0.f);
                 }
@@ -120,6 +151,32 @@ extern "C" __global__ void __launch_bounds__(256, 3) forward(const __grid_consta
 }
 #else
 /* ---- weights ---- */
+
+/* P places of Q filters' y that lie side by side; 0 as below. */
+__device__ __forceinline__ void get_filters(const args &p, float (&v)[Q][P], i64 at, int col, int f)
+{
+#pragma unroll
+    for (int i = 0; i < P; i++) {
+        const float *const from = p.y + at + i * p.ys[3] + f;
+        const bool in = col + i < p.out[1];
+#pragma unroll
+        for (int q = 0; q < Q; q += 4) {
+            float4 u = make_float4(0, 0, 0, 0);
+            if (p.whole) {
+                u = in && f + q < p.f ? *(const float4 *)(from + q) : u;
+            } else if (in) {
+                u.x = f + q < p.f ? from[q] : 0.f;
+                u.y = f + q + 1 < p.f ? from[q + 1] : 0.f;
+                u.z = f + q + 2 < p.f ? from[q + 2] : 0.f;
+                u.w = f + q + 3 < p.f ? from[q + 3] : 0.f;
+            }
+            v[q][i] = u.x;
+            v[q + 1][i] = u.y;
+            v[q + 2][i] = u.z;
+            v[q + 3][i] = u.w;
+        }
+    }
+}
 
 /* P places of Q filters' y; 0 beyond the line, and beyond the last filter. */
 __device__ __forceinline__ void get_places(const args &p, float (&v)[Q][P], i64 at, int col, int f)
@@ -198,7 +255,12 @@ __device__ __forceinline__ void advance(const args &p, walk &w, int right, int b
 __device__ __forceinline__ void get(const args &p, const walk &w, float (&g)[Q][P], int f)
 {
     if (w.t < p.tiles) {
-        get_places(p, g, (w.a.image + w.image) * p.ys[0] + (w.a.row + w.row) * p.ys[2] + w.group * P, w.group * P, f);
+        const i64 line = (w.a.image + w.image) * p.ys[0] + (w.a.row + w.row) * p.ys[2];
+        if (BESIDE) {
+            get_filters(p, g, line + w.group * P * p.ys[3], w.group * P, f);
+        } else {
+            get_places(p, g, line + w.group * P, w.group * P, f);
+        }
     }
 }
 

@@ -99,7 +99,7 @@ static void team(const struct mc_kernel *k, const struct mc_grid_head *h, unsign
         return;
     }
     bool many = points >= MANY && !mc_grid_tallies(k); /* enough to fill the GPU with a warp for each */
-    *lanes = length <= WARP ? power(length) : length <= 512 || (many && length <= 2048) ? WARP : length <= 2048 ? 128 : points < 64 ? 512 : BLOCK;
+    *lanes = length <= WARP ? power(length) : length <= 512 || (many && length <= 2048) ? WARP : length <= 2048 ? 128 : points < 64 ? GRID_LANES : BLOCK;
     *apart = MC_MAX(BLOCK / *lanes, 1);
 }
 

@@ -154,13 +154,22 @@ static void each_of_vector(struct print *p, bool lanes, const char *position)
     mc_str_add(p->out, "}\n");
 }
 
-static void entries(struct print *p)
+static void entry(struct print *p, const char *form, int v)
 {
     const char *name = p->k->name;
+    mc_str_add(p->out, "ENTRY ");
+    if (p->k->mode != KERNEL_MAP) { /* registers for so many threads, however much is fused */
+        mc_str_addf(p->out, "__launch_bounds__(%d, 1) ", GRID_LANES);
+    }
+    mc_str_addf(p->out, "%s%s(const %s_args A) { BEGIN %s_of<%d>(A); }\n", name, form, name, name, v);
+}
+
+static void entries(struct print *p)
+{
     int v = mc_grid_vector(p->k);
-    mc_str_addf(p->out, "ENTRY %s(const %s_args A) { BEGIN %s_of<1>(A); }\n", name, name, name);
+    entry(p, "", 1);
     if (v > 1) {
-        mc_str_addf(p->out, "ENTRY %s_v(const %s_args A) { BEGIN %s_of<%d>(A); }\n", name, name, name, v);
+        entry(p, "_v", v);
     }
 }
 

@@ -127,6 +127,7 @@ bool mc_grid_splits(const struct mc_kernel *k);  /* can blocks share its points?
                                                     and, where the last one reduces, another of one block along y that ends it */
 bool mc_grid_ends(const struct mc_kernel *k);    /* does its last stage reduce? */
 bool mc_grid_moments(const struct mc_kernel *k, int stage); /* are all its sums made by the walk before?  Then it has none, and no launch */
+enum { GRID_LANES = 512 };                       /* threads of a block of NAME and NAME_v at most, where they reduce */
 enum { GRID_SHARED = 16 };                       /* bytes of shared memory a thread needs where lanes are above each other or more than 32 */
 enum { GRID_VECTOR = 1, GRID_ROW = 2, GRID_SINGLE = 4 };
 int  mc_grid_vector(const struct mc_kernel *k);  /* elements NAME_v takes at once; 1: there is only NAME. */

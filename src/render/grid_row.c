@@ -42,14 +42,14 @@ static struct kept kept(const struct mc_kernel *k)
 }
 
 /* Of a row in pieces: `most` vectors or half of them, as there are registers for, each of `each` a load.  Of four operands too
- * few lanes would be left to keep memory busy. */
+ * few lanes would be left to keep memory busy; and one stage reads memory once anyway. */
 static struct mc_grid_row of_pieces(const struct mc_kernel *k, int vector, size_t most, size_t each)
 {
     const struct kept n = kept(k);
     size_t all = MC_MAX(each * MC_MAX(n.loads, (size_t)1), (size_t)1);
     most = REGISTERS + most * all > TORN ? most / 2 : most;
     const size_t registers = REGISTERS + most * all;
-    if (k->mode != KERNEL_ROW || !mc_grid_torn(k) || mc_grid_tallies(k) || n.size > 4 || registers > TORN_MOST) {
+    if (k->mode != KERNEL_ROW || k->nstage < 2 || !mc_grid_torn(k) || mc_grid_tallies(k) || n.size > 4 || registers > TORN_MOST) {
         return (struct mc_grid_row){ 0 };
     }
     return (struct mc_grid_row){ vector, (int)most, registers > TORN ? 512 : 1024 };

@@ -173,7 +173,7 @@ TEST(grid_entries)
         if (!k) {
             continue;
         }
-        snprintf(name, sizeof name, "ENTRY %s_v(", k->name);
+        snprintf(name, sizeof name, " %s_v(", k->name);
         CHECK((mc_grid_vector(k) > 1) == (strstr(text.s, name) != NULL), "%s", name);
         snprintf(name, sizeof name, "void %s_of(", k->name);
         const char *of = strstr(text.s, name), *end = of ? strstr(of, "\n}\nENTRY") : NULL, *stage = of ? strstr(of, "A.first") : NULL;

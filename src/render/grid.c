@@ -159,7 +159,7 @@ static void entry(struct print *p, const char *form, int v)
     const char *name = p->k->name;
     mc_str_add(p->out, "ENTRY ");
     if (p->k->mode != KERNEL_MAP) { /* registers for so many threads, however much is fused */
-        mc_str_addf(p->out, "__launch_bounds__(%d, 1) ", GRID_LANES);
+        mc_str_addf(p->out, "__launch_bounds__(%d) ", GRID_LANES);
     }
     mc_str_addf(p->out, "%s%s(const %s_args A) { BEGIN %s_of<%d>(A); }\n", name, form, name, name, v);
 }

@@ -132,7 +132,7 @@ static const struct suite {
     { "conv128", "conv128", 1, true,  0.3, { "auto" } },
     { "narrow",  "conv128", 3, true,  0.1, { "auto" } },
     { "corrmm",  "conv128", 1, false, 0.1, { "im2col" }, "split" },
-    { "room",    "room",    1, false, 0.3, { "auto" } },
+    { "room",    "room",    1, false, 1.0, { "auto" } },
     { "few",     "few",     1, false, 0.3, { "auto" } },
     { "nets",    "nets",    1, true,  0.1, { "auto" } },
     { "layouts", "layouts", 3, true,  0.1, { "auto" }, .here = 16 },

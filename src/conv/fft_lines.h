@@ -10,7 +10,8 @@ static const float turn_re[] = {
     -0.195090322f, -0.290284677f, -0.382683432f, -0.471396737f, -0.555570233f, -0.634393284f, -0.707106781f,
     -0.773010453f, -0.831469612f, -0.881921264f, -0.923879533f, -0.956940336f, -0.98078528f, -0.995184727f, -1,
     -0.995184727f, -0.98078528f, -0.956940336f, -0.923879533f, -0.881921264f, -0.831469612f, -0.773010453f,
-    -0.707106781f, -0.634393284f, -0.555570233f, -0.471396737f, -0.382683432f, -0.290284677f,
+    -0.707106781f, -0.634393284f, -0.555570233f, -0.471396737f, -0.382683432f, -0.290284677f, -0.195090322f, -0.09801714f,
+    0, 0.09801714f, 0.195090322f, 0.290284677f, 0.382683432f, 0.471396737f, 0.555570233f, 0.634393284f, 0.707106781f,
 };
 static const float turn_im[] = {
     0, -0.09801714f, -0.195090322f, -0.290284677f, -0.382683432f, -0.471396737f, -0.555570233f, -0.634393284f,
@@ -19,6 +20,8 @@ static const float turn_im[] = {
     -0.773010453f, -0.707106781f, -0.634393284f, -0.555570233f, -0.471396737f, -0.382683432f, -0.290284677f,
     -0.195090322f, -0.09801714f, 0, 0.09801714f, 0.195090322f, 0.290284677f, 0.382683432f, 0.471396737f, 0.555570233f,
     0.634393284f, 0.707106781f, 0.773010453f, 0.831469612f, 0.881921264f, 0.923879533f, 0.956940336f,
+    0.98078528f, 0.995184727f, 1, 0.995184727f, 0.98078528f, 0.956940336f, 0.923879533f, 0.881921264f, 0.831469612f,
+    0.773010453f, 0.707106781f,
 };
 
 FUSED void fft4(const V *xr, const V *xi, V *yr, V *yi)
@@ -145,6 +148,32 @@ FUSED void fft(const int size, const int live, const float *re, const float *im,
     }
 }
 
+enum { NINE = 9 };
+/* Size 64 of nine numbers, the others zeros: eight of size 8, where the ninth goes with the first. */
+FUSED void fft_nine(const float *re, const float *im, int64_t from, float *to_re, float *to_im, int64_t to, float sign, bool far)
+{
+    for (int q = 0; q < 8; q++) {
+        V xr[8], xi[8], yr[8], yi[8];
+        UNROLL(8)
+        for (int j = 0; j < 8; j++) {
+            const V ar = load(re + j * from), ai = load(im + j * from);
+            const float c = turn_re[j * q], s = turn_im[j * q];
+            xr[j] = j ? ar * c - ai * s : ar;
+            xi[j] = j ? ar * s + ai * c : ai;
+        }
+        const V ar = load(re + 8 * from), ai = load(im + 8 * from);
+        const float c = turn_re[8 * q], s = turn_im[8 * q];
+        xr[0] += ar * c - ai * s;
+        xi[0] += ar * s + ai * c;
+        fft8(xr, xi, yr, yi);
+        UNROLL(8)
+        for (int j = 0; j < 8; j++) {
+            put(to_re + (q + 8 * j) * to, yr[j], far);
+            put(to_im + (q + 8 * j) * to, yi[j] * sign, far);
+        }
+    }
+}
+
 /* The first `count` of `size` results, a quarter at most: size 4 of the parts that each fourth number makes. */
 FUSED void fft_first(const int size, int count, const float *re, const float *im, int64_t from, float *to_re, float *to_im)
 {
@@ -186,11 +215,20 @@ FFT(64, 2)
 FFT(64, 4)
 #undef FFT
 
+static TARGET void fft64_nine(const float *re, const float *im, int64_t from, float *to_re, float *to_im, int64_t to, float sign, bool far)
+{
+    fft_nine(re, im, from, to_re, to_im, to, sign, far);
+}
+
 /* The least of them for `count` numbers, and how many it reads. */
 FUSED fft_any *fitting(const int size, int count, int *reads)
 {
     const int live = count <= size / 4 ? 1 : count <= size / 2 ? 2 : 4;
     *reads = live * size / 4;
+    if (size == 64 && count <= NINE) {
+        *reads = NINE;
+        return fft64_nine;
+    }
     return live == 1   ? (size == 8 ? fft8_1 : size == 16 ? fft16_1 : size == 32 ? fft32_1 : fft64_1)
            : live == 2 ? (size == 8 ? fft8_2 : size == 16 ? fft16_2 : size == 32 ? fft32_2 : fft64_2)
                        : (size == 8 ? fft8_4 : size == 16 ? fft16_4 : size == 32 ? fft32_4 : fft64_4);

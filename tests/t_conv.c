@@ -257,6 +257,7 @@ TEST(conv_of_a_library_runs_twice_where_room_is_short)
     if (mc_conv_onednn.missing(NULL)) {
         SKIP("there is no oneDNN");
     }
+    int halved = 0;
     for (int pass = CONV_FORWARD; pass < CONV_WEIGHTS; pass++) {
         struct mc_conv_shape s = conv_parse("n4c16f24 i20x21 k3x3 p1x1");
         s.pass = (enum mc_conv_pass)pass;
@@ -272,6 +273,7 @@ TEST(conv_of_a_library_runs_twice_where_room_is_short)
                 struct mc_plan *two = mc_plan_with(&x.p.base, &mc_conv_onednn);
                 CHECK(two && two->child[0] && two->workspace < whole->workspace, "%s", two ? "needs no less" : mc_last_error());
                 mc_plan_free(two);
+                halved++;
                 try_solver(&x, &mc_conv_onednn, &no);
                 mc_flag_set("workspace", "1G");
             }
@@ -279,6 +281,9 @@ TEST(conv_of_a_library_runs_twice_where_room_is_short)
             name_solver("auto");
             unmake(&x);
         }
+    }
+    if (!halved) {
+        SKIP("none of these needs room of the library");
     }
 }
 

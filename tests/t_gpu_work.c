@@ -69,6 +69,23 @@ TEST(far_rows)
     }
 }
 
+/* What is normalised over all axes but that of channels, on shapes of x whose channels are there. */
+static void channels_agree(const int64_t (*shapes)[4], size_t nshape, int channels, const char *const *formulas, size_t nformula)
+{
+    for (size_t i = 0; i < nshape; i++) {
+        struct agree a = { .scale = 16384 };
+        agree_input(&a, "x", sample(MC_FLOAT32, 4, shapes[i], -1, 1), 0);
+        agree_input(&a, "v", sample(MC_FLOAT32, 4, shapes[i], .5, 1), 0);
+        agree_input(&a, "g", sample(MC_FLOAT32, 1, &shapes[i][channels], .5, 1), 0);
+        for (size_t k = 0; k < nformula; k++) {
+            CHECK(!mc_is_error(agree_output(&a, formulas[k])), "%s", mc_error(a.g));
+        }
+        const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
+        CHECK(!wrong, "shape %zu, %lld channels: %s", i, (long long)shapes[i][channels], wrong);
+        agree_free(&a);
+    }
+}
+
 /* Reductions around an axis that is kept: few points, each long enough for many blocks; whole vectors and not. */
 TEST(far_channels)
 {
@@ -77,18 +94,7 @@ TEST(far_channels)
                                             "max(x, axis=[0, 2, 3])", "sum(x * v, axis=[0, 2, 3])", "x / max(abs(x), axis=[0, 2, 3], keepdims=True)",
                                             "var(x, axis=[0, 2, 3])" };
     ON_GPU();
-    for (size_t i = 0; i < NELEM(shapes); i++) {
-        struct agree a = { .scale = 16384 };
-        agree_input(&a, "x", sample(MC_FLOAT32, 4, shapes[i], -1, 1), 0);
-        agree_input(&a, "v", sample(MC_FLOAT32, 4, shapes[i], .5, 1), 0);
-        agree_input(&a, "g", sample(MC_FLOAT32, 1, &shapes[i][1], .5, 1), 0);
-        for (size_t k = 0; k < NELEM(formulas); k++) {
-            CHECK(!mc_is_error(agree_output(&a, formulas[k])), "%s", mc_error(a.g));
-        }
-        const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
-        CHECK(!wrong, "%lld images, %lld channels: %s", (long long)shapes[i][0], (long long)shapes[i][1], wrong);
-        agree_free(&a);
-    }
+    channels_agree(shapes, NELEM(shapes), 1, formulas, NELEM(formulas));
 }
 
 /* The same with channels innermost: columns of few rows in one block, of more over several, whole warps of channels and not. */
@@ -98,18 +104,7 @@ TEST(far_columns)
     static const char *const formulas[] = { "batch_normalization_train(x, g, g, axes=[0, 1, 2])[0]", "grad(sum(batch_normalization_train(x, g, g, axes=[0, 1, 2])[0] * v), x)",
                                             "x / max(abs(x), axis=[0, 1, 2], keepdims=True)", "var(x * v, axis=[0, 1, 2])" };
     ON_GPU();
-    for (size_t i = 0; i < NELEM(shapes); i++) {
-        struct agree a = { .scale = 16384 };
-        agree_input(&a, "x", sample(MC_FLOAT32, 4, shapes[i], -1, 1), 0);
-        agree_input(&a, "v", sample(MC_FLOAT32, 4, shapes[i], .5, 1), 0);
-        agree_input(&a, "g", sample(MC_FLOAT32, 1, &shapes[i][3], .5, 1), 0);
-        for (size_t k = 0; k < NELEM(formulas); k++) {
-            CHECK(!mc_is_error(agree_output(&a, formulas[k])), "%s", mc_error(a.g));
-        }
-        const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
-        CHECK(!wrong, "%lld rows, %lld channels: %s", (long long)(shapes[i][0] * shapes[i][1] * shapes[i][2]), (long long)shapes[i][3], wrong);
-        agree_free(&a);
-    }
+    channels_agree(shapes, NELEM(shapes), 3, formulas, NELEM(formulas));
 }
 
 /* What one stage has stored the next one reads, rather than all that it was made of: blocks of their own for each, or not. */

@@ -1,7 +1,7 @@
 /* fft_lines.h: transforms of 4, 8 and 16 complex numbers in registers, and of 8, 16, 32 and 64 in memory, where elements lie
  * `from` floats apart, and results `to`; as part of fft_body.h.
  *
- * Invariant: numbers that are known to be zero, all beyond the first `live` quarters, are not read. */
+ * Invariant: numbers that are known to be zero, all beyond the first `live` quarters, or beyond nine, are not read. */
 
 /* exp(-2 pi i k / 64) */
 static const float turn_re[] = {

@@ -119,6 +119,44 @@ TEST(conv_fft_far_spectra_are_the_same)
     mc_free_pages(image);
 }
 
+/* Of windows with few cells the others are not read: spectra as of the same cells among zeros. */
+TEST(conv_fft_leaves_out_what_is_zero)
+{
+    static const struct mc_fft_kernel *const *const kernels[] = { &mc_fft_avx512, &mc_fft_avx2, &mc_fft_plain };
+    static const char *const sets[] = { "avx512", "avx2", "plain" };
+    enum { WIDTH = FFT_LANES, ROW = 2 * WIDTH, SIZE = FFT_MOST };
+    const size_t numbers = (size_t)fft_frequencies(SIZE) * ROW;
+    float *image = mc_alloc_pages(sizeof(float) * SIZE * SIZE, "test"), *tile = mc_alloc_pages(sizeof(float) * (size_t)fft_tile(SIZE, FFT_LANES), "test");
+    float *few = mc_alloc_pages(sizeof(float) * numbers, "test"), *all = mc_alloc_pages(sizeof(float) * numbers, "test");
+    REQUIRE(image && tile && few && all, "no memory");
+    for (int i = 0; i < (int)NELEM(kernels) * FFT_SIZES * SIZE; i++) {
+        const int k = i / SIZE / FFT_SIZES, which = i / SIZE % FFT_SIZES, size = 8 << which, cells = i % SIZE + 1;
+        if (cells > size || !*kernels[k] || !mc_isa_only(sets[k])) {
+            continue;
+        }
+        struct mc_fft_window part = { .rs = SIZE, .cs = 1, .dr = 1, .dc = 1 }, whole = part;
+        for (int e = 0; e < SIZE * SIZE; e++) {
+            image[e] = e / SIZE < cells && e % SIZE < cells ? (float)test_uniform(-1, 1) : 0;
+        }
+        for (int l = 0; l < (*kernels[k])->lanes; l++) {
+            part.lane[l] = (struct mc_fft_lane){ .at = image, .bottom = cells, .right = cells };
+            whole.lane[l] = (struct mc_fft_lane){ .at = image, .bottom = size, .right = size };
+        }
+        (*kernels[k])->forward[which](&part, false, false, tile, few, ROW, WIDTH);
+        (*kernels[k])->forward[which](&whole, false, false, tile, all, ROW, WIDTH);
+        double most = 0;
+        for (int64_t f = 0; f < fft_frequencies(size); f++) {
+            most = fmax(most, fmax(fabs(few[f * ROW] - all[f * ROW]), fabs(few[f * ROW + WIDTH] - all[f * ROW + WIDTH])));
+        }
+        CHECK(most < 1e-5 * size * size, "%s, %d of %d: %g", sets[k], cells, size, most);
+    }
+    mc_isa_only(NULL);
+    mc_free_pages(all);
+    mc_free_pages(few);
+    mc_free_pages(tile);
+    mc_free_pages(image);
+}
+
 /* What one call leaves, another gives again, whatever the threads. */
 TEST(conv_fast_gives_the_same_bits_on_any_threads)
 {

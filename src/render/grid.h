@@ -6,6 +6,14 @@
 
 #include "render/print.h"
 
+void mc_grid_entries(struct print *p);                                   /* NAME, NAME_v: the template NAME_of by what it takes at once */
+void mc_grid_print_map(struct print *p);
+void mc_grid_print_reducing(struct print *p);
+/* "[](T &c6, i64 &z6, const T l6, const i64 q6) { c6 += l6; }" */
+void mc_grid_merge(struct print *p, int v, const char *type);
+int  mc_grid_slot(const struct mc_kernel *k, int v);                     /* of reduction v among all */
+
+/* ---- grid_place.c ---- */
 bool mc_grid_walks(const struct print *p, size_t i);                     /* is operand i an element? */
 void mc_grid_offsets(struct print *p, char name, bool elements, char from); /* declared: 0, or as those of another name */
 /* Takes a linear index apart along `n` axes from axis `first` on; adds to the offsets. */
@@ -13,9 +21,10 @@ void mc_grid_apart(struct print *p, char name, bool elements, const char *index,
 bool mc_grid_made_here(const struct print *p, const struct mc_koperand *o); /* an element that this stage stores? */
 /* Whether `at` is a point, the offsets and the row operands there. */
 void mc_grid_point(struct print *p);
-/* "[](T &c6, i64 &z6, const T l6, const i64 q6) { c6 += l6; }" */
-void mc_grid_merge(struct print *p, int v, const char *type);
-int  mc_grid_slot(const struct mc_kernel *k, int v);                     /* of reduction v among all */
+void mc_grid_pointers(struct print *p, char name);                       /* a3 of those that do not walk, at the offset of that name */
+/* a3 of each operand that walks: an address, a position, or V elements, those that a map reads loaded; then what was made is stored. */
+void mc_grid_open_elements(struct print *p, char name);
+void mc_grid_close_elements(struct print *p, char name);
 
 /* ---- grid_tally.c: each team of lanes has sums of its own in the scratch memory, a row's length of them ---- */
 void mc_grid_open_rows(struct print *p);                                 /* the team's rows, one after another, or the one */

@@ -1,0 +1,41 @@
+/* grid_map.c: maps for a grid: each thread takes every so many elements, V of them at once where they lie so.
+ *
+ * Invariant: what has no element is stored by the first thread alone. */
+#include "render/grid.h"
+
+/* Offsets where everything lies dense: no size or step is looked up. */
+static void flat(struct print *p)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const struct mc_koperand *o = &p->k->operand.at[i];
+        if (mc_grid_walks(p, i) && mc_print_moves(p->k, o)) {
+            mc_str_addf(p->out, " o%zu = (i64)t * (V * %zu);", i, o->index ? (size_t)1 : mc_dtypes[o->dtype].size);
+        }
+    }
+}
+
+void mc_grid_print_map(struct print *p)
+{
+    mc_str_addf(p->out, "template <int V> INLINE void %s_of(const %s_args &A)\n{\ni64 *const err = A.err; (void)err;\nif (A.held && err[0]) return;\n", p->k->name, p->k->name);
+    mc_grid_pointers(p, 0);
+    mc_print_row_values(p);
+    mc_str_add(p->out, "if (blockIdx.x == 0 && threadIdx.x == 0) {\n");
+    mc_print_row_stores(p);
+    mc_str_add(p->out, "}\n");
+    if (mc_print_mark(p)) {
+        mc_str_add(p->out, "for (u32 t = blockIdx.x * blockDim.x + threadIdx.x; t < A.count[0]; t += gridDim.x * blockDim.x) {\n");
+        mc_grid_offsets(p, 'o', true, 0);
+        mc_str_add(p->out, "if (A.flat) {");
+        flat(p);
+        mc_str_add(p->out, " } else ");
+        mc_grid_apart(p, 'o', true, "t", "A.axes[0]", "0");
+        mc_grid_open_elements(p, 'o');
+        mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
+        mc_print_body(p, false, "");
+        mc_str_add(p->out, "}\n");
+        mc_grid_close_elements(p, 'o');
+        mc_str_add(p->out, "}\n");
+    }
+    mc_str_add(p->out, "}\n");
+    mc_grid_entries(p);
+}

@@ -1,0 +1,247 @@
+/* grid_reduce.c: sums, `lanes` threads a point: along the reduced axes side by side, or, where neighbours are kept, above each
+ * other.
+ *
+ * Long ones are split over blocks: launch i walks stage i, each block a part of the point's elements, adds up itself what
+ * those before it have left, and leaves its sums in the scratch memory.
+ *
+ * Invariant: each lane takes part in every exchange, whether its point is there or not. */
+#include "render/grid.h"
+
+enum { AHEAD = 4, FEWER = 2 }; /* vectors that a lane asks for before it uses the first; of two operands, fewer; of more, one each */
+
+/* Can its points be split over blocks?  A team's tallies go along whole rows. */
+bool mc_grid_splits(const struct mc_kernel *k)
+{
+    return k->nreduce > 0 && !mc_grid_tallies(k);
+}
+
+bool mc_grid_ends(const struct mc_kernel *k)
+{
+    bool ends = false;
+    for (size_t i = 0; i < k->val.n; i++) {
+        ends |= k->val.at[i].kind == K_REDUCE && k->val.at[i].stage == k->nstage - 1;
+    }
+    return ends;
+}
+
+int mc_grid_slot(const struct mc_kernel *k, int v)
+{
+    int slot = 0;
+    for (int i = 0; i < v; i++) {
+        slot += k->val.at[i].kind == K_REDUCE;
+    }
+    return slot;
+}
+
+static void merging(struct print *p, int v, const char *type, void (*merge)(struct print *p, int v))
+{
+    mc_str_addf(p->out, "[](%s &c%d, i64 &z%d, const %s l%d, const i64 q%d) { (void)z%d; (void)q%d; ", type, v, v, type, v, v, v, v);
+    merge(p, v);
+    mc_str_add(p->out, "}");
+}
+
+void mc_grid_merge(struct print *p, int v, const char *type)
+{
+    merging(p, v, type, mc_print_merge);
+}
+
+/* How what a reduction adds up goes from lane to lane and from block to block. */
+struct passed { const char *type, *flag; void (*merge)(struct print *p, int v); };
+
+static struct passed passed(const struct print *p, int v)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    return mc_grid_moments(p->k, x->stage) ? (struct passed){ "double", "z", mc_grid_moment_merge } :
+           (struct passed){ mc_print_acc_type(p, x, false), mc_print_monoid(x)->flags ? "z" : "", mc_print_merge };
+}
+
+/* All lanes get the sum of the lanes' accumulators. */
+static void across(struct print *p, int v)
+{
+    const struct passed x = passed(p, v);
+    mc_str_addf(p->out, "across(A.column, lanes, c%d, ", v);
+    mc_str_addf(p->out, *x.flag ? "z%d, " : "none, ", v);
+    merging(p, v, x.type, x.merge);
+    mc_str_add(p->out, ");\n");
+}
+
+static void keep(struct print *p, int v)
+{
+    const struct passed x = passed(p, v);
+    mc_str_addf(p->out, "{ char *part = A.scratch + (((i64)%d * A.splits + blockIdx.y) * A.count[0] + at) * 16; *(%s *)part = c%d; ", mc_grid_slot(p->k, v), x.type, v);
+    mc_str_addf(p->out, *x.flag ? "*(i64 *)(part + 8) = z%d; }\n" : "}\n", v);
+}
+
+static void fetch(struct print *p, int v)
+{
+    const struct passed x = passed(p, v);
+    mc_str_addf(p->out, "{ const char *part = A.scratch + (((i64)%d * A.splits + s) * A.count[0] + at) * 16; const %s l%d = *(const %s *)part; ", mc_grid_slot(p->k, v), x.type,
+                v, x.type);
+    if (*x.flag) {
+        mc_str_addf(p->out, "const i64 q%d = *(const i64 *)(part + 8); ", v);
+    }
+    x.merge(p, v);
+    mc_str_add(p->out, "}\n");
+}
+
+/* Is the element read into an array of V?  Else its operand is an address, a position, or what is made here. */
+static bool is_fetched(const struct print *p, size_t i)
+{
+    const struct mc_koperand *o = &p->k->operand.at[i];
+    return mc_grid_walks(p, i) && mc_print_moves(p->k, o) && !o->index && !o->tally && !mc_grid_made_here(p, o) && (!o->dst || (p->back && p->back[i]));
+}
+
+/* Steps along the reduced axes where there are two at most, and in 32 bits. */
+static void near_steps(struct print *p)
+{
+    mc_str_add(p->out, "const u32 inner = A.size[A.axes[0]], magic = A.magic[A.axes[0]], shift = A.shift[A.axes[0]];\n");
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        if (mc_grid_walks(p, i)) {
+            mc_str_addf(p->out, "const i32 n%zu = (i32)A.step[%zu][A.axes[0]], f%zu = (i32)A.step[%zu][A.axes[0] + A.near]; (void)n%zu; (void)f%zu;\n", i, i, i, i, i, i);
+        }
+    }
+}
+
+/* e3: where element r lies, for each operand that walks. */
+static void find_elements(struct print *p)
+{
+    mc_grid_offsets(p, 'e', true, 'o');
+    mc_str_add(p->out, "if (A.near) { const i32 q = (i32)over_(r, magic, shift), i = (i32)(r - q * inner);");
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        if (mc_grid_walks(p, i)) {
+            mc_str_addf(p->out, " e%zu += (i64)i * n%zu + (i64)q * f%zu;", i, i, i);
+        }
+    }
+    mc_str_add(p->out, " } else ");
+    mc_grid_apart(p, 'e', true, "r", "A.axes[1]", "A.axes[0]");
+}
+
+/* x3[u] and w3[u], vector u of operand 3 or where it lies. */
+static void fetch_elements(struct print *p, bool declare)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const char *t = p->d->store[p->k->operand.at[i].dtype];
+        if (!mc_grid_walks(p, i)) {
+            continue;
+        }
+        if (is_fetched(p, i) && declare) {
+            mc_str_addf(p->out, "alignas(16) %s x%zu[U][V]; ", t, i);
+        } else if (declare) {
+            mc_str_addf(p->out, "i64 w%zu[U]; ", i);
+        } else if (is_fetched(p, i)) {
+            mc_str_addf(p->out, "load_<%s, V>(x%zu[u], (const %s *)(A.p[%zu] + e%zu));\n", t, i, t, i, i);
+        } else {
+            mc_str_addf(p->out, "w%zu[u] = e%zu; ", i, i);
+        }
+    }
+}
+
+static void open_fetched(struct print *p)
+{
+    for (size_t i = 0; i < p->k->operand.n; i++) {
+        const char *t = p->d->store[p->k->operand.at[i].dtype];
+        if (is_fetched(p, i)) {
+            mc_str_addf(p->out, "const %s *const a%zu = x%zu[u]; (void)a%zu;\n", t, i, i, i);
+        } else if (mc_grid_walks(p, i)) {
+            mc_str_addf(p->out, "const i64 e%zu = w%zu[u]; (void)e%zu;\n", i, i, i);
+        }
+    }
+}
+
+/* f for what this stage's walk adds up, g for what it does for the next. */
+static void each(struct print *p, void (*f)(struct print *p, int v), void (*g)(struct print *p, int v))
+{
+    mc_print_each(p, f);
+    mc_grid_each_moment(p, g);
+}
+
+static void each_of_vector(struct print *p, bool lanes, const char *position)
+{
+    mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
+    mc_print_body(p, lanes, position);
+    mc_grid_each_moment(p, mc_grid_moment_add);
+    mc_str_add(p->out, "}\n");
+}
+
+/* One walk over the reduced axes: of the block's part of them, U vectors a lane at a time. */
+static void walk(struct print *p)
+{
+    bool positions, reduces = mc_print_stage_reduces(p, &positions), lanes = reduces && !positions;
+    static const char ahead[] = "_Pragma(\"unroll\") for (int u = 0; u < U; u++) { const u32 r = r0 + u * lanes; if (r < e) {\n";
+    mc_str_addf(p->out, "{ const int U = %d;\nONCE for (u32 b = from; b < to; b += 2048 / V * lanes) {\nconst u32 e = to - b < 2048 / V * lanes ? to : b + 2048 / V * lanes;\n", p->above || mc_print_reads(p) < 2 ? AHEAD : mc_print_reads(p) == 2 ? FEWER : 1);
+    if (lanes) {
+        each(p, mc_print_lane, mc_grid_moment_lane);
+    }
+    mc_str_add(p->out, "\nfor (u32 r0 = b + lane; r0 < e; r0 += U * lanes) {\n");
+    fetch_elements(p, true);
+    mc_str_add(p->out, "\n");
+    mc_str_add(p->out, ahead);
+    find_elements(p);
+    fetch_elements(p, false);
+    mc_str_add(p->out, "} }\n");
+    mc_str_add(p->out, ahead);
+    open_fetched(p);
+    mc_grid_open_elements(p, 'e');
+    each_of_vector(p, lanes, "((i64)r * V + j)");
+    mc_grid_close_elements(p, 'e');
+    mc_str_add(p->out, "} }\n}\n");
+    if (lanes) {
+        each(p, mc_print_merge, mc_grid_moment_close);
+    }
+    mc_str_add(p->out, "} }\n");
+}
+
+/* A stage whose reductions are split: this launch's walk, then the block's sums are left; or those that are there are taken. */
+static void walk_or_take(struct print *p)
+{
+    mc_str_addf(p->out, "if (A.first <= %d) {\n", p->stage);
+    walk(p);
+    mc_str_add(p->out, "} else ONCE for (u32 s = lane; live && s < A.splits; s += lanes) {\n");
+    each(p, fetch, fetch);
+    mc_str_add(p->out, "}\n");
+    each(p, across, across);
+    mc_str_addf(p->out, "if (A.splits > 1 && A.first == %d) {\nif (live && lane == 0) {\n", p->stage);
+    each(p, keep, keep);
+    mc_str_add(p->out, "}\nreturn;\n}\n");
+}
+
+/* ---- the kernel ---- */
+
+void mc_grid_print_reducing(struct print *p)
+{
+    bool splits = mc_grid_splits(p->k), positions;
+    mc_str_addf(p->out, "template <int V> INLINE void %s_of(const %s_args &A)\n{\n", p->k->name, p->k->name);
+    mc_str_add(p->out, "const u32 lanes = A.column ? blockDim.y : blockDim.x, lane = A.column ? threadIdx.y : threadIdx.x;\n");
+    mc_grid_begin_tallies(p);
+    mc_grid_open_rows(p);
+    mc_grid_point(p);
+    near_steps(p);
+    mc_str_add(p->out, "const u32 from = blockIdx.y * A.chunk, to = !live ? from : from + A.chunk < A.count[1] ? from + A.chunk : A.count[1];\n");
+    for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
+        mc_print_row_values(p);
+        if (mc_grid_moments(p->k, p->stage)) {
+            mc_print_each(p, mc_grid_moment_finish);
+            continue;
+        }
+        if (!mc_print_mark(p)) {
+            continue;
+        }
+        mc_grid_each_moment(p, mc_grid_moment_need);
+        each(p, mc_print_acc, mc_grid_moment_acc);
+        mc_str_add(p->out, "\n");
+        if (splits && mc_print_stage_reduces(p, &positions)) {
+            walk_or_take(p);
+        } else {
+            walk(p);
+            each(p, across, across);
+        }
+        mc_print_each(p, mc_print_finish);
+        mc_str_add(p->out, "\n");
+    }
+    mc_str_add(p->out, "if (live && lane == 0 && blockIdx.y == 0) {\n");
+    mc_print_row_stores(p);
+    mc_str_add(p->out, "}\n");
+    mc_grid_close_rows(p);
+    mc_str_add(p->out, "}\n");
+    mc_grid_entries(p);
+}

@@ -20,9 +20,10 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
 #define FFT128 "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n#define PAIRS 1\n"
 #define GEMM "#define RM 4\n#define RN 4\n#define A_BY_K 1\n#define B_BY_K 0\n#define HAS_C0 1\n"
 #define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 0\n"
-#define POOL3 "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define PLACES 4\n" \
+#define POOL3 "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define WHOLE 0\n#define TOGETHER 1\n" \
+    "#define PLACES 4\n#define X_MANY 4\n#define Y_MANY 4\n" \
     "#define W0 1\n#define W1 3\n#define W2 3\n#define S0 1\n#define S1 2\n#define S2 2\n#define P0 0\n#define P1 1\n#define P2 1\n"
-#define POOL2 "#define SIGNED 1\n#define PLANES_INSIDE 1\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define APART 1\n" \
+#define POOL2 "#define SIGNED 1\n#define PLANES_INSIDE 1\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define WHOLE 1\n#define TOGETHER 1\n" \
     "#define W0 1\n#define W1 2\n#define W2 2\n#define S0 1\n#define S1 2\n#define S2 3\n#define P0 0\n#define P1 0\n#define P2 0\n"
 
 static const struct {
@@ -70,8 +71,8 @@ static const struct {
       { POOL3 "#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL3 "#define PASS 1\n#define MODE 0\n#define KEY 1\n",
         POOL3 "#define PASS 0\n#define MODE 3\n#define KEY 0\n", POOL3 "#define PASS 1\n#define MODE 2\n#define KEY 0\n" } },
     { &mc_pool_beside_text, { "#define T float\n#define A float\n#define FLOAT 1\n#define BESIDE 4\n", "#define T bf16\n#define A float\n#define FLOAT 1\n#define BESIDE 8\n" },
-      { POOL3 "#define APART 0\n#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL3 "#define APART 0\n#define PASS 1\n#define MODE 0\n#define KEY 1\n",
-        POOL3 "#define APART 0\n#define PASS 0\n#define MODE 3\n#define KEY 0\n", POOL3 "#define APART 0\n#define PASS 1\n#define MODE 2\n#define KEY 0\n",
+      { POOL3 "#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL3 "#define PASS 1\n#define MODE 0\n#define KEY 1\n",
+        POOL3 "#define PASS 0\n#define MODE 3\n#define KEY 0\n", POOL3 "#define PASS 1\n#define MODE 2\n#define KEY 0\n",
         POOL2 "#define PASS 1\n#define MODE 0\n#define KEY 1\n", POOL2 "#define PASS 1\n#define MODE 3\n#define KEY 0\n" } },
     { &mc_pool_text, { "#define T unsigned char\n#define A u64\n#define FLOAT 0\n" }, { POOL "#define PASS 0\n#define MODE 2\n#define KEY 0\n" } },
     { &mc_pooled_few_text, { "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q 8\n#define W1 2\n#define W2 2\n#define S1 2\n#define S2 2\n",

@@ -76,14 +76,9 @@ bool mc_axes_near(const struct mc_kernel *k, const struct mc_axes *s)
     return near;
 }
 
-/* n / d = (n m / 2^32 + n) / 2^s for n below 2^31, where 2^s >= d and m = 2^32 (2^s - d) / d + 1. */
 void mc_axes_divide(struct mc_grid_head *h, int axis)
 {
-    const uint64_t d = MC_MAX(h->size[axis], 1);
-    uint32_t s = 0;
-    while (((uint64_t)1 << s) < d) {
-        s++;
-    }
-    h->magic[axis] = (uint32_t)((((uint64_t)1 << s) - d) * ((uint64_t)1 << 32) / d + 1);
-    h->shift[axis] = s;
+    const struct mc_cuda_divider d = mc_cuda_divider(h->size[axis]);
+    h->magic[axis] = d.times;
+    h->shift[axis] = d.shift;
 }

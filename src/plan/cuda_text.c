@@ -36,6 +36,16 @@ void mc_cuda_index(struct mc_str *defines, int64_t count)
     mc_str_addf(defines, "#define INDEX %s\n", count < (int64_t)1 << 31 ? "unsigned" : "u64");
 }
 
+struct mc_cuda_divider mc_cuda_divider(int64_t by)
+{
+    const uint64_t d = (uint64_t)MC_MAX(by, (int64_t)1);
+    uint32_t shift = 0;
+    while (((uint64_t)1 << shift) < d) {
+        shift++;
+    }
+    return (struct mc_cuda_divider){ (uint32_t)d, (uint32_t)((((uint64_t)1 << shift) - d) * ((uint64_t)1 << 32) / d + 1), shift };
+}
+
 struct mc_grid mc_cuda_line(int64_t count, unsigned threads)
 {
     const int64_t blocks = (count + threads - 1) / threads;

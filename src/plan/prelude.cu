@@ -45,9 +45,13 @@ template <> struct convert<half, double> {
 template <> struct convert<bf16, float> {
     static __device__ bf16 of(float f)
     {
-        unsigned u = __float_as_uint(f);
         bf16 b;
+#if __CUDA_ARCH__ >= 800
+        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(b.bits) : "f"(f));
+#else
+        unsigned u = __float_as_uint(f);
         b.bits = f != f ? 0x7fff : (unsigned short)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+#endif
         return b;
     }
 };
@@ -70,6 +74,10 @@ template <> struct convert<bf16, half> {
 
 template <class A, class S> __device__ __forceinline__ A get(S s) { return convert<A, S>::of(s); }
 template <class S, class A> __device__ __forceinline__ S put(A a) { return convert<S, A>::of(a); }
+
+/* n / by, for n below 2^31: mc_cuda_divider (plan/cuda.h). */
+struct divider { unsigned by, times, shift; };
+__device__ __forceinline__ unsigned quotient(unsigned n, const divider &d) { return ((unsigned)((u64)n * d.times >> 32) + n) >> d.shift; }
 
 /* What is done to a finished element: enum mc_act of plan.h. */
 template <class A> __device__ __forceinline__ A finish(A v, int act)

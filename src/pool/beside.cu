@@ -1,9 +1,12 @@
-/* beside.cu: channels, or images, that lie innermost in all arrays: a thread has a spot of BESIDE of them, or, going
- * back through windows that stand APART, a window with the cells up to the next.  FIXED (windows.cu). */
-template <class R, class E> __device__ __forceinline__ void take(R (&v)[BESIDE], const E *from, bool together)
+/* beside.cu: channels, or images, that lie innermost in all arrays: a thread has BESIDE of them; going forward of a window, going
+ * back of the cells that a stride passes over and all windows that reach them.  TOGETHER: they are moved at once, if operands
+ * begin so.  FIXED (windows.cu).
+ *
+ * Nothing is asked before memory is: what lies outside is read next to the edge, and does not count. */
+template <bool AT_ONCE, class R, class E> __device__ __forceinline__ void take(R (&v)[BESIDE], const E *from)
 {
     several<E, BESIDE> q;
-    if (together) {
+    if (AT_ONCE) {
         q = *(const several<E, BESIDE> *)from;
     } else {
 #pragma unroll
@@ -17,14 +20,14 @@ template <class R, class E> __device__ __forceinline__ void take(R (&v)[BESIDE],
     }
 }
 
-template <class E, class R> __device__ __forceinline__ void give(const R (&v)[BESIDE], E *to, bool together)
+template <bool AT_ONCE, class E, class R> __device__ __forceinline__ void give(const R (&v)[BESIDE], E *to)
 {
     several<E, BESIDE> q;
 #pragma unroll
     for (int k = 0; k < BESIDE; k++) {
         q.v[k] = put<E>(v[k]);
     }
-    if (together) {
+    if (AT_ONCE) {
         *(several<E, BESIDE> *)to = q;
     } else {
 #pragma unroll
@@ -34,144 +37,129 @@ template <class E, class R> __device__ __forceinline__ void give(const R (&v)[BE
     }
 }
 
-struct spot { INDEX plane; int u[3]; };
-/* Lanes go fastest, then places of an image. */
-__device__ __forceinline__ spot spot_at(const args &p, INDEX e, const i64 *n)
+struct spot { int u[3]; starts s; };
+/* Lanes go fastest, then spots of an image. */
+__device__ __forceinline__ spot spot_at(const args &p, unsigned e)
 {
     spot s;
-    INDEX rest = e / (INDEX)p.across;
-    const INDEX lane = (e - rest * (INDEX)p.across) * BESIDE;
+    unsigned rest = quotient(e, p.part[3]);
+    const int lane = (int)(e - rest * p.part[3].by) * BESIDE;
 #pragma unroll
     for (int i = 2; i >= 0; i--) {
-        const INDEX more = rest / (INDEX)n[i];
-        s.u[i] = (int)(rest - more * (INDEX)n[i]);
+        const unsigned more = quotient(rest, p.part[i]);
+        s.u[i] = (int)(rest - more * p.part[i].by);
         rest = more;
     }
-    s.plane = rest * (INDEX)p.across * BESIDE + lane;
+    s.s = starts_of(p, rest, (int)p.nfree - 1);
+#pragma unroll
+    for (int r = 0; r < 3; r++) {
+        s.s.at[r] += lane;
+    }
     return s;
 }
 
+/* The cells of a box, each at a number that is known while the text is compiled. */
+#define EACH_OF(N0, N1, N2, a, b, c)                            \
+    _Pragma("unroll") for (int a = 0; a < (N0); a++)            \
+        _Pragma("unroll") for (int b = 0; b < (N1); b++)        \
+            _Pragma("unroll") for (int c = 0; c < (N2); c++)
+
 #if PASS == FORWARD
-extern "C" __global__ void __launch_bounds__(256) beside(const __grid_constant__ args p)
+template <bool AT_ONCE> __device__ __forceinline__ void spot_of(const args &p, unsigned e)
 {
-    const i64 count = p.planes / BESIDE * p.out[0] * p.out[1] * p.out[2];
-    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
-        const spot s = spot_at(p, (INDEX)e, p.out);
-        const window w = window_at(p, s.u[0], s.u[1], s.u[2]);
-        const T *const x = p.x + line(p, s.plane, 0);
-        A most[BESIDE] = {};
-        int number[BESIDE] = {};
-        bool any = false;
-        EACH_CELL(w, a, b, c) {
-            A v[BESIDE];
-            take(v, x + cell(p.slot[0], a, b, c), p.together[0]);
-            const int n = ((a - w.first[0]) * W1 + b - w.first[1]) * W2 + c - w.first[2];
+    const spot s = spot_at(p, e);
+    const window w = window_at(p, s.u[0], s.u[1], s.u[2]);
+    const T *const x = p.x + s.s.at[0];
+    const int y = s.s.at[1] + cell(p.slot[1], s.u[0], s.u[1], s.u[2]);
+    A most[BESIDE] = {};
+    int number[BESIDE] = {};
+    bool any = false;
+    EACH_OF(W0, W1, W2, a, b, c) {
+        const int i = w.first[0] + a, j = w.first[1] + b, k = w.first[2] + c;
+        const bool in = WHOLE || (i >= w.lo[0] && i < w.hi[0] && j >= w.lo[1] && j < w.hi[1] && k >= w.lo[2] && k < w.hi[2]);
+        A v[BESIDE];
+        take<AT_ONCE>(v, x + (WHOLE ? cell(p.slot[0], i, j, k) : cell(p.slot[0], within(i, (int)p.in[0]), within(j, (int)p.in[1]), within(k, (int)p.in[2]))));
 #pragma unroll
-            for (int k = 0; k < BESIDE; k++) {
-                if (MODE != MAX) {
-                    most[k] += v[k];
-                } else if (!any || more(v[k], most[k])) {
-                    most[k] = v[k];
-                    number[k] = n;
-                }
-            }
-            any = true;
+        for (int l = 0; l < BESIDE; l++) {
+            const bool counts = in && (MODE != MAX || !any || more(v[l], most[l]));
+            most[l] = MODE != MAX ? most[l] + (counts ? v[l] : (A)0) : counts ? v[l] : most[l];
+            number[l] = counts ? (a * W1 + b) * W2 + c : number[l];
         }
+        any = any || in;
+    }
 #pragma unroll
-        for (int k = 0; k < BESIDE && MODE != MAX; k++) {
-            most[k] /= (A)share(p, w);
-        }
-        give(most, p.y + line(p, s.plane, 1) + cell(p.slot[1], s.u[0], s.u[1], s.u[2]), p.together[1]);
-        if (KEY == MARKS) {
-            give(number, (MARK *)p.key + line(p, s.plane, 2) + cell(p.slot[2], s.u[0], s.u[1], s.u[2]), p.together[2]);
-        }
+    for (int l = 0; l < BESIDE && MODE != MAX; l++) {
+        most[l] /= (A)share(p, w);
     }
-}
-#else
-/* What a window has for a cell of it, of one lane. */
-__device__ __forceinline__ A part(const args &p, const window &w, const int (&cell)[3], A g, int number)
-{
-    if (KEY == NONE) {
-        return g / (A)share(p, w);
-    }
-    const int want = ((cell[0] - w.first[0]) * W1 + cell[1] - w.first[1]) * W2 + cell[2] - w.first[2];
-    const bool cut = w.hi[0] - w.lo[0] < W0 || w.hi[1] - w.lo[1] < W1 || w.hi[2] - w.lo[2] < W2;
-    bool mine = number == want;
-    if (cut || (unsigned)number >= W0 * W1 * W2) {
-        int at[3];
-        marked(p, w, (MARK)number, at);
-        mine = at[0] == cell[0] && at[1] == cell[1] && at[2] == cell[2];
-    }
-    return mine ? g : (A)0;
-}
-
-__device__ __forceinline__ void window_of(A (&g)[BESIDE], int (&number)[BESIDE], const args &p, INDEX plane, int u0, int u1, int u2)
-{
-    take(g, p.y + line(p, plane, 1) + cell(p.slot[1], u0, u1, u2), p.together[1]);
+    give<AT_ONCE>(most, p.y + y);
     if (KEY == MARKS) {
-        take(number, (const MARK *)p.key + line(p, plane, 2) + cell(p.slot[2], u0, u1, u2), p.together[2]);
-    }
-}
-
-#if APART
-/* Windows stand apart: a thread has a window and the cells up to the next one. */
-extern "C" __global__ void __launch_bounds__(256) beside(const __grid_constant__ args p)
-{
-    const i64 n[3] = { (p.in[0] + S0 - 1) / S0, (p.in[1] + S1 - 1) / S1, (p.in[2] + S2 - 1) / S2 };
-    const i64 count = p.planes / BESIDE * n[0] * n[1] * n[2];
-    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
-        const spot s = spot_at(p, (INDEX)e, n);
-        const window w = window_at(p, s.u[0], s.u[1], s.u[2]);
-        const bool there = s.u[0] < p.out[0] && s.u[1] < p.out[1] && s.u[2] < p.out[2];
-        T *const x = p.x + line(p, s.plane, 0);
-        A g[BESIDE] = {};
-        int number[BESIDE] = {};
-        if (there) {
-            window_of(g, number, p, s.plane, s.u[0], s.u[1], s.u[2]);
-        }
-#pragma unroll
-        for (int i = 0; i < S0 * S1 * S2; i++) {
-            const int at[3] = { w.first[0] + i / S2 / S1, w.first[1] + i / S2 % S1, w.first[2] + i % S2 };
-            const bool in = there && at[0] < w.hi[0] && at[1] < w.hi[1] && at[2] < w.hi[2];
-            A sum[BESIDE];
-#pragma unroll
-            for (int k = 0; k < BESIDE; k++) {
-                sum[k] = in ? part(p, w, at, g[k], number[k]) : (A)0;
-            }
-            if (at[0] < p.in[0] && at[1] < p.in[1] && at[2] < p.in[2]) {
-                give(sum, x + cell(p.slot[0], at[0], at[1], at[2]), p.together[0]);
-            }
-        }
+        give<AT_ONCE>(number, (MARK *)p.key + s.s.at[2] + cell(p.slot[2], s.u[0], s.u[1], s.u[2]));
     }
 }
 #else
-extern "C" __global__ void __launch_bounds__(256) beside(const __grid_constant__ args p)
+/* What a window gives, and the number of the cell that gets it; -1: none, for there is no such window. */
+template <bool AT_ONCE> __device__ __forceinline__ void window_of(A (&g)[BESIDE], int (&number)[BESIDE], const args &p, const spot &s, int u0, int u1, int u2)
 {
-    const i64 count = p.planes / BESIDE * p.in[0] * p.in[1] * p.in[2];
-    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
-        const spot s = spot_at(p, (INDEX)e, p.in);
-        int from[3], to[3];
-        A sum[BESIDE] = {};
+    const bool there = u0 >= 0 && u0 < (int)p.out[0] && u1 >= 0 && u1 < (int)p.out[1] && u2 >= 0 && u2 < (int)p.out[2];
+    const int a = within(u0, (int)p.out[0]), b = within(u1, (int)p.out[1]), c = within(u2, (int)p.out[2]);
+    const window w = window_at(p, a, b, c);
+    take<AT_ONCE>(g, p.y + s.s.at[1] + cell(p.slot[1], a, b, c));
+    if (KEY == MARKS) {
+        bool odd = is_cut(w);
+        take<AT_ONCE>(number, (const MARK *)p.key + s.s.at[2] + cell(p.slot[2], a, b, c));
 #pragma unroll
-        for (int i = 0; i < 3; i++) {
-            holding(p, i, s.u[i], &from[i], &to[i]);
+        for (int l = 0; l < BESIDE; l++) {
+            odd = odd || (unsigned)number[l] >= W0 * W1 * W2;
         }
-        for (int u0 = from[0]; u0 < to[0]; u0++) {
-            for (int u1 = from[1]; u1 < to[1]; u1++) {
-                for (int u2 = from[2]; u2 < to[2]; u2++) {
-                    const window w = window_at(p, u0, u1, u2);
-                    A g[BESIDE];
-                    int number[BESIDE] = {};
-                    window_of(g, number, p, s.plane, u0, u1, u2);
+        if (odd) {
 #pragma unroll
-                    for (int k = 0; k < BESIDE; k++) {
-                        sum[k] += part(p, w, s.u, g[k], number[k]);
-                    }
+            for (int l = 0; l < BESIDE; l++) {
+                number[l] = numbered(p, w, number[l]);
+            }
+        }
+    }
+#pragma unroll
+    for (int l = 0; l < BESIDE; l++) {
+        number[l] = there ? number[l] : -1;
+        g[l] = KEY == NONE ? (there ? g[l] / (A)share(p, w) : (A)0) : g[l];
+    }
+}
+
+template <bool AT_ONCE> __device__ __forceinline__ void spot_of(const args &p, unsigned e)
+{
+    enum { F0 = FIRST(W0, S0, P0), F1 = FIRST(W1, S1, P1), F2 = FIRST(W2, S2, P2) };
+    const spot s = spot_at(p, e);
+    A sum[S0 * S1 * S2][BESIDE] = {};
+    EACH_OF(REACH(W0, S0, P0), REACH(W1, S1, P1), REACH(W2, S2, P2), q, r, t) {
+        A g[BESIDE];
+        int number[BESIDE] = {};
+        window_of<AT_ONCE>(g, number, p, s, s.u[0] + F0 + q, s.u[1] + F1 + r, s.u[2] + F2 + t);
+        EACH_OF(S0, S1, S2, i, j, k) {
+            const int a = i + P0 - (F0 + q) * S0, b = j + P1 - (F1 + r) * S1, c = k + P2 - (F2 + t) * S2; /* the cell in that window */
+            if (a >= 0 && a < W0 && b >= 0 && b < W1 && c >= 0 && c < W2) {
+#pragma unroll
+                for (int l = 0; l < BESIDE; l++) {
+                    sum[(i * S1 + j) * S2 + k][l] += KEY == NONE || number[l] == (a * W1 + b) * W2 + c ? g[l] : (A)0;
                 }
             }
         }
-        give(sum, p.x + line(p, s.plane, 0) + cell(p.slot[0], s.u[0], s.u[1], s.u[2]), p.together[0]);
+    }
+    T *const x = p.x + s.s.at[0] + cell(p.slot[0], s.u[0] * S0, s.u[1] * S1, s.u[2] * S2);
+    EACH_OF(S0, S1, S2, i, j, k) {
+        if (s.u[0] * S0 + i < (int)p.in[0] && s.u[1] * S1 + j < (int)p.in[1] && s.u[2] * S2 + k < (int)p.in[2]) {
+            give<AT_ONCE>(sum[(i * S1 + j) * S2 + k], x + cell(p.slot[0], i, j, k));
+        }
     }
 }
 #endif
-#endif
+
+extern "C" __global__ void __launch_bounds__(256) beside(const __grid_constant__ args p)
+{
+    for (unsigned e = blockIdx.x * 256 + threadIdx.x; e < p.count; e += gridDim.x * 256) {
+        if (TOGETHER && p.together) {
+            spot_of<true>(p, e);
+        } else {
+            spot_of<false>(p, e);
+        }
+    }
+}

@@ -25,14 +25,16 @@ const struct mc_cuda_text mc_pool_beside_text = { "pool/beside.cu", beside_text,
 struct args {
     void *x, *y, *key;
     int64_t planes, nfree, size[8], at[3][8], slot[3][3], in[3], out[3], w[3], stride[3], pad[3];
-    int whole, across, together[POOL_NARRAY];
+    int whole;
+    struct mc_cuda_divider axis[8], part[4];
+    unsigned count;
+    int together;
 };
 struct pool {
     struct mc_plan base;
     void *kernel;
     const char *name;
     const struct mc_cuda_text *text;
-    bool together[POOL_NARRAY]; /* elements lie so that several can be moved at a time, if the array begins so */
     struct mc_grid grid;
     struct args args;
 };
@@ -46,9 +48,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.x = operand[POOL_X];
     a.y = operand[POOL_Y];
     a.key = mc_pool_keyed(pooling(plan->problem)) ? operand[POOL_KEY] : NULL;
-    for (int i = 0; i < POOL_NARRAY; i++) {
-        a.together[i] = d->together[i] && (uintptr_t)operand[i] % 32 == 0;
-    }
+    a.together = ((uintptr_t)a.x | (uintptr_t)a.y | (uintptr_t)a.key) % 32 == 0;
     return d->kernel ? mc_cuda_launch(mc_cuda_current(), d->kernel, d->name, &d->grid, &a, sizeof a) : MC_OK;
 }
 
@@ -69,6 +69,9 @@ static void shape(struct args *a, const struct mc_pool_problem *p, bool *inside)
         a->at[POOL_X][g.nfree] = a->at[POOL_Y][g.nfree] = a->at[POOL_KEY][g.nfree] = 1;
         a->nfree++;
     }
+    for (int64_t i = 0; i < a->nfree; i++) {
+        a->axis[i] = mc_cuda_divider(a->size[i]);
+    }
     *inside = g.lanes > 1;
     memcpy(a->slot, g.slot, sizeof a->slot);
     memcpy(a->in, p->s.in, sizeof a->in);
@@ -78,7 +81,7 @@ static void shape(struct args *a, const struct mc_pool_problem *p, bool *inside)
     memcpy(a->pad, p->s.pad, sizeof a->pad);
 }
 
-enum { FEW_CELLS = 32, MANY_RESULTS = 1 << 16, MOST_STRIDE = 4, MOST_WIDTH = 8 };
+enum { FEW_CELLS = 32, MANY_RESULTS = 1 << 16, MOST_STRIDE = 4, MOST_WIDTH = 8, MOST_SUMS = 64, MOVED = 16 };
 
 /* Much is pooled by small windows, and arrays reach no farther than an int counts: a kernel of its own for these windows. */
 static bool fixed(const struct mc_pool_problem *p, int64_t count)
@@ -93,6 +96,83 @@ static bool fixed(const struct mc_pool_problem *p, int64_t count)
     return yes;
 }
 
+/* Does every window lie in the image whole? */
+static bool all_whole(const struct mc_pool_shape *s)
+{
+    bool yes = true;
+    for (int i = 0; i < 3; i++) {
+        yes = yes && s->pad[i] <= 0 && (s->out[i] - 1) * s->stride[i] - s->pad[i] + s->w[i] <= s->in[i];
+    }
+    return yes;
+}
+
+/* No cell lies in two windows, and the first begins where the image does. */
+static bool stand_apart(const struct mc_pool_shape *s)
+{
+    bool yes = true;
+    for (int i = 0; i < 3; i++) {
+        yes = yes && s->w[i] <= s->stride[i] && s->pad[i] == 0;
+    }
+    return yes;
+}
+
+/* Steps along an axis: one for a window, or for the cells that a stride passes over. */
+static int64_t steps(const struct mc_pool_shape *s, int i)
+{
+    return s->pass == POOL_SPREAD ? (s->in[i] + s->stride[i] - 1) / s->stride[i] : s->out[i];
+}
+
+/* How many elements of an array can be moved at a time, up to `most`, a power of two: lines of `line` of them, if that is not 0,
+ * and whatever else is apart by strides, but for the innermost `axes` of those that are not pooled. */
+static int64_t moved(const struct args *a, int role, int64_t most, int64_t line, int axes)
+{
+    int64_t many = most;
+    for (int i = 0; i < 3; i++) {
+        while ((i < 2 || !line ? a->slot[role][i] : line) % many) {
+            many /= 2;
+        }
+    }
+    for (int i = 0; i < a->nfree - axes; i++) {
+        while (a->at[role][i] % many) {
+            many /= 2;
+        }
+    }
+    return many;
+}
+
+/* ---- lanes ---- */
+
+/* Lanes that a thread takes at once: sixteen bytes of them, or fewer where their sums would fill the registers; 0: none. */
+static int64_t beside(const struct mc_pool_problem *p, const struct args *a, bool inside)
+{
+    const struct mc_pool_shape *s = &p->s;
+    const int64_t cells = s->pass == POOL_SPREAD ? s->stride[0] * s->stride[1] * s->stride[2] : 1;
+    int64_t many = MOVED / (int64_t)mc_dtypes[p->dtype].size;
+    while (many > 1 && !stand_apart(s) && cells * many > MOST_SUMS) {
+        many /= 2;
+    }
+    const bool yes = inside && mc_is_float(p->dtype) && s->pass != POOL_GATHER && (s->key != POOL_KEY_X || !mc_pool_keyed(p)) && cells <= FEW_CELLS;
+    return yes && a->size[a->nfree - 1] % many == 0 ? many : 0;
+}
+
+static int64_t fix_beside(struct args *a, struct mc_str *defines, const struct mc_pool_problem *p, int64_t lanes)
+{
+    bool together = true;
+    int64_t count = a->planes / lanes;
+    for (int i = 0; i < POOL_NARRAY; i++) {
+        together = together && moved(a, i, lanes, 0, 1) == lanes;
+    }
+    for (int i = 0; i < 3; i++) {
+        a->part[i] = mc_cuda_divider(steps(&p->s, i));
+        count *= steps(&p->s, i);
+    }
+    a->part[3] = mc_cuda_divider(a->size[a->nfree - 1] / lanes);
+    mc_str_addf(defines, "#define BESIDE %d\n#define TOGETHER %d\n", (int)lanes, together);
+    return count;
+}
+
+/* ---- lines ---- */
+
 /* Images of one or two axes, the last dense, and windows that a thread has registers for. */
 static bool in_lines(const struct mc_pool_problem *p, const struct args *a)
 {
@@ -105,59 +185,31 @@ static bool in_lines(const struct mc_pool_problem *p, const struct args *a)
     return yes;
 }
 
-/* Lanes that a thread takes at once, sixteen bytes of them; 0: none. */
-static int beside(const struct mc_pool_problem *p, const struct args *a, bool inside)
+/* Places of a thread: those over what is moved of x at a time, so that neighbours move what lies side by side, or, where windows
+ * share cells or are only read, four if lines of y are so many. */
+static int64_t places(const struct mc_pool_shape *s, int64_t many)
 {
-    const int64_t many = 16 / (int64_t)mc_dtypes[p->dtype].size;
-    const bool yes = inside && mc_is_float(p->dtype) && p->s.pass != POOL_GATHER && (p->s.key != POOL_KEY_X || !mc_pool_keyed(p));
-    return yes && a->size[a->nfree - 1] % many == 0 ? (int)many : 0;
+    const int64_t stride = s->stride[2], least = MC_MAX(many / stride, (int64_t)1);
+    int64_t n = many == 1 || (s->pass == POOL_SPREAD && stand_apart(s) && many % stride == 0) ? least : MC_MAX(least, (int64_t)4);
+    while (n > least && s->out[2] % n) {
+        n /= 2;
+    }
+    return n;
 }
 
-/* No cell lies in two windows, and the first begins where the image does. */
-static bool stand_apart(const struct mc_pool_shape *s)
+static int64_t fix_lines(struct args *a, struct mc_str *defines, const struct mc_pool_problem *p)
 {
-    bool yes = true;
-    for (int i = 0; i < 3; i++) {
-        yes = yes && s->w[i] <= s->stride[i] && s->stride[i] <= MOST_STRIDE && s->pad[i] == 0;
+    const struct mc_pool_shape *s = &p->s;
+    int64_t x = moved(a, POOL_X, MOVED / (int64_t)mc_dtypes[p->dtype].size, s->in[2], 0);
+    const int64_t n = places(s, x), across = (steps(s, 2) + n - 1) / n;
+    while (n * s->stride[2] % x) {
+        x /= 2;
     }
-    return yes;
-}
-
-/* Do all spots of an array begin at a multiple of `many`? */
-static bool apart_by(const struct args *a, int role, int64_t many)
-{
-    bool yes = true;
-    for (int i = 0; i < 3; i++) {
-        yes = yes && a->slot[role][i] % many == 0;
-    }
-    for (int i = 0; i < a->nfree - 1; i++) {
-        yes = yes && a->at[role][i] % many == 0;
-    }
-    return yes;
-}
-
-static bool so_many(const struct args *a, int role, int64_t line, int64_t many)
-{
-    bool yes = line % many == 0 && a->slot[role][1] % many == 0;
-    for (int i = 0; i < a->nfree; i++) {
-        yes = yes && a->at[role][i] % many == 0;
-    }
-    return yes;
-}
-
-/* Places of a thread: four of y, or, of windows that stand apart, those that spread to four of x, so that neighbours move what
- * lies side by side; one where lines of x cannot be moved by fours. */
-static int places(struct pool *d, const struct mc_pool_problem *p)
-{
-    const int64_t stride = p->s.stride[2];
-    const int many = p->s.pass == POOL_SPREAD && 4 % stride == 0 && p->s.w[2] <= stride ? (int)(4 / stride) : 4;
-    if (!so_many(&d->args, POOL_X, p->s.in[2], 4)) {
-        return 1;
-    }
-    for (int i = 0; i < POOL_NARRAY; i++) {
-        d->together[i] = i == POOL_X || ((i != POOL_KEY || mc_pool_keyed(p)) && so_many(&d->args, i, p->s.out[2], many));
-    }
-    return many;
+    const bool y = moved(a, POOL_Y, n, s->out[2], 0) == n && (!mc_pool_keyed(p) || moved(a, POOL_KEY, n, s->out[2], 0) == n);
+    a->part[0] = mc_cuda_divider(across);
+    a->part[1] = mc_cuda_divider(steps(s, 1));
+    mc_str_addf(defines, "#define PLACES %d\n#define X_MANY %d\n#define Y_MANY %d\n", (int)n, (int)x, y ? (int)n : 1);
+    return a->planes * across * steps(s, 1);
 }
 
 /* The grid, and what the text must know of the windows. */
@@ -165,33 +217,18 @@ static void fix(struct pool *d, struct mc_str *defines, const struct mc_pool_pro
 {
     const struct mc_pool_shape *s = &p->s;
     const bool known = fixed(p, count), lines = known && in_lines(p, &d->args);
-    const int lanes = known && !lines ? beside(p, &d->args, inside) : 0;
+    const int64_t lanes = known && !lines ? beside(p, &d->args, inside) : 0;
     for (int i = 0; i < 3 && known; i++) {
         mc_str_addf(defines, "#define W%d %d\n#define S%d %d\n#define P%d %d\n", i, (int)s->w[i], i, (int)s->stride[i], i, (int)s->pad[i]);
     }
     mc_str_addf(defines, "#define FIXED %d\n", known);
+    if (known) {
+        mc_str_addf(defines, "#define WHOLE %d\n", all_whole(s));
+    }
     d->name = lines ? "lines" : lanes ? "beside" : "pool";
     d->text = lines ? &mc_pool_lines_text : lanes ? &mc_pool_beside_text : &mc_pool_text;
-    if (lanes) {
-        const bool apart = s->pass == POOL_SPREAD && stand_apart(s);
-        mc_str_addf(defines, "#define BESIDE %d\n#define APART %d\n", lanes, apart);
-        d->args.across = (int)(d->args.size[d->args.nfree - 1] / lanes);
-        count = d->args.planes / lanes;
-        for (int i = 0; i < 3; i++) {
-            const int64_t cells = s->pass == POOL_SPREAD ? s->in[i] : s->out[i];
-            count *= apart ? (cells + s->stride[i] - 1) / s->stride[i] : cells;
-        }
-        for (int i = 0; i < POOL_NARRAY; i++) {
-            d->together[i] = apart_by(&d->args, i, lanes);
-        }
-    }
-    if (lines) {
-        const int many = places(d, p);
-        const bool spread = s->pass == POOL_SPREAD;
-        d->args.across = (int)(spread ? (s->in[2] + many * s->stride[2] - 1) / (many * s->stride[2]) : (s->out[2] + many - 1) / many);
-        count = d->args.planes * d->args.across * (spread ? (s->in[1] + s->stride[1] - 1) / s->stride[1] : s->out[1]);
-        mc_str_addf(defines, "#define PLACES %d\n", many);
-    }
+    count = lines ? fix_lines(&d->args, defines, p) : lanes ? fix_beside(&d->args, defines, p, lanes) : count;
+    d->args.count = (unsigned)count;
     d->grid = mc_cuda_line(count, 256);
 }
 

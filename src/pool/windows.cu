@@ -5,7 +5,7 @@
  * lies in, in their order, so nothing is added by two threads.
  *
  * FIXED: windows, strides and pads are W0.., S0.., P0.., so that loops over a window are unrolled, and arrays reach no farther
- * than an int counts; else they are the arguments'. */
+ * than an int counts; else they are the arguments'.  WHOLE: every window lies in the image whole. */
 #define FORWARD 0
 #define SPREAD 1
 #define GATHER 2
@@ -19,8 +19,9 @@ struct args {
     i64 slot[3][3];                         /* strides along the pooled axes: of x, y, key */
     i64 in[3], out[3], w[3], stride[3], pad[3];
     int whole;
-    int across;                 /* lines: threads for a line of y (FORWARD), of x (SPREAD); beside: for the lanes of a spot */
-    int together[3];            /* elements of x, y, key can be moved at a time: lines: four, or PLACES; beside: BESIDE */
+    divider axis[8], part[4];   /* by the size of each of those axes; by which a thread's number is cut: lines, beside */
+    unsigned count;             /* of threads with work: lines, beside */
+    int together;               /* all operands begin where several elements can be moved at a time */
 };
 struct window { int lo[3], hi[3], first[3]; };
 
@@ -30,6 +31,7 @@ __device__ __forceinline__ int wide(const args &, int i) { return i == 0 ? W0 : 
 __device__ __forceinline__ int stride(const args &, int i) { return i == 0 ? S0 : i == 1 ? S1 : S2; }
 __device__ __forceinline__ int pad(const args &, int i) { return i == 0 ? P0 : i == 1 ? P1 : P2; }
 #else
+#define WHOLE 0
 typedef i64 reach;
 __device__ __forceinline__ int wide(const args &p, int i) { return (int)p.w[i]; }
 __device__ __forceinline__ int stride(const args &p, int i) { return (int)p.stride[i]; }
@@ -100,8 +102,9 @@ __device__ __forceinline__ V largest(const window &w, const T *from, const i64 *
 
 __device__ __forceinline__ i64 share(const args &p, const window &w)
 {
-    const i64 left = (i64)(w.hi[0] - w.lo[0]) * (w.hi[1] - w.lo[1]) * (w.hi[2] - w.lo[2]);
-    return MODE == AVERAGE_INC && p.whole ? (i64)wide(p, 0) * wide(p, 1) * wide(p, 2) : MODE == AVERAGE_INC || MODE == AVERAGE_EXC ? left : 1;
+    const bool whole = WHOLE || (MODE == AVERAGE_INC && p.whole);
+    const i64 left = whole ? (i64)wide(p, 0) * wide(p, 1) * wide(p, 2) : (i64)(w.hi[0] - w.lo[0]) * (w.hi[1] - w.lo[1]) * (w.hi[2] - w.lo[2]);
+    return MODE == AVERAGE_INC || MODE == AVERAGE_EXC ? left : 1;
 }
 
 /* The cell that a mark means; where it cannot be one of the window, the window's first. */
@@ -124,3 +127,47 @@ __device__ __forceinline__ void holding(const args &p, int axis, int i, int *fro
 }
 
 template <class E, int V> struct alignas(V * sizeof(E)) several { E v[V]; };
+
+#if FIXED
+/* Where a plane begins in x, y and key, counted along the first `axes` of those that are not pooled. */
+struct starts { int at[3]; };
+__device__ __forceinline__ starts starts_of(const args &p, unsigned plane, int axes)
+{
+    starts s = {};
+    for (int i = axes - 1; i >= 0; i--) {
+        const unsigned rest = i ? quotient(plane, p.axis[i]) : 0;
+        const int at = (int)(plane - rest * p.axis[i].by);
+        plane = rest;
+#pragma unroll
+        for (int r = 0; r < 3; r++) {
+            s.at[r] += at * (int)p.at[r][i];
+        }
+    }
+    return s;
+}
+
+/* `i` or the cell or window of [0, n) next to it: what is read there does not count, but no read waits for a question. */
+__device__ __forceinline__ int within(int i, int n)
+{
+    return i < 0 ? 0 : i < n ? i : n - 1;
+}
+
+/* Windows that reach the S cells of an axis from u S on: u + FIRST and so many more. */
+#define FLOOR(a, b) ((a) >= 0 ? (a) / (b) : -((-(a) + (b) - 1) / (b)))
+#define FIRST(W, S, P) (-FLOOR((W) - 1 - (P), S))
+#define REACH(W, S, P) (FLOOR((P) + (S) - 1, S) - FIRST(W, S, P) + 1)
+
+/* Is a window cut off by the image's edge, so that a mark might mean a cell that is not there? */
+__device__ __forceinline__ bool is_cut(const window &w)
+{
+    return !WHOLE && (w.hi[0] - w.lo[0] < W0 || w.hi[1] - w.lo[1] < W1 || w.hi[2] - w.lo[2] < W2);
+}
+
+/* The number within its window of the cell that a mark means. */
+__device__ __forceinline__ int numbered(const args &p, const window &w, int mark)
+{
+    int at[3];
+    marked(p, w, (MARK)mark, at);
+    return ((at[0] - w.first[0]) * W1 + at[1] - w.first[1]) * W2 + at[2] - w.first[2];
+}
+#endif

@@ -17,7 +17,8 @@ static const char prelude[] =
     "#define __builtin_inff() __int_as_float(0x7f800000)\n#define __builtin_inf() __longlong_as_double(0x7ff0000000000000ll)\n"
     "#define __builtin_nanf(x) __int_as_float(0x7fc00000)\n#define __builtin_nan(x) __longlong_as_double(0x7ff8000000000000ll)\n"
     "INLINE float bf2f(u16 h) { return __int_as_float((int)((u32)h << 16)); }\n"
-    "INLINE u16 f2bf(float x) { u32 u = (u32)__float_as_int(x), r = (u + 0x7fffu + (u >> 16 & 1)) >> 16; return (u16)(x != x ? (u >> 16 | 0x40) : r); }\n"
+    "#if __CUDA_ARCH__ >= 800\nINLINE u16 f2bf(float x) { u16 h; asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(x)); return h; }\n#else\n"
+    "INLINE u16 f2bf(float x) { u32 u = (u32)__float_as_int(x), r = (u + 0x7fffu + (u >> 16 & 1)) >> 16; return (u16)(x != x ? (u >> 16 | 0x40) : r); }\n#endif\n"
     "INLINE float h2f(u16 h) { float f; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(h)); return f; }\n"
     "INLINE u16 f2h(float x) { u16 h; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(x)); return h; }\n"
     /* V elements as the fewest words; one stands anywhere */

@@ -6,7 +6,7 @@
 
 static bool serves(const struct mc_solver *s, enum mc_conv_pass pass)
 {
-    return s == &mc_conv_cuda_few             ? pass != CONV_INPUTS
+    return s == &mc_conv_cuda_few || s == &mc_conv_cuda_few_tensor ? pass != CONV_INPUTS
            : s == &mc_conv_cuda_exchange_full ? pass != CONV_WEIGHTS
            : s == &mc_conv_cuda_spread        ? pass == CONV_INPUTS
            : s == &mc_conv_cudnn              ? mc_nv_found(NV_CUDNN)->there
@@ -134,6 +134,36 @@ TEST(cuda_few_channels)
     }
     tell(&t, 1);
     CHECK(t.served == 5 * 2 * NELEM(shapes) && t.failed == 0, "served %d, failed %d", t.served, t.failed);
+}
+
+/* The same on tensor cores: lines and filters that can be moved as words and that cannot, taps that fill no product and those of
+ * many, filters for several blocks, whole images a tile and rows, strides up to 4, images that lie otherwise than y. */
+TEST(cuda_few_channels_on_tensor_cores)
+{
+    static const char *const shapes[] = { "n5c1f32 i28x28 k5x5", "n7c1f9 i13x11 k3x3 p1x1", "n3c3f64 i18x32 k3x3 p1x1 flip", "n2c3f20 i40x43 k7x7 s2x2 p3x3",
+                                          "n3c2f5 i31x200 k4x3 s1x2 p2x0 flip", "n2c4f130 i50 k11 p5", "n301c1f3 i6x6 k3x2", "n2c3f96 i35x38 k11x11 s4x4 p2x2 flip",
+                                          "n3c3f12 i9x30 k11x11 p7x5", "n9c2f16 i16x16 k3x3 p1x1" };
+    static const struct { int variant; bool tf32, x_otherwise; } kinds[] = { { 4 }, { 1, true }, { 5 }, { 3, true }, { 14, false, true }, { 12 }, { 2, true }, { 17 }, { 8, true }, { 5, false, true },
+                                                                             { 9, true }, { 0 }, { 11, true } };
+    struct tally t = { 0 };
+    int wanted = 0;
+    GPU_OR_SKIP();
+    const size_t step = test_is_full() ? 1 : 4;
+    for (size_t s = 0; s < NELEM(shapes); s++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass += CONV_WEIGHTS) {
+            for (size_t v = s % step; v < NELEM(kinds); v += step) {
+                struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[kinds[v].variant]);
+                p.tf32 = kinds[v].tf32;
+                if (kinds[v].x_otherwise) {
+                    lay_out(&p, CONV_X, p.at.x, p.at.y[1] == 1 ? BC01 : B01C);
+                }
+                one(&p.base, &mc_conv_cuda_few_tensor, &t);
+                wanted += p.dtype != MC_FLOAT32 || p.tf32;
+            }
+        }
+    }
+    tell(&t, 1);
+    CHECK(t.served == wanted && t.failed == 0, "served %d of %d, failed %d", t.served, wanted, t.failed);
 }
 
 /* Filters of one tap: matrices that fill no tile, sums over more images than there are blocks for, places whose number is odd. */

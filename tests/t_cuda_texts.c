@@ -14,6 +14,10 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
     "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
 #define LINES "#undef A\n#define THREADS 256\n#define SEGMENT 2048\n"
 #define HALVES "#define EDGES 1\n#define ACT 0\n#define FB 32\n#define BLOCKS 1\n"
+#define FEW1 "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define OH 24\n#define OW 24\n#define PITCH 48\n#define INSIDE 0\n" \
+    "#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n#define BLOCKS 2\n"
+#define FEW3 "#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define OH 31\n#define OW 29\n#define PITCH 66\n#define INSIDE 1\n" \
+    "#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n#define BLOCKS 2\n"
 #define FFT16 "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define PAIRS 0\n"
 #define FFT32 "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define PAIRS 0\n"
 #define FFT64 "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 512\n#define PAIRS 0\n"
@@ -52,6 +56,14 @@ static const struct {
                            "#define BESIDE 1\n#define HAS_C0 1\n#define HAS_BIAS 1\n#define ACT 2\n" },
       { "#define PASS 0\n#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q 8\n#define TA 1\n",
         "#define PASS 2\n#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define Q 4\n#define TA 3\n" } },
+    { &mc_conv_few_forward_text, { "#define T half\n" FEW1 "#define BESIDE 0\n#define G 4\n", "#define T bf16\n" FEW1 "#define BESIDE 1\n#define G 4\n",
+                                   "#define T float\n" FEW3 "#define BESIDE 0\n#define G 1\n", "#define T bf16\n" FEW3 "#define BESIDE 1\n#define G 4\n",
+                                   "#define T float\n" FEW3 "#define BESIDE 1\n#define G 2\n" },
+      { "#define FE 8\n#define PE 4\n#define WARPS 8\n" } },
+    { &mc_conv_few_weights_text, { "#define T half\n" FEW1 "#define BESIDE 0\n#define U 2\n", "#define T bf16\n" FEW1 "#define BESIDE 1\n#define U 4\n",
+                                   "#define T float\n" FEW3 "#define BESIDE 0\n#define U 2\n", "#define T bf16\n" FEW3 "#define BESIDE 1\n#define U 8\n",
+                                   "#define T float\n" FEW3 "#define BESIDE 1\n#define U 4\n" },
+      { "#define S16 4\n#define EK 5\n#define ACROSS 4\n#define DOWN 2\n" } },
     { &mc_conv_fold_text, { "#define INDEX unsigned\n", "#define INDEX u64\n" }, { "#define T unsigned short\n#define PACK 8\n", "#define T unsigned long long\n#define PACK 1\n" } },
     { &mc_conv_im2col_text, { FLOATS }, { "#define INDEX unsigned\n", "#define INDEX u64\n" } },
     { &mc_conv_fft_text, { "#define T float\n#define PEAKS 256\n", "#define T bf16\n#define PEAKS 256\n" },

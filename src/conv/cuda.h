@@ -7,7 +7,7 @@
 
 /* ---- cuda_table.c ---- */
 extern const struct mc_solver *const mc_conv_cuda_solvers[];
-extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_few, mc_conv_cuda_split, mc_conv_cuda_cut, mc_conv_cuda_whole, mc_conv_cuda_spread, mc_conv_cuda_fft, mc_conv_cuda_fft_fine, mc_conv_cuda_fft_tiling, mc_conv_cuda_im2col, mc_conv_cuda_exchange,
+extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_few, mc_conv_cuda_few_tensor, mc_conv_cuda_split, mc_conv_cuda_cut, mc_conv_cuda_whole, mc_conv_cuda_spread, mc_conv_cuda_fft, mc_conv_cuda_fft_fine, mc_conv_cuda_fft_tiling, mc_conv_cuda_im2col, mc_conv_cuda_exchange,
     mc_conv_cuda_exchange_full, mc_conv_cuda_bc01, mc_conv_cuda_b01c, mc_conv_cuda_fold, mc_conv_cuda_apart, mc_conv_cuda_direct;
 double mc_conv_cuda_seconds(const struct mc_conv_problem *p, double part);  /* at that part of the peak */
 double mc_conv_cuda_tail_seconds(const struct mc_conv_problem *p);          /* cuda_apart.c: what follows, by a kernel of its own */
@@ -29,12 +29,18 @@ void mc_direct_shape(struct mc_direct_args *a, const struct mc_conv_problem *p);
 void mc_direct_bind(struct mc_direct_args *a, const struct mc_conv_problem *p, void *const *operand);
 void *mc_direct_kernel(const struct mc_direct_args *a, const struct mc_conv_problem *p, bool wide, const char *name);   /* wide: sums in float64 */
 
+/* ---- cuda_few.c: what solvers for few channels share ---- */
+/* Strides of n, c (f), row, column, and of f, c, taps; the result: elements from w to the tap that is read first. */
+int64_t mc_few_strides(const struct mc_conv_problem *p, int64_t xs[4], int64_t ws[4], int64_t ys[4]);
+bool mc_few_beside(const struct mc_conv_problem *p);    /* are filters y's innermost axis?  Else its lines are dense */
+const char *mc_few_refuse(const struct mc_conv_problem *p);
+
 /* ---- cuda_sample.c: the family's error and allows (plan.h) ---- */
 double mc_conv_cuda_error(const struct mc_problem *p, void *const *operand);
 double mc_conv_cuda_allows(const struct mc_problem *p);
 
 /* ---- texts ---- */
-extern const struct mc_cuda_text mc_conv_direct_text, mc_conv_few_lines_text, mc_conv_few_text, mc_conv_im2col_text, mc_conv_fft_text, mc_conv_fft_products_text, mc_conv_fft_halves_text, mc_conv_whole_text,
+extern const struct mc_cuda_text mc_conv_direct_text, mc_conv_few_tile_text, mc_conv_few_lines_text, mc_conv_few_text, mc_conv_few_forward_text, mc_conv_few_weights_text, mc_conv_im2col_text, mc_conv_fft_text, mc_conv_fft_products_text, mc_conv_fft_halves_text, mc_conv_whole_text,
     mc_conv_whole_weights_text, mc_conv_spread_text, mc_conv_fold_text;
 
 enum { DNN_AUTO, DNN_REQUIRED, DNN_NEVER };  /* the flag dnn.enabled, in the order of its words */

@@ -5,13 +5,17 @@
  * Invariant: filters, and a tile's lines of x, fit in shared memory. */
 #include "conv/cuda.h"
 
+static const char tile[] = {
+#include "conv/few_tile_text.h"
+    , 0 };
 static const char lines[] = {
 #include "conv/few_lines_text.h"
     , 0 };
 static const char text[] = {
 #include "conv/few_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_few_lines_text = { "conv/few_lines.cu", lines, NULL }, mc_conv_few_text = { "conv/few.cu", text, &mc_conv_few_lines_text };
+const struct mc_cuda_text mc_conv_few_tile_text = { "conv/few_tile.cu", tile, NULL }, mc_conv_few_lines_text = { "conv/few_lines.cu", lines, &mc_conv_few_tile_text },
+                          mc_conv_few_text = { "conv/few.cu", text, &mc_conv_few_lines_text };
 
 enum { P = 4, WARPS = 8, MOST_CHANNELS = 4, MOST_TAPS = 49, MOST_WIDTH = 11, MOST_STRIDE = 2 };
 enum { MOST_SHARED = 80 << 10, MOST_SUMS = 100 };  /* bytes of a block; registers of a thread */
@@ -77,6 +81,19 @@ static void copy4(int64_t to[4], const int64_t *a, const int64_t *b)    /* two o
     to[3] = b[1];
 }
 
+int64_t mc_few_strides(const struct mc_conv_problem *p, int64_t xs[4], int64_t ws[4], int64_t ys[4])
+{
+    int64_t first = 0;
+    copy4(xs, p->at.x, p->at.x + 3);
+    copy4(ws, p->at.w, p->at.w + 3);
+    copy4(ys, p->at.y, p->at.y + 3);
+    for (int i = 1; i < 3 && p->s.flip; i++) {
+        first += (p->s.k[i] - 1) * p->at.w[2 + i];
+        ws[1 + i] = -ws[1 + i];
+    }
+    return first;
+}
+
 /* A line begins in a bank of its own for as many threads as read at once. */
 static int pitch_of(const struct mc_conv_shape *s, int across)
 {
@@ -119,8 +136,7 @@ static void cut(struct few *d, const struct mc_conv_shape *s, int groups, size_t
     a->tiles = (int)(conv_ceil(s->n, a->images) * a->down);
 }
 
-/* Are filters y's innermost axis?  Else its lines are dense. */
-static bool beside(const struct mc_conv_problem *p)
+bool mc_few_beside(const struct mc_conv_problem *p)
 {
     return p->at.y[1] == 1 && p->at.y[4] != 1;
 }
@@ -135,14 +151,8 @@ static void shape(struct few *d, const struct mc_conv_problem *p)
         a->out[i] = (int)s->out[i + 1];
         a->pad[i] = (int)s->pad[i + 1];
     }
-    copy4(a->xs, p->at.x, p->at.x + 3);
-    copy4(a->ws, p->at.w, p->at.w + 3);
-    copy4(a->ys, p->at.y, p->at.y + 3);
-    for (int i = 1; i < 3 && s->flip; i++) {
-        d->w_first += (s->k[i] - 1) * p->at.w[2 + i];
-        a->ws[1 + i] = -a->ws[1 + i];
-    }
-    d->beside = beside(p);
+    d->w_first = mc_few_strides(p, a->xs, a->ws, a->ys);
+    d->beside = mc_few_beside(p);
     d->fours = (d->beside ? a->f : a->out[1]) % P == 0 && a->ys[0] % P == 0 && a->ys[d->beside ? 3 : 1] % P == 0 && a->ys[2] % P == 0;
     if (s->pass == CONV_FORWARD) {
         d->q = 8;
@@ -218,28 +228,42 @@ static bool fits(const struct mc_conv_problem *p)
 
 static bool small(const struct mc_conv_problem *p)
 {
+    return p->s.stride[1] <= MOST_STRIDE && p->s.stride[2] <= MOST_STRIDE && p->s.k[2] <= MOST_WIDTH && p->s.k[1] * p->s.k[2] <= MOST_TAPS;
+}
+
+/* Places and cells are counted in ints. */
+static bool counted(const struct mc_conv_problem *p)
+{
     const int64_t most = INT32_MAX / 64;
     bool ok = p->s.n < most && p->s.f < 4096 && p->s.n * p->s.out[1] < most;
     for (int i = 1; i < 3; i++) {
-        ok = ok && p->s.in[i] < 8192 && p->s.out[i] < 8192 && p->s.pad[i] < 4096 && p->s.pad[i] > -4096 && p->s.stride[i] <= MOST_STRIDE && p->s.dilation[i] == 1;
+        ok = ok && p->s.in[i] < 8192 && p->s.out[i] < 8192 && p->s.pad[i] < 4096 && p->s.pad[i] > -4096;
     }
-    return ok && p->s.k[2] <= MOST_WIDTH && p->s.k[1] * p->s.k[2] <= MOST_TAPS;
+    return ok;
+}
+
+const char *mc_few_refuse(const struct mc_conv_problem *p)
+{
+    return mc_conv_hollow(p)                  ? mc_conv_hollow(p)
+           : p->wide                          ? "sums in float32, and conv.precision asks for float64"
+           : p->s.pass == CONV_INPUTS         ? "goes forward, and back to filters"
+           : p->s.unshared || p->s.groups > 1 ? "has the same filters everywhere and all channels for each"
+           : p->s.c > MOST_CHANNELS           ? "takes up to four channels"
+           : p->s.in[0] != 1 || p->s.k[0] != 1 || p->s.out[0] != 1 || p->s.pad[0] != 0 ? "takes images in one or two dimensions"
+           : !counted(p)                      ? "takes no such large images"
+           : p->s.dilation[1] != 1 || p->s.dilation[2] != 1 ? "takes no dilation"
+           : p->at.y[4] != 1 && p->at.y[1] != 1 && p->s.out[2] > 1 ? "wants lines or filters of y side by side"
+                                                                   : NULL;
 }
 
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return p->dtype != MC_FLOAT32                          ? "multiplies float32"
-           : mc_conv_hollow(p)                             ? mc_conv_hollow(p)
-           : p->wide                                       ? "sums in float32, and conv.precision asks for float64"
-           : p->s.pass == CONV_INPUTS                      ? "goes forward, and back to filters"
-           : p->s.unshared || p->s.groups > 1              ? "has the same filters everywhere and all channels for each"
-           : p->s.c > MOST_CHANNELS                        ? "takes up to four channels"
-           : p->s.in[0] != 1 || p->s.k[0] != 1 || p->s.out[0] != 1 || p->s.pad[0] != 0 ? "takes images in one or two dimensions"
-           : !small(p)                                     ? "takes small filters, strides up to 2, no dilation"
-           : p->at.y[4] != 1 && p->at.y[1] != 1 && p->s.out[2] > 1 ? "wants lines or filters of y side by side"
-           : !fits(p)                                      ? "has no room for such lines in shared memory"
-                                                           : mc_cuda_too_old();
+    return p->dtype != MC_FLOAT32 ? "multiplies float32"
+           : mc_few_refuse(p)     ? mc_few_refuse(p)
+           : !small(p)            ? "takes small filters, strides up to 2"
+           : !fits(p)             ? "has no room for such lines in shared memory"
+                                  : mc_cuda_too_old();
 }
 
 static double estimate(const struct mc_problem *p)

@@ -8,8 +8,7 @@
  *   weights   Q filters of them against TA x KW taps, whose sums stay in registers until its block has no places left;
  *             then a warp's are added up, and what blocks came to is added by `add`, in order
  *
- * A tile is some rows of one image, or some whole images.  few_lines.cu has what is compiled in; BESIDE: y's filters lie
- * side by side, else its lines are dense. */
+ * few_tile.cu has what is compiled in; BESIDE: y's filters lie side by side, else its lines are dense. */
 enum { SETS = (KH + TA - 1) / TA };
 
 struct args {
@@ -26,18 +25,6 @@ struct args {
     int whole;                  /* y can be read and written four elements at a time, of a line or filters side by side */
     float alpha, beta;
 };
-struct tile { int image, images, row, rows; };
-
-__device__ __forceinline__ tile tile_at(const args &p, int t)
-{
-    const int block = t / p.down;
-    tile a;
-    a.image = block * p.images;
-    a.row = (t - block * p.down) * p.rows;
-    a.images = min(p.images, p.n - a.image);
-    a.rows = min(p.rows, p.out[0] - a.row);
-    return a;
-}
 
 /* ---- shared memory ---- */
 

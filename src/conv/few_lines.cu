@@ -1,8 +1,8 @@
 /* few_lines.cu: what kernels for images of few channels share, of a convolution alone (few.cu) and with its pooling
  * (pooled/few.cu): lines of images and filters in shared memory.
  *
- * Sizes of the filters are compiled in: C channels, KH x KW taps, strides SH and SW.  A thread has P places of a line. */
-enum { P = 4, WARPS = 8, TAPS = C * KH * KW, SPAN = (P - 1) * SW + KW, WIDE = (SPAN + 3) / 4 * 4 };
+ * A thread has P places of a line. */
+enum { P = 4, WARPS = 8, SPAN = (P - 1) * SW + KW, WIDE = (SPAN + 3) / 4 * 4 };
 
 /* Of x from line `first` on, zeros where it has none: (image, channel, line, pitch). */
 template <class Args> __device__ __forceinline__ void load_lines(const Args &p, int image, int images, int first, float *to)
@@ -18,12 +18,6 @@ template <class Args> __device__ __forceinline__ void load_lines(const Args &p, 
             fetch4(to + e * p.pitch + j, from + (there ? col : 0) * p.xs[3], there);
         }
     }
-}
-
-/* Where tap k, of all channels', of filter f lies. */
-__device__ __forceinline__ i64 weight_at(const i64 (&ws)[4], int f, int k)
-{
-    return f * ws[0] + k / (KH * KW) * ws[1] + k / KW % KH * ws[2] + k % KW * ws[3];
 }
 
 /* (tap, filter), zeros beyond the last filter. */

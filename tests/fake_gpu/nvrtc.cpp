@@ -61,14 +61,18 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
     replace(t, "asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h.bits) : \"f\"(f));", "h.bits = shim_f2h(f);");
     replace(t, "asm(\"cvt.rn.f16.f64 %0, %1;\" : \"=h\"(h.bits) : \"d\"(f));", "h.bits = shim_f2h(f);");
     replace(t, "asm(\"cvt.rn.f16x2.f32 %0, %1, %2;\" : \"=r\"(r) : \"f\"(b), \"f\"(a));", "r = (unsigned)shim_f2h(b) << 16 | shim_f2h(a);");
+    replace(t, "asm(\"cvt.rn.bf16x2.f32 %0, %1, %2;\" : \"=r\"(r) : \"f\"(b), \"f\"(a));", "r = (unsigned)put<bf16>(b).bits << 16 | put<bf16>(a).bits;");
+    replace(t, "asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(r) : \"f\"(v));", "r = shim_tf32(v);");
     replace(t, "asm volatile(\"redux.sync.max.u32 %0, %1, 0xffffffff;\" : \"=r\"(r) : \"r\"(most));",
             "r = most; for (int apart = 16; apart; apart /= 2) { const unsigned other = __shfl_xor_sync(0xffffffffu, r, apart); r = other > r ? other : r; }");
     replace(t, "asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4, %2;\" ::\"r\"((unsigned)__cvta_generic_to_shared(to)), \"l\"(from), "
                "\"r\"(there ? 4 : 0) : \"memory\");", "*to = there ? *from : 0;");
     replace(t, "asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" ::\"r\"((unsigned)__cvta_generic_to_shared(to)), \"l\"(from) : \"memory\");",
             "memcpy(to, from, 16);");
-    for (size_t at; (at = t.find("asm volatile(\"mma.sync")) != std::string::npos;)
-        t.replace(at, t.find(");", at) + 2 - at, "shim_mma(d, a, b0, b1);");
+    for (size_t at; (at = t.find("asm volatile(\"mma.sync")) != std::string::npos;) {
+        const size_t end = t.find(");", at) + 2;
+        t.replace(at, end - at, t.substr(at, end - at).find(".bf16.bf16.") != std::string::npos ? "shim_mma<shim_bfloat>(d, a, b0, b1);" : "shim_mma<shim_half>(d, a, b0, b1);");
+    }
     for (size_t at; (at = t.find("asm(\"mma.sync.aligned.m16n8k8")) != std::string::npos;)
         t.replace(at, t.find(");", at) + 2 - at, "shim_mma_floats(c, a, b);");
     for (size_t at; (at = t.find("asm volatile(\"ldmatrix")) != std::string::npos;) {

@@ -1,0 +1,339 @@
+/* cuda_few_tensor.c: images of few channels on a GPU's tensor cores (few_tensor.cu): the first layer of a net in halves, or where
+ * TF32 is allowed, forward and the gradient of its filters.
+ *
+ * Invariant: a block's tile of x, with fragments of filters forward, and its sums for weights, fit in shared memory. */
+#include "conv/cuda.h"
+#include "conv/halves.h"
+
+static const char shared[] = {
+#include "conv/few_tensor_text.h"
+    , 0 };
+static const char forward[] = {
+#include "conv/few_tensor_forward_text.h"
+    , 0 };
+static const char weights[] = {
+#include "conv/few_tensor_weights_text.h"
+    , 0 };
+static const struct mc_cuda_text shared_text = { "conv/few_tensor.cu", shared, &mc_conv_few_tile_text };
+const struct mc_cuda_text mc_conv_few_forward_text = { "conv/few_tensor_forward.cu", forward, &shared_text },
+                          mc_conv_few_weights_text = { "conv/few_tensor_weights.cu", weights, &shared_text };
+
+enum { WARPS = 8, MOST_TAPS = 512, MOST_STRIDE = 4, MOST_EIGHTS = 12, MOST_ACROSS = 12, MOST_SUMS = 24 };  /* sums: 16 x 8 of them, of a warp */
+enum { HALF_SHARED = 100 << 10, MOST_SHARED = 200 << 10 };     /* two blocks a processor, or one */
+
+struct args {
+    const void *x;
+    void *w, *y;
+    const void *c0, *bias;
+    void *parts;
+    int64_t xs[4], ws[4], ys[4];
+    int n, f, in[2], out[2], pad[2];
+    int images, rows, lines, down, tiles, blocks, whole;
+    float alpha, beta;
+};
+struct tensor {
+    struct mc_plan base;
+    void *kernel, *add;
+    struct mc_grid grid, add_grid;
+    struct args args;
+    int64_t w_first;            /* elements from w to the tap that is read first */
+    bool beside, inside;        /* y's filters, x's channels lie side by side */
+    bool fours;                 /* y can be moved as words, if it is aligned */
+    int size, step, pitch;      /* bytes of an element; terms of a product; cells of a line */
+    int taps, eights, places;   /* all taps; eights of filters and of places that a warp has */
+    int run;                    /* elements side by side that a lane has */
+    int across, sets, each;     /* weights: warps by taps, by places; eights of taps of a warp */
+    int blocks;                 /* of a processor */
+};
+
+/* ---- a call ---- */
+
+static bool aligned(const void *p)
+{
+    return (uintptr_t)p % 16 == 0;
+}
+
+static void *after(void *p, const struct tensor *d)
+{
+    return (char *)p + d->w_first * d->size;
+}
+
+static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct tensor *d = (const struct tensor *)(const void *)plan;
+    const struct mc_conv_problem *p = conv(plan->problem);
+    const bool back = p->s.pass == CONV_WEIGHTS;
+    struct args a = d->args;
+    (void)threads;
+    a.x = operand[CONV_X];
+    a.w = after(operand[CONV_W], d);
+    a.y = operand[CONV_Y];
+    a.c0 = p->beta == 0 ? NULL : back ? after(operand[CONV_C0], d) : operand[CONV_C0];
+    a.bias = p->has_bias ? operand[CONV_BIAS] : NULL;
+    a.parts = workspace;
+    a.whole = d->fours && aligned(a.y);
+    TRY(mc_cuda_launch(mc_cuda_current(), d->kernel, back ? "weights" : "forward", &d->grid, &a, sizeof a));
+    return back ? mc_cuda_launch(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a) : MC_OK;
+}
+
+/* ---- tiles ---- */
+
+static int up(int64_t n, int unit)
+{
+    return (int)((n + unit - 1) / unit * unit);
+}
+
+/* Eight places are words of banks that the next line's do not meet, nor as few of them as can be. */
+static int pitch_of(const struct tensor *d, const struct mc_conv_shape *s)
+{
+    const int64_t need = (s->out[2] - 1) * s->stride[2] + s->k[2];
+    const bool close = s->stride[2] * d->size <= 4;
+    int words = up(need * d->size, 4) / 4;
+    while (close ? words % 16 != 8 : words % 2 != 1) {
+        words++;
+    }
+    return words * 4 / d->size;
+}
+
+static size_t tile_bytes(const struct tensor *d, const struct mc_conv_shape *s)
+{
+    return (size_t)(d->args.images * (int)s->c * d->args.lines * d->pitch * d->size);
+}
+
+/* What a tile takes, in about as many instructions of a warp: to bring it, and to multiply. */
+static double tile_work(const struct tensor *d, const struct mc_conv_shape *s)
+{
+    const struct args *a = &d->args;
+    const int places = a->images * a->rows * a->out[1], lane = d->step / 4;
+    const double bring = 8.0 * up((int64_t)a->images * a->lines, WARPS) / WARPS * up(s->c * d->pitch, 32) / 32;
+    if (s->pass == CONV_FORWARD) {
+        const double steps = up(d->taps, d->step) / d->step, step = 1.5 * lane * d->places + d->eights * (1 + d->places / 2);
+        return 100 + bring + up(places, WARPS * 8 * d->places) / (WARPS * 8 * d->places) * (20 * d->places + steps * step + 4 * d->places * d->eights);
+    }
+    return 100 + bring + up(places, d->sets * d->step) / (d->sets * d->step) * (40 + 6.0 * d->eights + d->each * (1.5 * lane + d->eights / 2));
+}
+
+static void set_rows(struct tensor *d, const struct mc_conv_shape *s, int images, int rows)
+{
+    struct args *a = &d->args;
+    a->images = images;
+    a->rows = rows;
+    a->lines = (rows - 1) * (int)s->stride[1] + (int)s->k[1];
+    a->down = (int)conv_ceil(s->out[1], rows);
+    a->tiles = (int)(conv_ceil(s->n, images) * a->down);
+}
+
+static double all_work(const struct tensor *d, const struct mc_conv_shape *s)
+{
+    return (double)conv_ceil(d->args.tiles, mc_halves_processors() * d->blocks) * tile_work(d, s);
+}
+
+/* Rows of an image, or whole images, whichever is least work for the processor that has most; no more bytes than that. */
+static void cut(struct tensor *d, const struct mc_conv_shape *s, size_t bytes)
+{
+    struct args *a = &d->args;
+    int rows = 1, images = 1;
+    set_rows(d, s, 1, 1);
+    double best = all_work(d, s);
+    for (int64_t unit = 2; unit < s->out[1] + 16; unit++) {
+        const bool whole = unit >= s->out[1];
+        const int many = whole ? 1 << (unit - s->out[1]) : 1;
+        if (many > s->n) {
+            break;
+        }
+        set_rows(d, s, many, (int)MC_MIN(unit, s->out[1]));
+        if (tile_bytes(d, s) > bytes) {
+            break;
+        }
+        if (all_work(d, s) < best) {
+            best = all_work(d, s);
+            rows = a->rows;
+            images = a->images;
+        }
+    }
+    set_rows(d, s, images, rows);
+}
+
+/* ---- a plan ---- */
+
+/* The parts of so many that waste least: as few as can be. */
+static int parts_of(int64_t count, int unit, const int *parts, int n)
+{
+    int best = parts[0];
+    for (int i = 1; i < n; i++) {
+        if (up(count, parts[i] * unit) <= up(count, best * unit)) {
+            best = parts[i];
+        }
+    }
+    return best;
+}
+
+static size_t fragment_bytes(const struct tensor *d)
+{
+    const size_t steps = (size_t)(up(d->taps, d->step) / d->step);
+    return steps * (size_t)d->eights * 32 * 8 + steps * (size_t)d->step * 4;
+}
+
+static size_t sum_bytes(const struct tensor *d)
+{
+    return (size_t)(d->eights * 8) * (size_t)(d->across * d->each * 8) * sizeof(float);
+}
+
+/* Can y be moved in such runs? */
+static bool runs(const struct tensor *d, const struct mc_conv_problem *p, int run)
+{
+    const struct args *a = &d->args;
+    if (d->beside) {
+        return a->f % run == 0 && a->ys[0] % run == 0 && a->ys[2] % run == 0 && a->ys[3] % run == 0;
+    }
+    const bool lines = a->out[1] % run == 0 && a->ys[2] % run == 0;
+    const bool planes = a->ys[2] == a->out[1] && p->s.out[1] * p->s.out[2] % run == 0 && a->rows * a->out[1] % run == 0;
+    return p->at.y[4] == 1 && a->ys[0] % run == 0 && a->ys[1] % run == 0 && (lines || planes);
+}
+
+/* The longest in which it can; else those that leave a lane's neighbours side by side. */
+static void choose_run(struct tensor *d, const struct mc_conv_problem *p)
+{
+    const bool back = p->s.pass == CONV_WEIGHTS;
+    const int least = back && !d->beside ? d->step / 4 : 2;
+    d->run = back && !d->beside ? least : back ? MC_MIN(16 / d->size, d->eights) : 16 / d->size;
+    while (d->run > least && (!runs(d, p, d->run) || (back && d->eights % d->run != 0))) {
+        d->run /= 2;
+    }
+    d->fours = runs(d, p, d->run);
+}
+
+static void shape_forward(struct tensor *d, const struct mc_conv_problem *p)
+{
+    static const int eights[] = { 4, 8, 12 };
+    int n = NELEM(eights);
+    do {
+        d->eights = parts_of(p->s.f, 8, eights, n--);
+    } while (n > 0 && fragment_bytes(d) > HALF_SHARED * 3 / 4);
+    d->places = 4;
+    d->blocks = 2;
+    cut(d, &p->s, fragment_bytes(d) < HALF_SHARED * 3 / 4 ? HALF_SHARED - fragment_bytes(d) : 0);
+}
+
+static void shape_weights(struct tensor *d, const struct mc_conv_problem *p)
+{
+    static const int sixteens[] = { 1, 2, 4, 6 };
+    const int columns = up(d->taps, 8) / 8;
+    int n = NELEM(sixteens);
+    do {
+        d->eights = 2 * parts_of(p->s.f, 16, sixteens, n--);
+        d->across = up(columns, MOST_SUMS * 2 / d->eights) / (MOST_SUMS * 2 / d->eights);
+    } while (n > 0 && d->across > MOST_ACROSS);
+    d->each = up(columns, d->across) / d->across;
+    d->sets = MC_MAX(WARPS / d->across, 1);
+    d->blocks = d->across * d->sets <= WARPS && sum_bytes(d) <= HALF_SHARED ? 2 : 1;
+    cut(d, &p->s, d->blocks == 2 ? HALF_SHARED : MOST_SHARED);
+}
+
+static void shape(struct tensor *d, const struct mc_conv_problem *p)
+{
+    const struct mc_conv_shape *s = &p->s;
+    struct args *a = &d->args;
+    *a = (struct args){ .n = (int)s->n, .f = (int)s->f, .alpha = (float)p->alpha, .beta = (float)p->beta };
+    for (int i = 0; i < 2; i++) {
+        a->in[i] = (int)s->in[i + 1];
+        a->out[i] = (int)s->out[i + 1];
+        a->pad[i] = (int)s->pad[i + 1];
+    }
+    d->w_first = mc_few_strides(p, a->xs, a->ws, a->ys);
+    d->beside = mc_few_beside(p);
+    d->inside = s->c > 1 && p->at.x[1] == 1;
+    d->size = (int)mc_dtypes[p->dtype].size;
+    d->step = 32 / d->size;
+    d->taps = (int)(s->c * s->k[1] * s->k[2]);
+    d->pitch = pitch_of(d, s);
+    if (s->pass == CONV_FORWARD) {
+        shape_forward(d, p);
+    } else {
+        shape_weights(d, p);
+    }
+    choose_run(d, p);
+}
+
+static void grids(struct tensor *d, const struct mc_conv_shape *s)
+{
+    struct args *a = &d->args;
+    const unsigned across = (unsigned)conv_ceil(s->f, 8 * d->eights), blocks = (unsigned)MC_MIN(a->tiles, mc_halves_processors() * d->blocks);
+    if (s->pass == CONV_FORWARD) {
+        d->grid = (struct mc_grid){ { blocks, across, 1 }, { 32 * WARPS, 1, 1 }, fragment_bytes(d) + tile_bytes(d, s) };
+        return;
+    }
+    const int64_t count = s->f * d->taps;
+    a->blocks = (int)blocks;
+    d->grid = (struct mc_grid){ { blocks, across, 1 }, { (unsigned)(32 * d->across * d->sets), 1, 1 }, MC_MAX(sum_bytes(d), tile_bytes(d, s)) };
+    d->add_grid = (struct mc_grid){ { (unsigned)conv_ceil(count, 32), 1, 1 }, { 256, 1, 1 }, 0 };
+    d->base.workspace = (size_t)(a->blocks * count) * sizeof(float);
+}
+
+static bool load(struct tensor *d, const struct mc_conv_problem *p)
+{
+    struct mc_str defines = { 0 };
+    const struct mc_conv_shape *s = &p->s;
+    const bool back = s->pass == CONV_WEIGHTS;
+    mc_cuda_types(&defines, p->dtype, false);
+    mc_str_addf(&defines, "#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n#define OH %d\n#define OW %d\n#define PITCH %d\n",
+                (int)s->c, (int)s->k[1], (int)s->k[2], (int)s->stride[1], (int)s->stride[2], d->args.out[0], d->args.out[1], d->pitch);
+    mc_str_addf(&defines, "#define BESIDE %d\n#define INSIDE %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n#define BLOCKS %d\n", d->beside, d->inside,
+                p->beta != 0, p->has_bias, (int)p->act, d->blocks);
+    if (back) {
+        mc_str_addf(&defines, "#define S16 %d\n#define EK %d\n#define ACROSS %d\n#define DOWN %d\n#define U %d\n", d->eights / 2, d->each, d->across, d->sets, d->run);
+    } else {
+        mc_str_addf(&defines, "#define FE %d\n#define PE %d\n#define G %d\n#define WARPS %d\n", d->eights, d->places, d->run / 2, WARPS);
+    }
+    const struct mc_cuda_named kernels[] = { { &d->kernel, back ? "weights" : "forward" }, { &d->add, back ? "add" : NULL } };
+    return mc_cuda_kernels(back ? &mc_conv_few_weights_text : &mc_conv_few_forward_text, &defines, kernels, NELEM(kernels));
+}
+
+static struct mc_plan *plan(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    struct tensor *d = mc_calloc(1, sizeof *d, "plans");
+    if (!d) {
+        return NULL;
+    }
+    d->base.run = run;
+    shape(d, p);
+    grids(d, &p->s);
+    if (!load(d, p)) {
+        mc_free(d);
+        return NULL;
+    }
+    return &d->base;
+}
+
+/* ---- what it takes ---- */
+
+static bool fits(const struct mc_conv_problem *p)
+{
+    struct tensor d = { .size = 0 };
+    shape(&d, p);
+    grids(&d, &p->s);
+    return d.grid.shared <= (mc_cuda_current() ? mc_cuda_current()->shared : MOST_SHARED);
+}
+
+static bool small(const struct mc_conv_problem *p)
+{
+    return p->s.stride[1] <= MOST_STRIDE && p->s.stride[2] <= MOST_STRIDE && p->s.c * p->s.k[1] * p->s.k[2] <= MOST_TAPS;
+}
+
+static const char *refuse(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "multiplies halves, or float32 where TF32 is allowed"
+           : mc_few_refuse(p)                        ? mc_few_refuse(p)
+           : !small(p)                               ? "takes small filters, strides up to 4"
+           : !fits(p)                                ? "has no room for such lines in shared memory"
+                                                     : mc_cuda_too_old();
+}
+
+static double estimate(const struct mc_problem *p)
+{
+    return mc_conv_cuda_seconds(conv(p), 0.3);
+}
+
+const struct mc_solver mc_conv_cuda_few_tensor = { .name = "few_tensor", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -1,0 +1,125 @@
+/* few_tensor.cu: convolution of images of few channels on tensor cores: what few_tensor_forward.cu and few_tensor_weights.cu share.
+ *
+ * A tile's rows of x lie in shared memory with their zeros around, as cells: halves, or floats rounded to TF32.  From there
+ * terms are gathered, one by one, into the registers that tensor cores multiply from: no matrix of windows is ever written,
+ * and where taps lie does not matter.
+ *
+ * Those registers are two an eight: of eight rows, or columns, lane l has number l / 4, and of the STEP terms of a product the
+ * LANE from l % 4 * LANE on.  Two eights are the rows of a product, one its columns.
+ *
+ * Compiled in: OH x OW places of y, PITCH cells of a line of x, BESIDE: y's filters lie side by side, else its lines are
+ * dense; INSIDE: so do x's channels. */
+typedef unsigned u32;
+enum { HALVES = sizeof(T) == 2, LANE = HALVES ? 4 : 2, STEP = 4 * LANE };
+
+struct args {
+    const T *x;
+    T *w, *y;
+    const T *c0, *bias;
+    float *parts;
+    i64 xs[4], ws[4], ys[4];    /* n, c (f), row, column; w: f, c, taps */
+    int n, f, in[2], out[2], pad[2];
+    int images, rows, lines;    /* of a tile: images, rows of y, lines of x that a channel has */
+    int down, tiles;            /* tiles below each other in an image; all */
+    int blocks;                 /* weights: parts of the sums */
+    int whole;                  /* what lies side by side in y can be moved as words */
+    float alpha, beta;
+};
+template <int N> struct alignas(4 * N) words { u32 v[N]; };
+
+/* ---- cells ---- */
+
+template <bool Halves> struct cells { typedef unsigned short type; };
+template <> struct cells<false> { typedef u32 type; };
+typedef cells<HALVES>::type cell;
+
+__device__ __forceinline__ cell cell_of(half v)
+{
+    return v.bits;
+}
+__device__ __forceinline__ cell cell_of(bf16 v)
+{
+    return v.bits;
+}
+__device__ __forceinline__ u32 cell_of(float v)
+{
+    u32 r;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(v));
+    return r;
+}
+
+/* A lane's terms, for a product. */
+__device__ __forceinline__ void join(u32 (&r)[2], const cell (&v)[LANE])
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        r[i] = HALVES ? v[i * LANE / 2] | (u32)v[(i + 1) * LANE / 2 - 1] << 16 : v[i * LANE / 2];
+    }
+}
+
+/* ---- products of STEP terms ---- */
+
+__device__ __forceinline__ void multiply_as(half, float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
+{
+    multiply(d, a, b0, b1);
+}
+__device__ __forceinline__ void multiply_as(bf16, float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+__device__ __forceinline__ void multiply_as(float, float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1)
+{
+    const u32 b[2] = { b0, b1 };
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/* ---- tiles ---- */
+
+enum { AHEAD = 8 };             /* cells of a thread that are under way */
+
+/* Rows of x: (image, channel, line, PITCH), zeros where it has none. */
+__device__ __forceinline__ void load(const args &p, const tile &a, cell *to)
+{
+    const int lane = threadIdx.x % 32, first = a.row * SH - p.pad[0];
+    for (int e = threadIdx.x / 32; e < a.images * p.lines; e += blockDim.x / 32) {
+        const int image = e / p.lines, line = e - image * p.lines, row = first + line;
+        const bool in = row >= 0 && row < p.in[0];
+        const T *const from = p.x + (a.image + image) * p.xs[0] + (in ? row : 0) * p.xs[2];
+        cell *const at = to + (image * C * p.lines + line) * PITCH;
+        for (int q0 = lane; q0 < C * PITCH; q0 += 32 * AHEAD) {
+            cell v[AHEAD];
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++) {
+                const int q = q0 + 32 * i, c = INSIDE ? q % C : q / PITCH, col = (INSIDE ? q / C : q % PITCH) - p.pad[1];
+                v[i] = in && q < C * PITCH && col >= 0 && col < p.in[1] ? cell_of(from[c * p.xs[1] + col * p.xs[3]]) : (cell)0;
+            }
+#pragma unroll
+            for (int i = 0; i < AHEAD; i++) {
+                const int q = q0 + 32 * i;
+                if (q < C * PITCH) {
+                    at[(INSIDE ? q % C : q / PITCH) * p.lines * PITCH + (INSIDE ? q / C : q % PITCH)] = v[i];
+                }
+            }
+        }
+    }
+}
+
+/* The first cell of a place's window, of a tile's places in order; and from there to its tap k. */
+__device__ __forceinline__ int window_at(const args &p, int place)
+{
+    const int line = place / OW, image = line / OH;
+    return (image * C * p.lines + (line - image * OH) * SH) * PITCH + (place - line * OW) * SW;
+}
+__device__ __forceinline__ int tap_at(const args &p, int k)
+{
+    return (k / (KH * KW) * p.lines + k / KW % KH) * PITCH + k % KW;
+}
+
+/* Its result, of the first filter. */
+__device__ __forceinline__ i64 result_at(const args &p, const tile &a, int place)
+{
+    const int line = place / OW, image = line / OH;
+    return (a.image + image) * p.ys[0] + (a.row + line - image * OH) * p.ys[2] + (place - line * OW) * p.ys[3];
+}

@@ -26,6 +26,7 @@ static void gemm_grid(mc_dtype d)
     }
     tell(t, 8);
     CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_plain) > 70, "our own kernel ran %d times", served(&mc_gemm_cuda, t, &mc_gemm_cuda_plain));
+    CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_thin) > 30, "few columns %d", served(&mc_gemm_cuda, t, &mc_gemm_cuda_thin));
     CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_apart) > 30, "with what follows apart %d", served(&mc_gemm_cuda, t, &mc_gemm_cuda_apart));
     if (mc_nv_found(NV_CUBLASLT)->there) {
         CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cublaslt) > 30, "cuBLASLt ran %d times", served(&mc_gemm_cuda, t, &mc_gemm_cublaslt));
@@ -62,6 +63,28 @@ TEST(cuda_gemm_large_tiles)
         every(&p.base, t);
     }
     tell(t, 8);
+}
+
+/* Few columns or rows: one row a thread and several, sums shared by blocks, neighbours of S read at once and not, any strides. */
+TEST(cuda_gemm_few_columns)
+{
+    static const int64_t thin[][3] = { { 500, 10, 500 }, { 10, 500, 500 }, { 2000, 16, 70 }, { 3, 4, 20000 }, { 5000, 1, 33 }, { 16, 1500, 300 }, { 7, 2, 9 }, { 1, 130, 9000 } };
+    struct tally t = { 0 };
+    GPU_OR_SKIP();
+    for (size_t s = 0; s < NELEM(thin); s++) {
+        for (size_t o = 0; o < NELEM(orders); o++) {
+            const struct product *v = &products[(3 * s + o) % NELEM(products)];
+            struct mc_gemm_problem p = product(floats[(s + o) % NELEM(floats)], thin[s][0], thin[s][1], thin[s][2], orders[o], v);
+            one(&p.base, &mc_gemm_cuda_thin, &t);
+            if (v->batch == 1 && o == s % NELEM(orders)) {
+                memcpy(p.as, (int64_t[3]){ 0, 3 * thin[s][2] + 1, 3 }, sizeof p.as);
+                memcpy(p.bs, (int64_t[3]){ 0, -2 * thin[s][1], 2 }, sizeof p.bs);
+                one(&p.base, &mc_gemm_cuda_thin, &t);
+            }
+        }
+    }
+    tell(&t, 1);
+    CHECK(t.served > (int)(NELEM(thin) * NELEM(orders)) && t.failed == 0, "served %d, failed %d", t.served, t.failed);
 }
 
 /* Small matrices on tensor cores: sums shared by blocks, tiles that are not full, every order, lines that cannot be read by fours;

@@ -89,7 +89,7 @@ __device__ __forceinline__ u32 over_block(u32 most, u32 *seen)
 __device__ __forceinline__ void put2(u16 *high, u16 *low, float a, float b, const float f[2])
 {
     u32 h, l;
-    halve2(a, b, f, &h, &l);
+    halve2(a * f[0] * f[1], b * f[0] * f[1], &h, &l);
     *(u32 *)high = h;
     *(u32 *)low = l & (((h & 0x7c00) != 0x7c00 ? 0xffff : 0) | ((h & 0x7c000000) != 0x7c000000 ? 0xffff0000 : 0));
 }

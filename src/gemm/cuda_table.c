@@ -8,6 +8,7 @@ const struct mc_solver *const mc_gemm_cuda_solvers[] = {
     &mc_gemm_cublaslt,   /* a library, where there is one */
     &mc_gemm_cuda_split, /* float32 as pairs of halves on tensor cores */
     &mc_gemm_cuda_cut,   /* the same for small matrices */
+    &mc_gemm_cuda_thin,  /* few columns, or rows */
     &mc_gemm_cuda_apart, /* the bare product, and then what follows */
     &mc_gemm_cuda_plain, /* any dtype, any strides */
     NULL,
@@ -84,6 +85,11 @@ const struct mc_family mc_gemm_cuda = {
 };
 
 /* ---- planning ---- */
+
+int64_t mc_gemm_cuda_processors(void)
+{
+    return mc_cuda_current() ? MC_MAX(mc_cuda_current()->processors, 1) : 100;
+}
 
 double mc_gemm_cuda_seconds(const struct mc_gemm_problem *p, double part)
 {

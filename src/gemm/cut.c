@@ -8,13 +8,9 @@ static const char text[] = {
 const struct mc_cuda_text mc_gemm_cut_text = { "gemm/cut.cu", text, NULL };
 
 enum { TILE = 64, BLOCKS = 2, WAVES = 4 };  /* BLOCKS: that a processor has at once; WAVES: of them, where a block makes several tiles */
-enum { STEPS = 4, PARTS = 16 };             /* STEPS: of a part of a sum, if it has more than so many PARTS */
+enum { STEPS = 4, PARTS = 16, FEW = 8 };    /* STEPS: of a part of a sum, if it has more than so many PARTS; FEW: of them, which a thread adds */
+enum { SHARED = 2 * 4 * TILE * (TILE + 8) * 2 };    /* bytes: two steps' tiles of A and B, high and low halves */
 static const double step_seconds = 3e-6;                /* of all blocks that run at once */
-
-static int64_t processors(void)
-{
-    return mc_cuda_current() ? MC_MAX(mc_cuda_current()->processors, 1) : 100;
-}
 
 static int64_t tiles(int64_t m, int64_t n, int64_t batch)
 {
@@ -24,7 +20,7 @@ static int64_t tiles(int64_t m, int64_t n, int64_t batch)
 static int64_t splits(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
 {
     const int64_t steps = gemm_ceil(k, TILE) * outer, most = MC_MIN(MC_MAX(steps / STEPS, (int64_t)PARTS), steps);
-    return MC_MAX(MC_MIN(BLOCKS * processors() / MC_MAX(tiles(m, n, batch), (int64_t)1), most), (int64_t)1);
+    return MC_MAX(MC_MIN(BLOCKS * mc_gemm_cuda_processors() / MC_MAX(tiles(m, n, batch), (int64_t)1), most), (int64_t)1);
 }
 
 bool mc_gemm_cut_small(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
@@ -37,7 +33,7 @@ bool mc_gemm_cut_small(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t o
 double mc_gemm_cut_seconds(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
 {
     const int64_t parts = splits(m, n, k, batch, outer);
-    const double waves = (double)gemm_ceil(tiles(m, n, batch) * parts, BLOCKS * processors()), steps = (double)gemm_ceil(gemm_ceil(k, TILE) * outer, parts);
+    const double waves = (double)gemm_ceil(tiles(m, n, batch) * parts, BLOCKS * mc_gemm_cuda_processors()), steps = (double)gemm_ceil(gemm_ceil(k, TILE) * outer, parts);
     return 2e-6 + waves * steps * step_seconds + (parts > 1 ? 1e-6 : 0);
 }
 
@@ -45,16 +41,17 @@ bool mc_gemm_cut_make(struct mc_gemm_cut *c, enum mc_act act, size_t *workspace)
 {
     struct mc_gemm_cut_args *a = &c->args;
     struct mc_str defines = { 0 };
-    const struct mc_cuda_named kernels[] = { { &c->product, "product" }, { &c->add, "add" } };
+    const bool few = splits(a->m, a->n, a->k, a->batch, a->outer) <= FEW;
+    const struct mc_cuda_named kernels[] = { { &c->product, "product" }, { &c->add, few ? "add_few" : "add" } };
     const int64_t down = gemm_ceil(a->m, TILE), across = gemm_ceil(a->n, TILE), results = (int64_t)a->batch * a->m * a->n;
-    const int64_t run = MC_MAX(down * across * a->batch / (WAVES * BLOCKS * processors()), (int64_t)1);
+    const int64_t run = MC_MAX(down * across * a->batch / (WAVES * BLOCKS * mc_gemm_cuda_processors()), (int64_t)1);
     a->splits = (int)splits(a->m, a->n, a->k, a->batch, a->outer);
     c->fours[0] = a->as[2] == 1 && a->as[1] % 4 == 0 && a->as[0] % 4 == 0 && a->outer_step[0] % 4 == 0;
     c->fours[1] = a->b_terms.right == 1 && a->b_terms.across == INT32_MAX && a->b_cols.right % 4 == 0 && a->b_cols.down % 4 == 0 && a->bs % 4 == 0 &&
                   a->outer_step[1] % 4 == 0;
     a->run = (int)(a->k > TILE || a->outer > 1 ? 1 : MC_MIN(run, across));  /* of one step each: the next one's operands come meanwhile */
-    c->grid = (struct mc_grid){ { (unsigned)(down * gemm_ceil(across, a->run)), (unsigned)a->splits, (unsigned)a->batch }, { 256, 1, 1 }, 0 };
-    c->add_grid = (struct mc_grid){ { (unsigned)gemm_ceil(results, 32), 1, 1 }, { 256, 1, 1 }, 0 };
+    c->grid = (struct mc_grid){ { (unsigned)(down * gemm_ceil(across, a->run)), (unsigned)a->splits, (unsigned)a->batch }, { 256, 1, 1 }, SHARED };
+    c->add_grid = (struct mc_grid){ { (unsigned)gemm_ceil(results, few ? 256 : 32), 1, 1 }, { 256, 1, 1 }, 0 };
     *workspace = a->splits > 1 ? (size_t)(a->splits * results) * sizeof(float) : 0;
     mc_str_addf(&defines, "#define ACT %d\n", (int)act);
     return mc_cuda_kernels(&mc_gemm_cut_text, &defines, kernels, NELEM(kernels));
@@ -75,6 +72,6 @@ mc_status mc_gemm_cut_run(const struct mc_gemm_cut *c, const void *a, const void
     args.parts = workspace;
     args.fours[0] = c->fours[0] && aligned(a);
     args.fours[1] = c->fours[1] && aligned(b);
-    TRY(mc_cuda_launch(mc_cuda_current(), c->product, "product", &c->grid, &args, sizeof args));
-    return args.splits > 1 ? mc_cuda_launch(mc_cuda_current(), c->add, "add", &c->add_grid, &args, sizeof args) : MC_OK;
+    TRY(mc_cuda_follow(mc_cuda_current(), c->product, "product", &c->grid, &args, sizeof args));
+    return args.splits > 1 ? mc_cuda_follow(mc_cuda_current(), c->add, "add", &c->add_grid, &args, sizeof args) : MC_OK;
 }

@@ -107,6 +107,14 @@ template <class A> __device__ __forceinline__ A finish(A v, int act)
     return v;
 }
 
+/* A kernel that is launched by mc_cuda_follow is set up while the one before it ends: here it waits for that. */
+__device__ __forceinline__ void follow()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents; griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 /* ---- shared memory, filled while the thread goes on ---- */
 
 __device__ __forceinline__ void fetch4(float *to, const float *from, bool there)   /* 0 where nothing is there */
@@ -169,15 +177,14 @@ __device__ __forceinline__ unsigned halves_of(float a, float b)
     return r;
 }
 
-/* Two numbers, packed; low halves are as small as they are, so that all products have one scale.  Both are finite. */
-__device__ __forceinline__ void halve2(float a, float b, const float f[2], unsigned *high, unsigned *low)
+/* Two numbers that are scaled, packed; low halves are as small as they are, so that all products have one scale.  Both are finite. */
+__device__ __forceinline__ void halve2(float a, float b, unsigned *high, unsigned *low)
 {
-    const float s[2] = { a * f[0] * f[1], b * f[0] * f[1] };
     half t[2];
-    *high = halves_of(s[0], s[1]);
+    *high = halves_of(a, b);
     t[0].bits = (unsigned short)*high;
     t[1].bits = (unsigned short)(*high >> 16);
-    *low = halves_of(s[0] - get<float>(t[0]), s[1] - get<float>(t[1]));
+    *low = halves_of(a - get<float>(t[0]), b - get<float>(t[1]));
 }
 
 /* The largest of a warp's. */
@@ -211,11 +218,11 @@ __device__ __forceinline__ void read_columns(unsigned (&r)[4], const unsigned sh
 /* ---- sums that blocks have come to, in order ---- */
 
 /* Of element e of `count`, part by part: a block of eight warps has 32 elements, and the sums are its first warp's. */
-__device__ __forceinline__ float sum_of_parts(const float *parts, int count, int blocks, int e)
+template <class A> __device__ __forceinline__ A sum_of_parts(const A *parts, int count, int blocks, int e)
 {
-    __shared__ float some[8][32];
+    __shared__ A some[8][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    float sum = 0;
+    A sum = 0;
     for (int part = warp; e < count && part < blocks; part += 8) {
         sum += parts[(i64)part * count + e];
     }

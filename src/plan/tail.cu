@@ -11,9 +11,7 @@ template <class S, int N> struct alignas(sizeof(S) * N) several { S at[N]; };
 
 template <int N> __device__ __forceinline__ void line(const args &p)
 {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents; griddepcontrol.wait;" ::: "memory");
-#endif
+    follow();
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < p.count; e += gridDim.x * 256ll) {
         INDEX rest = (INDEX)e;
         i64 y = 0, c0 = 0, b = 0;

@@ -1,5 +1,6 @@
 /* nvrtc.cpp: the part of NVRTC that this library calls: CUDA C made C++, compiled by g++ into a shared object.
  *
+ * A static of a template is its text's own, though others have one of that name.
  * FAKE_SHIM is the path of shim.h.  FAKE_KEEP=1 keeps a text that is refused. */
 #include <stdint.h>
 #include <stdio.h>
@@ -65,6 +66,7 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
     replace(t, "asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(r) : \"f\"(v));", "r = shim_tf32(v);");
     replace(t, "asm volatile(\"redux.sync.max.u32 %0, %1, 0xffffffff;\" : \"=r\"(r) : \"r\"(most));",
             "r = most; for (int apart = 16; apart; apart /= 2) { const unsigned other = __shfl_xor_sync(0xffffffffu, r, apart); r = other > r ? other : r; }");
+    replace(t, "asm(\"max.NaN.f32 %0, %1, %2;\" : \"=f\"(r) : \"f\"(a), \"f\"(b));", "r = a != a || b != b ? NAN : a > b ? a : b;");
     replace(t, "asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4, %2;\" ::\"r\"((unsigned)__cvta_generic_to_shared(to)), \"l\"(from), "
                "\"r\"(there ? 4 : 0) : \"memory\");", "*to = there ? *from : 0;");
     replace(t, "asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" ::\"r\"((unsigned)__cvta_generic_to_shared(to)), \"l\"(from) : \"memory\");",
@@ -109,7 +111,7 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
     fwrite(t.data(), 1, t.size(), f);
     fclose(f);
     std::string cmd =
-        "g++ -x c++ -std=gnu++17 -O1 -w -march=native -ffp-contract=fast -fPIC -shared -fno-strict-aliasing -o " +
+        "g++ -x c++ -std=gnu++17 -O1 -w -march=native -ffp-contract=fast -fPIC -shared -fno-strict-aliasing -fno-gnu-unique -o " +
         so + defs + " " + src + " > " + log + " 2>&1";
     int r = system(cmd.c_str());
     auto slurp = [](const std::string &path) {

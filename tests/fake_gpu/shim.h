@@ -159,6 +159,17 @@ static inline unsigned __ballot_sync(unsigned, int p)
         r |= a[i] ? 1u << i : 0;
     return r;
 }
+static inline int __syncthreads_or(int p)
+{
+    static int any;
+    any |= p != 0;
+    __syncthreads();
+    const int all = any;
+    __syncthreads();
+    any = 0;
+    __syncthreads();
+    return all;
+}
 static inline int __any_sync(unsigned m, int p)
 {
     return __ballot_sync(m, p) != 0;

@@ -69,6 +69,90 @@ TEST(far_rows)
     }
 }
 
+/* Few rows that are long: in the registers of several blocks that run together, or, odd or longer, walked by blocks that leave
+ * their sums to the next launch. */
+TEST(far_few_long_rows)
+{
+    static const struct { mc_dtype d; int64_t dims[2]; } cases[] = {
+        { MC_FLOAT32, { 2, 20000 } }, { MC_FLOAT32, { 1, 100000 } }, { MC_FLOAT32, { 2, 20001 } }, { MC_FLOAT32, { 1, 140000 } },
+        { MC_FLOAT64, { 2, 20000 } }, { MC_FLOAT64, { 1, 40003 } },  { MC_BFLOAT16, { 2, 20000 } }, { MC_BFLOAT16, { 1, 20001 } },
+    };
+    static const char *const formulas[] = { "softmax(x)", "argmax(x, axis=1)", "grad(sum(softmax(x) * v), x)", "layer_norm(x)", "grad(sum(layer_norm(x) * v), x)",
+                                            "logsumexp(x, axis=1)", "mean(x * v, axis=1)", "sum(layer_norm(x) * v, axis=0)", "x - min(x, axis=1, keepdims=True)" };
+    ON_GPU();
+    for (size_t i = 0; i < NELEM(cases); i++) {
+        const int64_t *dims = cases[i].dims;
+        const mc_dtype d = cases[i].d;
+        struct agree a = { .scale = 4096 };
+        agree_input(&a, "x", sample(d, 2, dims, -1, 1), 0);
+        agree_input(&a, "v", sample(d, 2, dims, .5, 1), 0);
+        for (size_t k = 0; k < NELEM(formulas); k++) {
+            const bool half = d == MC_BFLOAT16 && k == 4; /* a difference of two that are almost one */
+            CHECK(half || !mc_is_error(agree_output(&a, formulas[k])), "%s", mc_error(a.g));
+        }
+        const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
+        CHECK(!wrong, "%s of %lld rows of %lld: %s", mc_dtype_name(d), (long long)dims[0], (long long)dims[1], wrong);
+        agree_free(&a);
+    }
+}
+
+/* Powers about the greatest element, which a walk finds as it adds them up: what rises, what is infinite, what is no number. */
+TEST(far_powers_of_long_rows)
+{
+    static const struct { const char *what; double from, step, first, last; } rows[] = {
+        { "rising slowly", -10, 1e-3, -10, 10 },     { "rising steeply", -8e4, 8, -8e4, 8e4 }, { "falling", 8e4, -8, 8e4, -8e4 }, { "with one infinite", 0, 0, 0, HUGE_VAL },
+        { "with one that counts nothing", 0, 0, -HUGE_VAL, 0 }, { "of none that counts", -HUGE_VAL, 0, -HUGE_VAL, -HUGE_VAL }, { "with NaN", 0, 0, 1, NAN },
+    };
+    static const int64_t lengths[] = { 20000, 20001 }; /* in registers, walked */
+    ON_GPU();
+    for (size_t i = 0; i < NELEM(rows) * NELEM(lengths); i++) {
+        const int64_t n = lengths[i % NELEM(lengths)];
+        const size_t r = i / NELEM(lengths);
+        mc_array *x = sample(MC_FLOAT32, 2, (const int64_t[]){ 2, n }, -1, 1);
+        for (int64_t at = 0; at < n; at++) {
+            mc_array_set(x, (int64_t[]){ 1, at }, at == 0 ? rows[r].first : at == n - 1 ? rows[r].last : rows[r].from + rows[r].step * (double)at);
+        }
+        struct agree a = { .scale = 256 };
+        agree_input(&a, "x", x, 0);
+        agree_output(&a, "softmax(x)");
+        if (fabs(rows[r].step) < 1) { /* its powers themselves are numbers, as the reference wants it */
+            agree_output(&a, "logsumexp(x, axis=1)");
+        }
+        const char *wrong = agree_in(&a, "FAST_RUN", 1);
+        CHECK(!wrong, "a row of %lld %s: %s", (long long)n, rows[r].what, wrong);
+        agree_free(&a);
+    }
+}
+
+/* Blocks that share a row add up in one order: each call has the same bits. */
+TEST(far_long_rows_repeat)
+{
+    static const int64_t lengths[] = { 20000, 140000 };
+    ON_GPU();
+    for (size_t i = 0; i < NELEM(lengths); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_FLOAT32, 2);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "softmax(x), sum(x, axis=1), layer_norm(x)" });
+        REQUIRE(f, "%s", mc_error(g));
+        mc_array *x = sample(MC_FLOAT32, 2, (const int64_t[]){ 3, lengths[i] }, -1, 1), *once[3] = { 0 };
+        for (int round = 0; round < 4; round++) {
+            mc_array *y[3] = { 0 };
+            CHECK(mc_call(f, MC_IN(x), MC_OUT(&y[0], &y[1], &y[2])) == MC_OK, "%s", mc_last_error());
+            for (int k = 0; k < 3; k++) {
+                CHECK(!round || memcmp(once[k]->data, y[k]->data, (size_t)mc_array_size(y[k]) * sizeof(float)) == 0, "rows of %lld, result %d changes", (long long)lengths[i], k);
+                mc_array_unref(round ? &y[k] : &once[k]);
+                once[k] = round ? once[k] : y[k];
+            }
+        }
+        for (int k = 0; k < 3; k++) {
+            mc_array_unref(&once[k]);
+        }
+        mc_array_unref(&x);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
 /* What is normalised over all axes but that of channels, on shapes of x whose channels are there. */
 static void channels_agree(const int64_t (*shapes)[4], size_t nshape, int channels, const char *const *formulas, size_t nformula)
 {
@@ -89,7 +173,7 @@ static void channels_agree(const int64_t (*shapes)[4], size_t nshape, int channe
 /* Reductions around an axis that is kept: few points, each long enough for many blocks; whole vectors and not. */
 TEST(far_channels)
 {
-    static const int64_t shapes[][4] = { { 4, 3, 64, 64 }, { 2, 5, 70, 71 }, { 3, 1, 90, 100 }, { 2, 40, 9, 4 }, { 1, 2, 100, 100 } };
+    static const int64_t shapes[][4] = { { 4, 3, 64, 64 }, { 2, 5, 70, 71 }, { 3, 1, 90, 100 }, { 2, 40, 9, 4 }, { 1, 2, 100, 100 }, { 2, 33, 64, 68 } };
     static const char *const formulas[] = { "batch_normalization_train(x, g, g, axes='spatial')[0]", "grad(sum(batch_normalization_train(x, g, g, axes='spatial')[0] * v), x)",
                                             "max(x, axis=[0, 2, 3])", "sum(x * v, axis=[0, 2, 3])", "x / max(abs(x), axis=[0, 2, 3], keepdims=True)",
                                             "var(x, axis=[0, 2, 3])" };

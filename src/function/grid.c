@@ -9,8 +9,10 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
     const struct mc_kernel *k = st->kernel;
     struct mc_grid_args a = mc_grid_args(l->args, k->operand.n);
     bool map = k->mode == KERNEL_MAP;
+    const unsigned most = f->code->cuda->together;
     const struct mc_grid_row whole = mc_grid_row(k), single = mc_grid_single(k);
-    const bool wide = !map && g->row && mc_spread_keeps_rows(k, s, l, p->place, whole), row = wide || (!map && g->single && mc_spread_keeps_rows(k, s, l, p->place, single));
+    const bool wide = !map && g->row && mc_spread_keeps_rows(k, s, l, p->place, whole, most);
+    const bool row = wide || (!map && g->single && mc_spread_keeps_rows(k, s, l, p->place, single, most));
     const bool column = !map && !row && g->column && mc_spread_keeps_columns(k, s, l, p->place);
     int first = map || column ? 0 : s->n[0], of = column ? GRID_COLUMN : mc_grid_vector(k);
     int v = column ? of : !row && s->n[!map] > 0 && g->vector && mc_axes_dense(k, s, l, p->place, first, of) ? of : 1;
@@ -42,7 +44,7 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
             mc_spread_columns(k, l, a.head);
         } else if (row) {
             l->fn = wide ? g->row : g->single;
-            mc_spread_rows(k, l, a.head, wide ? whole : single);
+            mc_spread_rows(k, l, a.head, wide ? whole : single, most);
         } else {
             mc_spread_points(k, l, a.head, v);
         }
@@ -88,8 +90,8 @@ unsigned mc_grid_never(const struct mc_step *st)
     if (length < 0) {
         return 0;
     }
-    return (length % mc_grid_vector(k) ? GRID_VECTOR : 0) | (row.vector && (length % row.vector || !mc_spread_keeps(row, length)) ? GRID_ROW : 0) |
-           (single.vector && !mc_spread_keeps(single, length) ? GRID_SINGLE : 0);
+    return (length % mc_grid_vector(k) ? GRID_VECTOR : 0) | (row.vector && (length % row.vector || !mc_spread_keeps(row, length, GRID_TOGETHER)) ? GRID_ROW : 0) |
+           (single.vector && !mc_spread_keeps(single, length, GRID_TOGETHER) ? GRID_SINGLE : 0);
 }
 
 /* ---- planning and running ---- */

@@ -22,11 +22,13 @@ void mc_axes_divide(struct mc_grid_head *h, int axis);          /* by which a ke
 /* ---- grid_spread.c: the threads of each form.  h->count is there already ---- */
 void mc_spread_map(struct mc_grid_launch *l, struct mc_grid_head *h, const struct mc_axes *s, int64_t count);
 void mc_spread_points(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h, int vector);
-void mc_spread_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h, struct mc_grid_row row);
+void mc_spread_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h, struct mc_grid_row row, unsigned most);
 void mc_spread_columns(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h);
 void mc_spread_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h); /* behind one of these */
-bool mc_spread_keeps(struct mc_grid_row row, int64_t length);   /* a length that lanes can keep and that keeps them busy? */
-bool mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place, struct mc_grid_row row);
+/* A length that the lanes of `most` blocks can keep and that keeps them busy? */
+bool mc_spread_keeps(struct mc_grid_row row, int64_t length, unsigned most);
+bool mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place, struct mc_grid_row row,
+                          unsigned most);
 bool mc_spread_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place);
 
 #endif

@@ -1,10 +1,11 @@
 /* grid_spread.c: a kernel's work at one shape given to blocks of threads, form by form.
  *
- * Invariant: how a reduction is split follows from its sizes alone, not from the GPU, so every GPU adds in one order. */
+ * Invariant: how a reduction is split follows from its sizes alone, and from whether blocks can share a row's registers, so every
+ * GPU that lets them adds in one order. */
 #include "function/grid.h"
 
 enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, COLUMN_BLOCKS = 396, FULL_BLOCKS = 1056,
-       LONG = 8192, MANY = 2048, FEW_ROWS = 64, NEIGHBOUR_BLOCKS = 264, SEGMENT = 128, MOST_TEAMS = 660, FEW_TEAMS = 132 };
+       LONG = 8192, MANY = 2048, FEW_ROWS = 64, NEIGHBOUR_BLOCKS = 264, SEGMENT = 128, WORTH = 4096, MOST_TEAMS = 660, FEW_TEAMS = 132 };
 static const int64_t most_tallies = 16 << 20; /* bytes of all teams' sums, where fewer teams still fill the GPU */
 
 static unsigned power(int64_t n)
@@ -67,13 +68,26 @@ void mc_spread_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, stru
     l->tally_grid = (struct mc_grid){ { blocks(h->count[1], GRID_PLACES), (unsigned)n, 1 }, { GRID_PLACES, 1024 / GRID_PLACES, 1 }, 0 };
 }
 
-/* Threads of a kernel that keeps its rows in registers. */
-void mc_spread_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h, struct mc_grid_row row)
+/* Blocks that share a row in registers, `most` of them at most: as many as it takes, then as keep the GPU busy where each has
+ * enough to do. */
+static unsigned together(struct mc_grid_row row, int64_t points, int64_t length, unsigned most)
 {
-    int64_t each = row.vector * row.kept;
+    const int64_t room = (int64_t)row.vector * row.kept * row.most;
+    unsigned n = 1;
+    while (n < most && (length > n * room || (points * n < ENOUGH_BLOCKS / 2 && length >= 2 * n * WORTH))) {
+        n *= 2;
+    }
+    return n;
+}
+
+/* Threads of a kernel that keeps its rows in registers. */
+void mc_spread_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h, struct mc_grid_row row, unsigned most)
+{
+    const unsigned n = together(row, h->count[0], h->count[1], most);
+    int64_t each = (int64_t)row.vector * row.kept * n;
     unsigned lanes = MC_MAX(power((h->count[1] + each - 1) / each), (unsigned)WARP), apart = MC_MAX(BLOCK / 2 / lanes, 1);
-    l->grid = (struct mc_grid){ { blocks(h->count[0], apart), 1, 1 }, { lanes, apart, 1 }, 0 };
-    l->grid.shared = lanes > WARP ? (size_t)k->nreduce * apart * WARP * GRID_SHARED : 0;
+    l->grid = (struct mc_grid){ { blocks(h->count[0], apart), n, 1 }, { lanes, apart, 1 }, 0, n };
+    l->grid.shared = lanes * n > WARP ? (size_t)k->nreduce * apart * WARP * GRID_SHARED : 0;
     l->stages = 1;
 }
 
@@ -142,18 +156,22 @@ void mc_spread_columns(const struct mc_kernel *k, struct mc_grid_launch *l, stru
 }
 
 /* A length that lanes can keep and that keeps them busy. */
-bool mc_spread_keeps(struct mc_grid_row row, int64_t length)
+bool mc_spread_keeps(struct mc_grid_row row, int64_t length, unsigned most)
 {
-    return row.vector && length * 2 >= row.vector * WARP && length <= (int64_t)row.vector * row.kept * row.most;
+    return row.vector && length * 2 >= row.vector * WARP && length <= (int64_t)row.vector * row.kept * row.most * most;
 }
 
-/* May a form that keeps rows do it?  Rows that lie dense, or in pieces that do, of such a length.  Few that are long are
- * better split over blocks. */
-bool mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place, struct mc_grid_row row)
+/* May a form that keeps rows do it?  Rows that lie dense, or in pieces that do, of such a length.  Where all its blocks are
+ * few, long rows are better split over more of them. */
+bool mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place, struct mc_grid_row row,
+                          unsigned most)
 {
-    const bool torn = mc_grid_torn(k), many = s->count[0] >= (torn ? FEW_ROWS : ENOUGH_BLOCKS / 2);
-    return row.vector && (many || (torn ? s->count[1] < LONG : k->nstage > 1)) && s->n[1] >= 1 && s->n[1] <= 1 + torn && mc_spread_keeps(row, s->count[1]) &&
-           mc_axes_near(k, s) && mc_axes_dense(k, s, l, place, s->n[0], row.vector);
+    const bool torn = mc_grid_torn(k);
+    if (!mc_spread_keeps(row, s->count[1], most) || s->n[1] < 1 || s->n[1] > 1 + torn || !mc_axes_near(k, s) || !mc_axes_dense(k, s, l, place, s->n[0], row.vector)) {
+        return false;
+    }
+    const bool many = s->count[0] * together(row, s->count[0], s->count[1], most) >= (torn ? FEW_ROWS : ENOUGH_BLOCKS / 2);
+    return many || (torn ? s->count[1] < LONG : k->nstage > 1);
 }
 
 /* May NAME_c do it?  Neighbours that lie dense, and one axis of them. */

@@ -33,7 +33,8 @@ void mc_grid_part(struct print *p, size_t operand, const char *team);    /* the 
 void mc_grid_begin_tallies(struct print *p);                             /* the team's sums are zero */
 void mc_grid_print_tally(struct print *p);
 
-/* ---- grid_moment.c: what the next stage sums over squares about a row's value, summed by this one's walk ---- */
+/* ---- grid_moment.c: what the next stage sums over squares or powers about a row's value, summed by this one's walk ---- */
+extern const char mc_grid_about[];                                       /* what each of them calls */
 void mc_grid_each_moment(struct print *p, void (*f)(struct print *p, int v));
 void mc_grid_moment_need(struct print *p, int v);                        /* its elements */
 void mc_grid_moment_acc(struct print *p, int v);                         /* declared: the accumulator, a block's lane */
@@ -51,6 +52,7 @@ extern const char mc_grid_down[];                                        /* what
 void mc_grid_print_column(struct print *p);                              /* NAME_c; p->k's mode is KERNEL_COLUMN */
 
 /* ---- grid_row.c ---- */
+extern const char mc_grid_together[];
 void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form); /* NAME_r, NAME_q */
 
 #endif

@@ -1,11 +1,11 @@
-/* grid_row.c: kernels over rows that fit a block: a team of lanes side by side has a whole row in registers, so that
- * several stages read memory once.
+/* grid_row.c: kernels over rows that fit a block, or a few that run together: a team of lanes side by side has a whole row in
+ * registers, so that several stages read memory once.
  *
  *   NAME_r  sixteen bytes at a time, of rows that lie dense, or in pieces of whole vectors as a channel of images does
  *   NAME_q  an element at a time, of rows in pieces of any size
  *
  * Lane i has the vectors i, i + lanes and so on, a few of them.  Sums go along a lane's own elements and within its
- * warp in the element's type, from warp to warp in the accumulator's.  What a row in pieces is made from stays in
+ * warp in the element's type, from warp to warp, of all blocks of the row, in the accumulator's.  What a row in pieces is made from stays in
  * registers, and what later stages need is computed again: there is no room for both.
  *
  * Invariant: each lane takes part in every exchange, whether its row or its vectors are there or not. */
@@ -13,6 +13,17 @@
 
 enum { REGISTERS = 32, FEW = 56, MANY = 96, MOST = 112, TORN = 64, TORN_MOST = 80 }; /* a lane's: for all but what is kept; with which
                                                                 1024 lanes fit, 512, 512 at all; of a row in pieces 1024, 512 */
+
+/* The blocks along y, where they run together: their barrier; what lies at p in another's shared memory. */
+const char mc_grid_together[] =
+    "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n"
+    "INLINE void meet_() { __syncthreads(); }\nINLINE const char *there_(const char *p, u32 block) { return p; }\n"
+    "#else\n"
+    "INLINE void meet_() { if (gridDim.y == 1) { __syncthreads(); return; }\n"
+    "  asm volatile(\"barrier.cluster.arrive; barrier.cluster.wait;\" ::: \"memory\"); }\n"
+    "INLINE const char *there_(const char *p, u32 block) { u64 a; if (gridDim.y == 1) return p;\n"
+    "  asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(a) : \"l\"(p), \"r\"(block)); return (const char *)a; }\n"
+    "#endif\n";
 
 static bool is_load(const struct print *p, size_t i)
 {
@@ -221,7 +232,8 @@ static void walk(struct print *p, bool lanes)
     close_vectors(p);
 }
 
-/* ---- exchange: each reduction of the stage within its warp, then all of them from warp to warp behind one barrier ---- */
+/* ---- exchange: each reduction of the stage within its warp, then all of them from warp to warp behind one barrier: each
+ * warp adds up all warps' ---- */
 
 struct names { char value, flag; const char *type; bool flags; };
 
@@ -232,14 +244,22 @@ static struct names names_of(const struct print *p, int v, bool lanes)
     return (struct names){ lanes ? 'l' : 'c', lanes ? 'q' : 'z', mc_print_acc_type(p, x, lanes), mc_print_monoid(x)->flags };
 }
 
+/* Its first lane gets the warp's; `flag` is z or f of the value, 0: there is none. */
+static void exchange_in_warp(struct print *p, int v, struct names n, char flag)
+{
+    mc_str_addf(p->out, "warp_<%d>(%c%d, ", !n.flags ? 0 : mc_print_by_position(&p->k->val.at[v]) ? 2 : 1, n.value, v);
+    mc_str_addf(p->out, flag ? "%c%d, " : "none, ", flag, v);
+    mc_grid_merge(p, v, n.type);
+    mc_str_add(p->out, ");\n");
+}
+
 static void within(struct print *p, int v, bool lanes)
 {
     struct names n = names_of(p, v, lanes);
-    mc_str_addf(p->out, "i64 f%d = ", v);
-    mc_str_addf(p->out, n.flags ? "%c%d" : "0", n.flag, v);
-    mc_str_addf(p->out, "; warp_<%d>(%c%d, f%d, ", !n.flags ? 0 : mc_print_by_position(&p->k->val.at[v]) ? 2 : 1, n.value, v, v);
-    mc_grid_merge(p, v, n.type);
-    mc_str_add(p->out, ");\n");
+    if (n.flags) {
+        mc_str_addf(p->out, "i64 f%d = %c%d; ", v, n.flag, v);
+    }
+    exchange_in_warp(p, v, n, n.flags ? 'f' : 0);
 }
 
 /* "shared_ + ..." as bytes: sixteen for each warp, team of the block and reduction. */
@@ -257,30 +277,26 @@ static void put(struct print *p, int v, bool lanes)
     mc_str_addf(p->out, n.flags ? "*(i64 *)(at + 8) = f%d; }\n" : "}\n", v);
 }
 
-static void take_first(struct print *p, int v, bool lanes)
-{
-    struct names n = names_of(p, v, lanes);
-    mc_str_addf(p->out, "c%d = *(const %s *)", v, n.type);
-    part(p, v, "0");
-    mc_str_add(p->out, "; ");
-    if (n.flags) {
-        mc_str_addf(p->out, "z%d = *(const i64 *)(8 + ", v);
-        part(p, v, "0");
-        mc_str_add(p->out, "); ");
-    }
-}
-
+/* From the first value on: what a lane has added up itself is its warp's already. */
 static void take(struct print *p, int v, bool lanes)
 {
+    const struct mc_kval *x = &p->k->val.at[v];
     struct names n = names_of(p, v, lanes);
-    mc_str_add(p->out, "{ const char *const at = ");
-    part(p, v, "w");
-    mc_str_addf(p->out, "; const %s l%d = *(const %s *)at; ", n.type, v, n.type);
+    mc_str_addf(p->out, "c%d = %s; ", v, mc_print_first(p, x));
+    if (n.flags) {
+        mc_str_addf(p->out, "z%d = %d; ", v, mc_print_by_position(x) ? -1 : 0);
+    }
+    mc_str_add(p->out, "ONCE for (u32 w = threadIdx.x % 32; w < warps; w += 32) { const char *const at = there_(");
+    part(p, v, "w % (blockDim.x / 32)");
+    mc_str_addf(p->out, ", w / (blockDim.x / 32)); const %s l%d = *(const %s *)at; ", n.type, v, n.type);
     if (n.flags) {
         mc_str_addf(p->out, "const i64 q%d = *(const i64 *)(at + 8); ", v);
     }
     mc_print_merge(p, v);
     mc_str_add(p->out, "}\n");
+    exchange_in_warp(p, v, names_of(p, v, false), n.flags ? 'z' : 0);
+    mc_str_addf(p->out, "c%d = __shfl_sync(~0u, c%d, 0);", v, v);
+    mc_str_addf(p->out, n.flags ? " z%d = __shfl_sync(~0u, z%d, 0);\n" : "\n", v, v);
 }
 
 static void alone(struct print *p, int v, bool lanes)
@@ -304,13 +320,11 @@ static void each(struct print *p, bool lanes, void (*f)(struct print *p, int v, 
 static void exchange(struct print *p, bool lanes)
 {
     each(p, lanes, within);
-    mc_str_add(p->out, "if (lanes > 32) {\nif (threadIdx.x % 32 == 0) {\n");
+    mc_str_add(p->out, "if (warps > 1) {\nif (threadIdx.x % 32 == 0) {\n");
     each(p, lanes, put);
-    mc_str_add(p->out, "}\n__syncthreads();\n");
-    each(p, lanes, take_first);
-    mc_str_add(p->out, "\nONCE for (u32 w = 1; w < lanes / 32; w++) {\n");
+    mc_str_add(p->out, "}\nmeet_();\n");
     each(p, lanes, take);
-    mc_str_add(p->out, "}\n} else {\n");
+    mc_str_add(p->out, "} else {\n");
     each(p, lanes, alone);
     mc_str_add(p->out, "}\n");
     mc_print_each(p, mc_print_finish);
@@ -324,7 +338,7 @@ void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form)
     memset(p->done, 0, p->k->val.n);
     mc_str_addf(p->out, "ENTRY __launch_bounds__(%d) %s_%c(const %s_args A)\n{\nBEGIN\nconst int K = %d, V = %d; extern __shared__ i64 shared_[];\n", row.most, p->k->name,
                 form, p->k->name, row.kept, row.vector);
-    mc_str_add(p->out, "const u32 lanes = blockDim.x, lane = threadIdx.x, n = A.count[1] / V;\n");
+    mc_str_add(p->out, "const u32 lanes = blockDim.x * gridDim.y, lane = blockIdx.y * blockDim.x + threadIdx.x, warps = lanes / 32, n = A.count[1] / V;\n");
     if (mc_grid_torn(p->k)) {
         mc_str_add(p->out, "const u32 axis = A.axes[0], inner = A.size[axis], magic = A.magic[axis], shift = A.shift[axis];\n");
     }
@@ -351,7 +365,8 @@ void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form)
     }
     mc_str_add(p->out, "if (live && lane == 0) {\n");
     mc_print_row_stores(p);
-    mc_str_add(p->out, mc_grid_tallies(p->k) ? "}\n__syncthreads(); /* the next row's parts go where this one's are read */\n" : "}\n");
+    mc_str_add(p->out, mc_grid_tallies(p->k) ? "}\nmeet_(); /* the next row's parts go where this one's are read */\n" :
+                                                  "}\nif (gridDim.y > 1) meet_(); /* a block's parts are there until all have read them */\n");
     mc_grid_close_rows(p);
     tallies(p, true);
     mc_str_add(p->out, "}\n");

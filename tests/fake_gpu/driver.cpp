@@ -315,9 +315,9 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *b, void *, int t, size_t)
     *b = 2048 / t;
     return 0;
 }
-int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                   unsigned shared, void *, void **, void **extra)
+static int launch(void *f, const unsigned *g, const unsigned *b, unsigned shared, unsigned together, void **extra)
 {
+    const unsigned gx = g[0], gy = g[1], gz = g[2], bx = b[0], by = b[1], bz = b[2];
     LOCK;
     const char *buf = "";
     size_t n = 0;
@@ -331,22 +331,40 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
     if (getenv("FAKE_TRACE")) {
         Dl_info d;
         dladdr(f, &d);
-        fprintf(stderr, "%s grid %u %u %u block %u %u %u shared %u args %zu%s\n", d.dli_sname ? d.dli_sname : "?", gx,
-                gy, gz, bx, by, bz, shared, n, recording ? " recorded" : "");
+        fprintf(stderr, "%s grid %u %u %u block %u %u %u shared %u together %u args %zu%s\n", d.dli_sname ? d.dli_sname : "?", gx,
+                gy, gz, bx, by, bz, shared, together, n, recording ? " recorded" : "");
     }
     return enqueue([=] {
         const unsigned g[3] = { gx, gy, gz }, b[3] = { bx, by, bz };
-        return fake_grid(f, g, b, shared, a.data(), a.size());
+        return fake_grid(f, g, b, shared, together, a.data(), a.size());
     });
 }
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *, void **, void **extra)
+{
+    const unsigned g[3] = { gx, gy, gz }, b[3] = { bx, by, bz };
+    return launch(f, g, b, shared, 1, extra);
+}
+struct launch_attribute {
+    int id, pad;
+    union {
+        unsigned dims[3];
+        char bytes[64];
+    } u;
+};
 struct launch_config {
     unsigned g[3], b[3], shared;
-    void *stream, *attrs;
+    void *stream;
+    const launch_attribute *attrs;
     unsigned n;
 };
-int cuLaunchKernelEx(const launch_config *c, void *f, void **args, void **extra)
+int cuLaunchKernelEx(const launch_config *c, void *f, void **, void **extra)
 {
-    return cuLaunchKernel(f, c->g[0], c->g[1], c->g[2], c->b[0], c->b[1], c->b[2], c->shared, c->stream, args, extra);
+    unsigned together = 1;
+    for (unsigned i = 0; i < c->n; i++)
+        if (c->attrs[i].id == 4) /* blocks of one cluster */
+            together = c->attrs[i].u.dims[1];
+    return launch(f, c->g, c->b, c->shared, together, extra);
 }
 int cuStreamBeginCapture_v2(void *, int)
 {

@@ -18,6 +18,8 @@ struct shim { /* what a kernel sees of the thread that it is */
     shim_u3 tid, bid, bdim, gdim;
     void *dynamic;                                       /* shared memory of the launch's size */
     void (*block)();                                     /* waits for the block */
+    void (*cluster)();                                   /* for the blocks that run together */
+    const void *(*of_block)(const void *mine, unsigned block); /* the same place in another's shared memory */
     void (*warp)(const void *mine, size_t n, void *all); /* n bytes of every lane, 16 bytes apart */
     unsigned lane;
 };
@@ -27,9 +29,9 @@ struct shim { /* what a kernel sees of the thread that it is */
 extern shim fake_now;
 extern std::recursive_mutex fake_lock;
 #define LOCK std::lock_guard<std::recursive_mutex> hold(fake_lock)
-/* 0, or the driver's code of what went wrong. */
-int fake_grid(void *kernel, const unsigned grid[3], const unsigned block[3], unsigned shared, const void *args,
-              size_t nargs);
+/* 0, or the driver's code of what went wrong.  together: blocks along y. */
+int fake_grid(void *kernel, const unsigned grid[3], const unsigned block[3], unsigned shared, unsigned together,
+              const void *args, size_t nargs);
 #endif
 
 #endif

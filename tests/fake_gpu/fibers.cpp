@@ -1,4 +1,4 @@
-/* fibers.cpp: a block's threads as fibers of one thread.
+/* fibers.cpp: the threads of a block, or of blocks that run together, as fibers of one thread.
  *
  * Invariant: a fiber is left at a barrier, at an exchange, or at its end, nowhere else. */
 #define FAKE_GPU
@@ -33,26 +33,42 @@ struct big_args {
 struct two {
     uint64_t a, b;
 };
-enum { STACK = 128 << 10, MOST = 1024 };
+enum { STACK = 128 << 10, MOST = 1024, TOGETHER = 8, WARPS = TOGETHER * MOST / 32 };
+struct meeting { /* threads that wait for each other */
+    unsigned live, arrived, gen;
+};
 static char *stacks;
-static void *main_sp, *sp[MOST];
-static bool done_[MOST];
-static unsigned me, nthreads, live, arrived, block_gen, warp_arrived[32], warp_gen[32], warp_live[32];
-static char warp_buf[2][32][32][16];
+static void *main_sp, *sp[TOGETHER * MOST];
+static bool done_[TOGETHER * MOST];
+static unsigned me, nthreads, nblocks; /* of a block; that run together */
+static meeting block[TOGETHER], all;
+static shim_u3 block_id[TOGETHER];
+static std::vector<char> dynamic_[TOGETHER];
+static unsigned warp_arrived[WARPS], warp_gen[WARPS], warp_live[WARPS];
+static char warp_buf[2][WARPS][32][16];
 static void *kernel;
 static const char *args;
 static size_t nargs;
 static bool progress;
 
+static unsigned warp_of(unsigned thread)
+{
+    return thread / nthreads * (MOST / 32) + thread % nthreads / 32;
+}
+static char *shared_of(unsigned b)
+{
+    return (char *)(((uintptr_t)dynamic_[b].data() + 15) & ~(uintptr_t)15);
+}
+
 static void yield()
 {
     fiber_switch(&sp[me], main_sp);
 }
-static void release_block()
+static void release(meeting &m)
 {
-    if (arrived && arrived == live) {
-        arrived = 0;
-        block_gen++;
+    if (m.arrived && m.arrived == m.live) {
+        m.arrived = 0;
+        m.gen++;
     }
 }
 static void release_warp(unsigned w)
@@ -62,19 +78,31 @@ static void release_warp(unsigned w)
         warp_gen[w]++;
     }
 }
-static void block_barrier()
+static void meet(meeting &m)
 {
-    unsigned g = block_gen;
-    arrived++;
-    release_block();
+    unsigned g = m.gen;
+    m.arrived++;
+    release(m);
     progress = true;
-    while (block_gen == g)
+    while (m.gen == g)
         yield();
     progress = true;
 }
-static void warp_exchange(const void *mine, size_t n, void *all)
+static void block_barrier()
 {
-    unsigned w = me / 32, l = me % 32, g = warp_gen[w];
+    meet(block[me / nthreads]);
+}
+static void cluster_barrier()
+{
+    meet(all);
+}
+static const void *of_block(const void *mine, unsigned b)
+{
+    return shared_of(b) + ((const char *)mine - shared_of(me / nthreads));
+}
+static void warp_exchange(const void *mine, size_t n, void *lanes)
+{
+    unsigned w = warp_of(me), l = me % nthreads % 32, g = warp_gen[w];
     memcpy(warp_buf[g & 1][w][l], mine, n);
     warp_arrived[w]++;
     release_warp(w);
@@ -82,7 +110,7 @@ static void warp_exchange(const void *mine, size_t n, void *all)
     while (warp_gen[w] == g)
         yield();
     progress = true;
-    memcpy(all, warp_buf[g & 1][w], 32 * 16);
+    memcpy(lanes, warp_buf[g & 1][w], 32 * 16);
 }
 static void call()
 {
@@ -101,25 +129,29 @@ static void fiber_main()
     call();
     done_[me] = true;
     progress = true;
-    live--;
-    warp_live[me / 32]--;
-    release_block();
-    release_warp(me / 32);
+    all.live--;
+    block[me / nthreads].live--;
+    warp_live[warp_of(me)]--;
+    release(all);
+    release(block[me / nthreads]);
+    release_warp(warp_of(me));
     for (;;)
         fiber_switch(&sp[me], main_sp);
 }
-static int run_block(shim_u3 b)
+/* Blocks from `first` on, above each other. */
+static int run_blocks(shim_u3 first)
 {
-    fake_now.bid = b;
     nthreads = fake_now.bdim.x * fake_now.bdim.y * fake_now.bdim.z;
-    live = nthreads;
-    arrived = 0;
-    block_gen = 0;
+    all = { nthreads * nblocks, 0, 0 };
     memset(warp_arrived, 0, sizeof warp_arrived);
     memset(warp_live, 0, sizeof warp_live);
     memset(warp_gen, 0, sizeof warp_gen);
-    for (unsigned i = 0; i < nthreads; i++) {
-        warp_live[i / 32]++;
+    for (unsigned b = 0; b < nblocks; b++) {
+        block[b] = { nthreads, 0, 0 };
+        block_id[b] = { first.x, first.y + b, first.z };
+    }
+    for (unsigned i = 0; i < nthreads * nblocks; i++) {
+        warp_live[warp_of(i)]++;
         done_[i] = false;
         uint64_t *top = (uint64_t *)(stacks + (size_t)(i + 1) * STACK) - 2;
         *--top = 0; /* alignment: at fiber_main's entry rsp % 16 == 8 */
@@ -128,19 +160,22 @@ static int run_block(shim_u3 b)
             *--top = 0;
         sp[i] = top;
     }
-    while (live) {
+    while (all.live) {
         progress = false;
-        for (unsigned i = 0; i < nthreads; i++) {
+        for (unsigned i = 0; i < nthreads * nblocks; i++) {
             if (done_[i])
                 continue;
+            const unsigned t = i % nthreads;
             me = i;
-            fake_now.lane = i % 32;
-            fake_now.tid = { i % fake_now.bdim.x, i / fake_now.bdim.x % fake_now.bdim.y,
-                             i / (fake_now.bdim.x * fake_now.bdim.y) };
+            fake_now.bid = block_id[i / nthreads];
+            fake_now.dynamic = shared_of(i / nthreads);
+            fake_now.lane = t % 32;
+            fake_now.tid = { t % fake_now.bdim.x, t / fake_now.bdim.x % fake_now.bdim.y,
+                             t / (fake_now.bdim.x * fake_now.bdim.y) };
             fiber_switch(&main_sp, sp[i]);
         }
         if (!progress) {
-            fprintf(stderr, "fake GPU: %u threads wait for each other for ever\n", live);
+            fprintf(stderr, "fake GPU: %u threads wait for each other for ever\n", all.live);
             return 719;
         }
     }
@@ -161,26 +196,30 @@ static int run_grid(const unsigned g[3])
         sigaction(signals[i], &mine, &before[i]);
     volatile int e = sigsetjmp(out_of_grid, 1) ? 700 : 0;
     for (unsigned z = 0; z < g[2] && !e; z++)
-        for (unsigned y = 0; y < g[1] && !e; y++)
+        for (unsigned y = 0; y < g[1] && !e; y += nblocks)
             for (unsigned x = 0; x < g[0] && !e; x++)
-                e = run_block({ x, y, z });
+                e = run_blocks({ x, y, z });
     for (int i = 0; i < 2; i++)
         sigaction(signals[i], &before[i], NULL);
     return e;
 }
-int fake_grid(void *f, const unsigned g[3], const unsigned b[3], unsigned shared, const void *a, size_t n)
+int fake_grid(void *f, const unsigned g[3], const unsigned b[3], unsigned shared, unsigned together, const void *a,
+              size_t n)
 {
-    if (b[0] * b[1] * b[2] > MOST || !(b[0] * b[1] * b[2]) || g[1] > 65535 || g[2] > 65535)
+    if (b[0] * b[1] * b[2] > MOST || !(b[0] * b[1] * b[2]) || g[1] > 65535 || g[2] > 65535 || !together ||
+        together > TOGETHER || g[1] % together)
         return 1;
     if (!stacks)
-        stacks = (char *)mmap(NULL, (size_t)STACK * MOST, PROT_READ | PROT_WRITE,
+        stacks = (char *)mmap(NULL, (size_t)STACK * MOST * TOGETHER, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    static std::vector<char> dyn;
-    dyn.assign(shared + 64, (char)0xff);
-    fake_now.dynamic = (void *)(((uintptr_t)dyn.data() + 15) & ~(uintptr_t)15);
+    nblocks = together;
+    for (unsigned i = 0; i < together; i++)
+        dynamic_[i].assign(shared + 64, (char)0xff);
     fake_now.bdim = { b[0], b[1], b[2] };
     fake_now.gdim = { g[0], g[1], g[2] };
     fake_now.block = block_barrier;
+    fake_now.cluster = cluster_barrier;
+    fake_now.of_block = of_block;
     fake_now.warp = warp_exchange;
     kernel = f;
     args = (const char *)a;

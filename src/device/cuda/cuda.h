@@ -38,6 +38,7 @@ struct mc_cuda {
     int processors;             /* multiprocessors */
     size_t memory;              /* bytes in all */
     size_t shared;              /* bytes of shared memory a block may ask for */
+    unsigned together;          /* blocks that can reach each other's shared memory; 1: none */
     void *context, *stream;     /* CUcontext, CUstream: all work of the device is on this stream, in order */
     struct mc_space space;      /* its memory, as arrays know it */
     pthread_mutex_t lock;       /* recursive; held by mc_cuda_enter */
@@ -106,7 +107,11 @@ struct mc_cuda_code_stats { int64_t compiled, from_memory, from_disk; double sec
 struct mc_cuda_code_stats mc_cuda_code_stats(void);
 
 /* ---- launch.c ---- */
-struct mc_grid { unsigned blocks[3], threads[3]; size_t shared; };
+struct mc_grid {
+    unsigned blocks[3], threads[3];
+    size_t shared;
+    unsigned together;          /* blocks along y that run at the same time and reach each other's shared memory, d->together at most; 0 is 1 */
+};
 /* args: one struct, the kernel's only parameter.  A grid without blocks launches nothing. */
 mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs);
 /* The same for a kernel that begins with griddepcontrol.wait, where GPUs know that (9.0 and later): its blocks may be set up

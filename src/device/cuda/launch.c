@@ -11,7 +11,7 @@ static const size_t given = 48 << 10; /* bytes of shared memory that every kerne
 struct attribute {
     int id;
     char pad[4];
-    union { int value; char bytes[64]; } u;
+    union { int value; unsigned blocks[3]; char bytes[64]; } u;
 };
 struct config {
     unsigned blocks[3], threads[3], shared;
@@ -27,11 +27,18 @@ static mc_status enqueue(struct mc_cuda *d, void *kernel, const char *name, cons
 {
     follows = follows && d->sm >= FOLLOWS_SM && !d->apart; /* early is only what has one kernel in front */
     d->apart = false;
-    static const struct attribute early = { .id = NV_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .u.value = 1 };
+    struct attribute with[2];
+    unsigned n = 0;
+    if (follows) {
+        with[n++] = (struct attribute){ .id = NV_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .u.value = 1 };
+    }
+    if (g->together > 1) {
+        with[n++] = (struct attribute){ .id = NV_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .u.blocks = { 1, g->together, 1 } };
+    }
     void *extra[] = { (void *)PARAM_POINTER, (void *)(uintptr_t)args, (void *)PARAM_SIZE, &nargs, (void *)PARAM_END };
     const struct config c = { .blocks = { g->blocks[0], g->blocks[1], g->blocks[2] },
                               .threads = { g->threads[0], g->threads[1], g->threads[2] }, .shared = (unsigned)g->shared,
-                              .stream = d->stream, .attribute = &early, .attributes = follows };
+                              .stream = d->stream, .attribute = with, .attributes = n };
     if (g->shared > d->shared) {
         return mc_fail(MC_EDEVICE, "%s: launch of %s: a block asks for %zu bytes of shared memory, and %zu is the most", d->id,
                        name, g->shared, d->shared);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { GPUS = MC_CUDA_MOST, NESTED = 16 };
+enum { GPUS = MC_CUDA_MOST, NESTED = 16, TOGETHER_SM = 90, TOGETHER = 8 }; /* blocks that run together: from which GPUs on, and how many all of those can */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static struct mc_cuda *started[GPUS];
@@ -209,6 +209,7 @@ static struct mc_cuda *make(int ordinal, int device, const struct mc_cuda_facts 
     *d = (struct mc_cuda){ .ordinal = ordinal, .sm = f->sm, .processors = f->processors, .memory = f->memory, .trail = trail,
                            .pid = (long)getpid() };
     d->shared = (size_t)attribute(device, NV_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    d->together = f->sm >= TOGETHER_SM ? TOGETHER : 1;
     d->space = (struct mc_space){ d->id, d, space_put, space_get, space_copy, space_release };
     snprintf(d->id, sizeof d->id, "cuda%d", ordinal);
     memcpy(d->name, f->name, sizeof d->name);

@@ -90,30 +90,48 @@ TEST(cuda_conv_weights_by_a_library)
 
 /* Transforms of 16, 32, 64 and 128, with rows and columns that fill no block; more images than there is room for at once; spectra
  * in float32, and in halves, where operands may lie anywhere but with gaps. */
-TEST(cuda_transforms_of_every_size)
+struct transform_kind { int variant; bool tf32; };
+static void transforms(const char *workspace, const struct transform_kind *kinds, size_t n, struct tally t[3])
 {
     static const char *const shapes[] = { "n3c5f6 i11x12 k3x3 p1x1", "n5c3f7 i27x30 k5x3", "n2c4f9 i50x61 k7x7 p1x0 flip", "n3c2f5 i100x90 k11x5 p2x3",
                                           "n3c7f5 i110x70 k5x5", "n70c33f9 i12x12 k5x5" };
-    static const struct { int variant; bool tf32; } kinds[] = { { 0 }, { 1 }, { 2 }, { 5 }, { 1, true }, { 2, true }, { 8, true }, { 9, true } };
-    struct tally t[3] = { { 0 } };
-    GPU_OR_SKIP();
-    for (int few = 0; few < 2; few++) {
-        mc_flag_set("cuda.workspace", few ? "2M" : "1G");
-        for (size_t s = 0; s < NELEM(shapes); s++) {
-            for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
-                for (size_t v = 0; v < NELEM(kinds); v++) {
-                    struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[kinds[v].variant]);
-                    p.tf32 = kinds[v].tf32;
-                    one(&p.base, &mc_conv_cuda_fft, &t[0]);
-                    one(&p.base, &mc_conv_cuda_fft_tiling, &t[1]);
-                    one(&p.base, &mc_conv_cuda_fft_fine, &t[2]);
-                }
+    mc_flag_set("cuda.workspace", workspace);
+    for (size_t i = 0; i < NELEM(shapes); i++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
+            for (size_t v = 0; v < n; v++) {
+                struct mc_conv_problem p = convolution(shapes[i], (enum mc_conv_pass)pass, &variants[kinds[v].variant]);
+                p.tf32 = kinds[v].tf32;
+                one(&p.base, &mc_conv_cuda_fft, &t[0]);
+                one(&p.base, &mc_conv_cuda_fft_tiling, &t[1]);
+                one(&p.base, &mc_conv_cuda_fft_fine, &t[2]);
             }
         }
     }
     tell(t, 3);
+}
+
+TEST(cuda_transforms_of_every_size)
+{
+    static const struct transform_kind kinds[] = { { 0 }, { 1 }, { 2 }, { 1, true }, { 2, true }, { 8, true }, { 9, true } };
+    struct tally t[3] = { { 0 } };
+    GPU_OR_SKIP();
+    transforms("1G", kinds, NELEM(kinds), t);
+    transforms("2M", kinds, NELEM(kinds), t);
     CHECK(t[0].served >= 200 && t[1].served >= 150 && t[2].served >= 100, "whole images %d, tiles %d, in float32 %d", t[0].served, t[1].served, t[2].served);
 }
+
+/* Those of two bytes, bf16's on tensor cores. */
+static void transforms_of_halves(const char *workspace)
+{
+    static const struct transform_kind kinds[] = { { 5 }, { 12 } };
+    struct tally t[3] = { { 0 } };
+    GPU_OR_SKIP();
+    transforms(workspace, kinds, NELEM(kinds), t);
+    CHECK(t[0].served >= 30 && t[1].served >= 25 && t[2].served >= 30, "whole images %d, tiles %d, in float32 %d", t[0].served, t[1].served, t[2].served);
+}
+
+TEST(cuda_transforms_of_halves) { transforms_of_halves("1G"); }
+TEST(cuda_transforms_of_halves_image_by_image) { transforms_of_halves("2M"); }
 
 /* Few channels: whole images and rows of them, several images a tile and several tiles a block, lines that end within a
  * thread's places, sets of taps and groups of filters that are not full, a filter backwards. */

@@ -40,7 +40,7 @@ double mc_conv_cuda_error(const struct mc_problem *p, void *const *operand);
 double mc_conv_cuda_allows(const struct mc_problem *p);
 
 /* ---- texts ---- */
-extern const struct mc_cuda_text mc_conv_direct_text, mc_conv_few_tile_text, mc_conv_few_lines_text, mc_conv_few_text, mc_conv_few_forward_text, mc_conv_few_weights_text, mc_conv_im2col_text, mc_conv_fft_text, mc_conv_fft_products_text, mc_conv_fft_halves_text, mc_conv_whole_text,
+extern const struct mc_cuda_text mc_conv_direct_text, mc_conv_few_tile_text, mc_conv_few_lines_text, mc_conv_few_text, mc_conv_few_forward_text, mc_conv_few_weights_text, mc_conv_im2col_text, mc_conv_fft_text, mc_conv_fft_tensor_text, mc_conv_fft_products_text, mc_conv_fft_halves_text, mc_conv_whole_text,
     mc_conv_whole_weights_text, mc_conv_spread_text, mc_conv_fold_text;
 
 enum { DNN_AUTO, DNN_REQUIRED, DNN_NEVER };  /* the flag dnn.enabled, in the order of its words */

@@ -1,84 +1,8 @@
 /* fft.cu: convolution by Fourier transforms of tiles of N x N, in float32 whatever the arrays hold.
  *
- *   peaks      the largest numbers of arrays, block by block: how halves are to be scaled
  *   spectra    tiles of a real array to frequencies
- *   back       frequencies to tiles, of which a part is written
- *
- * Spectra are (frequency, row, column), frequency = column of the tile, then row; with PAIRS two frequencies stand side by
- * side in place of one, so that the two tiles a block has room for fill 32 bytes: less is written at a fraction of the speed.
- *
- * With HALVES, where TF32 or a half is precise enough, spectra that are multiplied are kept in halves, of 11 bits as TF32 is:
- * scaled by a power of two that lets no frequency of the array, N * N times its largest number at most, overflow.  `back` undoes it. */
-#if HALVES
-typedef unsigned cell;          /* the real half, then the imaginary one */
-#else
-typedef float2 cell;
-#endif
-
-/* ---- how halves are scaled ---- */
-
-struct peak_args {
-    const T *x[2];
-    i64 count[2];               /* elements, without gaps */
-    unsigned *to;               /* (2, PEAKS) */
-};
-
-extern "C" __global__ void __launch_bounds__(512) peaks(const __grid_constant__ peak_args p)
-{
-    __shared__ unsigned found[16];
-    const T *x = p.x[blockIdx.y];
-    const i64 count = p.count[blockIdx.y];
-    unsigned most = 0;
-#pragma unroll 8
-    for (i64 i = blockIdx.x * 512ll + threadIdx.x; i < count; i += PEAKS * 512ll) {
-        const unsigned bits = __float_as_uint(get<float>(x[i])) & 0x7fffffff;
-        most = bits < 0x7f800000 && bits > most ? bits : most;
-    }
-    most = over_warp(most);
-    if (threadIdx.x % 32 == 0) {
-        found[threadIdx.x / 32] = most;
-    }
-    __syncthreads();
-    if (threadIdx.x < 32) {
-        most = over_warp(found[threadIdx.x % 16]);
-        if (threadIdx.x == 0) {
-            p.to[blockIdx.y * PEAKS + blockIdx.x] = most;
-        }
-    }
-}
-
-/* The factors of a spectrum, or what undoes those of both operands'. */
-__device__ __forceinline__ void make_gains(const args &p, float (&gain)[2], bool undo)
-{
-    if (!HALVES || threadIdx.x >= 32) {
-        return;
-    }
-    for (int i = 0; i < 1 + undo; i++) {
-        unsigned most = 0;
-        for (int e = threadIdx.x; e < PEAKS; e += 32) {
-            most = max(most, p.peaks[i * PEAKS + e]);
-        }
-        most = over_warp(most);
-        if (threadIdx.x > 0) {
-            continue;
-        }
-        if (undo) {
-            gain[i] = (float)(N * N) * unscaled(most);
-        } else {
-            factors(most, gain);
-            gain[0] *= 1.0f / (N * N);
-        }
-    }
-}
-
+ *   back       frequencies to tiles, of which a part is written */
 /* ---- spectra in memory ---- */
-
-template <class S> __device__ __forceinline__ S *spectrum(const args &p, const block &b, int column, int row, int g)
-{
-    const int f = column * N + row;
-    return (S *)p.s + (PAIRS ? (((i64)(f / 2) * p.rows + b.row) * p.ld + b.col + g) * 2 + f % 2
-                             : ((i64)f * p.rows + b.row) * p.ld + b.col + g);
-}
 
 #if HALVES
 __device__ __forceinline__ cell cell_of(float re, float im, const float (&gain)[2])
@@ -145,11 +69,12 @@ template <class H> __device__ __forceinline__ void hold(H (&raw)[R1][2])
 
 extern "C" __global__ void __launch_bounds__(THREADS) spectra(const __grid_constant__ args p)
 {
-    const block b = block_of(p);
+    const block b = block_of(p, G);
     const float sign = p.conjugate ? -1.0f : 1.0f;
     __shared__ float gain[2];
+    __shared__ corner corners[G];
     make_roots();
-    make_corners(p, b);
+    make_corners(p, b, corners);
     make_gains(p, gain, false);
     __syncthreads();
     for (int e = threadIdx.x; e < G * HALF * R2; e += blockDim.x) { /* pairs of rows */
@@ -157,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) spectra(const __grid_const
         if (g >= b.tiles) {
             continue;
         }
-        const corner c = corners()[g];
+        const corner c = corners[g];
         const bool one = has(c, 0, 2 * q), two = has(c, 0, 2 * q + 1);
         const T *from = p.x + c.at + 2 * q * p.stride[0] + n2 * p.stride[1];
         float2 v[R1], *to = memory + g * TILE + q * PITCH + n2;
@@ -261,10 +186,11 @@ __device__ __forceinline__ void store(const args &p, i64 at, float v, const floa
 
 extern "C" __global__ void __launch_bounds__(THREADS) back(const __grid_constant__ args p)
 {
-    const block b = block_of(p);
+    const block b = block_of(p, G);
     __shared__ float gain[2];
+    __shared__ corner corners[G];
     make_roots();
-    make_corners(p, b);
+    make_corners(p, b, corners);
     make_gains(p, gain, true);
     for (int e = threadIdx.x; e < G * N; e += blockDim.x) {
         const int g = e % G, row = e / G;
@@ -340,7 +266,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) back(const __grid_constant
         if (g >= b.tiles) {
             continue;
         }
-        const corner c = corners()[g];
+        const corner c = corners[g];
         const bool one = has(c, 0, 2 * q), two = has(c, 0, 2 * q + 1);
         i64 to = c.at + 2 * q * p.stride[0] + n2 * p.stride[1];
         float2 v[R1], *at = memory + g * TILE + q * PITCH + n2;

@@ -1,4 +1,4 @@
-/* fft_tile.cu: what transforms of tiles share: complex numbers, a tile in shared memory, and where it lies in an array.
+/* fft_tile.cu: a tile in shared memory, and transforms of a few complex numbers.
  *
  * Two real rows are transformed as one complex row, columns 0 and N/2, which are real, as one complex column: a tile stays
  * in N/2 pairs of rows of N numbers.
@@ -7,24 +7,6 @@
 #define PITCH (N + 9)           /* of a pair of rows: odd, and lanes that differ in one small index meet other banks */
 #define SPREAD (N == 16 ? 1 : N == 32 ? 2 : 4)
 #define TILE (N / 2 * PITCH + (SPREAD - N / 2 * PITCH % 16 + 16) % 16)
-#define HALF (N / 2)
-
-struct args {
-    T *x;
-    const T *c0;
-    void *s;                    /* float2; cells, where it is to be multiplied */
-    i64 rows, cols, ld;         /* of the spectra; ld: from row to row */
-    i64 step[2];                /* in x, from row to row and from column to column of the spectra */
-    int tiles[2];               /* that follow each other as rows, or columns, before the next step */
-    int across;                 /* of them side by side */
-    int first[2], every[2];     /* where the first tile lies in x, and how far apart they are */
-    int extent[2], from[2];     /* of a tile: what is read or written of it, and where that begins in the transform */
-    int size[2];                /* of x: zeros outside */
-    i64 stride[2];
-    float scale, beta;
-    int conjugate;
-    const unsigned *peaks;      /* halves: PEAKS of the array; back: of one operand, then of the other */
-};
 
 /* ---- complex numbers ---- */
 
@@ -112,50 +94,4 @@ __device__ __forceinline__ int place(int row, int i)
 __device__ __forceinline__ int stands(int k) /* where frequency k does */
 {
     return R2 * (k % R1) + k / R1;
-}
-
-/* ---- where a tile lies in x ---- */
-
-struct corner {                 /* in elements of the transform: which of them x has, from `low` on */
-    i64 at;                     /* of element (0, 0), which x need not have */
-    int low[2], count[2];
-};
-
-__device__ __forceinline__ corner *corners() { return (corner *)(roots() + N); }
-
-/* A block has G tiles of one row of the spectra. */
-struct block { i64 row, col; int tiles; };
-
-__device__ __forceinline__ block block_of(const args &p)
-{
-    const i64 groups = (p.cols + G - 1) / G;
-    block b;
-    b.row = blockIdx.x / groups;
-    b.col = (blockIdx.x - b.row * groups) * G;
-    b.tiles = p.cols - b.col < G ? (int)(p.cols - b.col) : G;
-    return b;
-}
-
-__device__ __forceinline__ void make_corners(const args &p, const block &b)
-{
-    for (int g = threadIdx.x; g < b.tiles; g += blockDim.x) {
-        const i64 i = b.row / p.tiles[0], j = (b.col + g) / p.tiles[1];
-        const int tile = (int)(b.row - i * p.tiles[0]) + (int)(b.col + g - j * p.tiles[1]);
-        const int begins[2] = { p.first[0] + tile / p.across * p.every[0], p.first[1] + tile % p.across * p.every[1] };
-        corner c;
-        c.at = i * p.step[0] + j * p.step[1];
-        for (int a = 0; a < 2; a++) {
-            const int low = begins[a] < 0 ? -begins[a] : 0, left = p.size[a] - begins[a];
-            const int high = left < p.extent[a] ? left : p.extent[a];
-            c.at += (begins[a] - p.from[a]) * p.stride[a];
-            c.low[a] = p.from[a] + low;
-            c.count[a] = high > low ? high - low : 0;
-        }
-        corners()[g] = c;
-    }
-}
-
-__device__ __forceinline__ bool has(const corner &c, int axis, int i)
-{
-    return (unsigned)(i - c.low[axis]) < (unsigned)c.count[axis];
 }

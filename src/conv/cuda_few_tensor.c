@@ -18,7 +18,7 @@ static const struct mc_cuda_text shared_text = { "conv/few_tensor.cu", shared, &
 const struct mc_cuda_text mc_conv_few_forward_text = { "conv/few_tensor_forward.cu", forward, &shared_text },
                           mc_conv_few_weights_text = { "conv/few_tensor_weights.cu", weights, &shared_text };
 
-enum { WARPS = 8, MOST_TAPS = 512, MOST_STRIDE = 4, MOST_EIGHTS = 12, MOST_ACROSS = 12, MOST_SUMS = 24 };  /* sums: 16 x 8 of them, of a warp */
+enum { WARPS = 8, MOST_TAPS = 512, MOST_STRIDE = 4, MOST_EIGHTS = 12, MOST_ACROSS = 12, MOST_SUMS = 24, LIGHT_SUMS = 16 };  /* sums: 16 x 8 of them, of a warp */
 enum { HALF_SHARED = 100 << 10, MOST_SHARED = 200 << 10 };     /* two blocks a processor, or one */
 
 struct args {
@@ -225,8 +225,9 @@ static void shape_weights(struct tensor *d, const struct mc_conv_problem *p)
         d->across = up(columns, MOST_SUMS * 2 / d->eights) / (MOST_SUMS * 2 / d->eights);
     } while (n > 0 && d->across > MOST_ACROSS);
     d->each = up(columns, d->across) / d->across;
-    d->sets = MC_MAX(WARPS / d->across, 1);
-    d->blocks = d->across * d->sets <= WARPS && sum_bytes(d) <= HALF_SHARED ? 2 : 1;
+    const bool light = d->eights / 2 * d->each <= LIGHT_SUMS && d->across <= WARPS && sum_bytes(d) <= HALF_SHARED;
+    d->sets = MC_MAX((light ? WARPS : MOST_ACROSS) / d->across, 1);
+    d->blocks = light ? 2 : 1;
     cut(d, &p->s, d->blocks == 2 ? HALF_SHARED : MOST_SHARED);
 }
 
@@ -281,7 +282,8 @@ static bool load(struct tensor *d, const struct mc_conv_problem *p)
     mc_str_addf(&defines, "#define BESIDE %d\n#define INSIDE %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n#define BLOCKS %d\n", d->beside, d->inside,
                 p->beta != 0, p->has_bias, (int)p->act, d->blocks);
     if (back) {
-        mc_str_addf(&defines, "#define S16 %d\n#define EK %d\n#define ACROSS %d\n#define DOWN %d\n#define U %d\n", d->eights / 2, d->each, d->across, d->sets, d->run);
+        mc_str_addf(&defines, "#define S16 %d\n#define EK %d\n#define ACROSS %d\n#define DOWN %d\n#define U %d\n#define WHOLE %s\n", d->eights / 2, d->each, d->across,
+                    d->sets, d->run, d->fours ? "true" : "false");
     } else {
         mc_str_addf(&defines, "#define FE %d\n#define PE %d\n#define G %d\n#define WARPS %d\n", d->eights, d->places, d->run / 2, WARPS);
     }

@@ -79,42 +79,48 @@ __device__ __forceinline__ void multiply_as(float, float (&c)[4], const u32 (&a)
 
 enum { AHEAD = 8 };             /* cells of a thread that are under way */
 
-/* Rows of x: (image, channel, line, PITCH), zeros where it has none. */
+/* Rows of x: (image, channel, line, PITCH), zeros where it has none.  A warp takes a line of a channel, or of all of them where
+ * they lie side by side: MIXED channels, whose cells are as many in a row. */
 __device__ __forceinline__ void load(const args &p, const tile &a, cell *to)
 {
+    enum { MIXED = INSIDE ? C : 1, PLANES = C / MIXED };
     const int lane = threadIdx.x % 32, first = a.row * SH - p.pad[0];
-    for (int e = threadIdx.x / 32; e < a.images * p.lines; e += blockDim.x / 32) {
-        const int image = e / p.lines, line = e - image * p.lines, row = first + line;
+    for (int e = threadIdx.x / 32; e < a.images * PLANES * p.lines; e += blockDim.x / 32) {
+        const int plane = e / p.lines, line = e - plane * p.lines, row = first + line;
         const bool in = row >= 0 && row < p.in[0];
-        const T *const from = p.x + (a.image + image) * p.xs[0] + (in ? row : 0) * p.xs[2];
-        cell *const at = to + (image * C * p.lines + line) * PITCH;
-        for (int q0 = lane; q0 < C * PITCH; q0 += 32 * AHEAD) {
+        const T *const from = p.x + (a.image + plane / PLANES) * p.xs[0] + plane % PLANES * p.xs[1] + (in ? row : 0) * p.xs[2] - p.pad[1] * p.xs[3];
+        cell *const at = to + (plane * MIXED * p.lines + line) * PITCH;
+        for (int q0 = lane; q0 < MIXED * PITCH; q0 += 32 * AHEAD) {
             cell v[AHEAD];
 #pragma unroll
             for (int i = 0; i < AHEAD; i++) {
-                const int q = q0 + 32 * i, c = INSIDE ? q % C : q / PITCH, col = (INSIDE ? q / C : q % PITCH) - p.pad[1];
-                v[i] = in && q < C * PITCH && col >= 0 && col < p.in[1] ? cell_of(from[c * p.xs[1] + col * p.xs[3]]) : (cell)0;
+                const int q = q0 + 32 * i, col = q / MIXED - p.pad[1];
+                v[i] = in && col >= 0 && col < p.in[1] && q < MIXED * PITCH ? cell_of(from[q / MIXED * p.xs[3] + q % MIXED]) : (cell)0;
             }
 #pragma unroll
             for (int i = 0; i < AHEAD; i++) {
                 const int q = q0 + 32 * i;
-                if (q < C * PITCH) {
-                    at[(INSIDE ? q % C : q / PITCH) * p.lines * PITCH + (INSIDE ? q / C : q % PITCH)] = v[i];
+                if (q < MIXED * PITCH) {
+                    at[q % MIXED * p.lines * PITCH + q / MIXED] = v[i];
                 }
             }
         }
     }
 }
 
-/* The first cell of a place's window, of a tile's places in order; and from there to its tap k. */
+/* The first cell of a place's window, of a tile's places in order; and from there to its tap k: as bytes. */
 __device__ __forceinline__ int window_at(const args &p, int place)
 {
     const int line = place / OW, image = line / OH;
-    return (image * C * p.lines + (line - image * OH) * SH) * PITCH + (place - line * OW) * SW;
+    return ((image * C * p.lines + (line - image * OH) * SH) * PITCH + (place - line * OW) * SW) * (int)sizeof(cell);
 }
 __device__ __forceinline__ int tap_at(const args &p, int k)
 {
-    return (k / (KH * KW) * p.lines + k / KW % KH) * PITCH + k % KW;
+    return ((k / (KH * KW) * p.lines + k / KW % KH) * PITCH + k % KW) * (int)sizeof(cell);
+}
+__device__ __forceinline__ cell cell_at(const cell *x, int byte)
+{
+    return *(const cell *)((const char *)x + byte);
 }
 
 /* Its result, of the first filter. */

@@ -13,7 +13,7 @@ __device__ __forceinline__ int dealt(int e, int c)
 
 /* ---- filters ---- */
 
-struct alignas(4 * LANE) shifts { int tap[LANE]; };    /* a lane's terms, as cells from the first of a window */
+struct alignas(4 * LANE) shifts { int tap[LANE]; };    /* a lane's terms, from the first of a window */
 
 __device__ __forceinline__ cell filter_cell(const args &p, int f, int k)
 {
@@ -53,6 +53,21 @@ __device__ __forceinline__ void read_filters(u32 (&to)[FE][2], const uint2 *from
 
 /* ---- a step ---- */
 
+__device__ __forceinline__ int place_of(int e, int number)
+{
+    return BESIDE ? e * 8 + number : dealt(e, number);
+}
+
+/* Windows of a lane's places, which where lines are long are all in one. */
+__device__ __forceinline__ void bases(const args &p, int (&base)[PE], int place0, int places)
+{
+    const int number = threadIdx.x % 32 / 4;
+#pragma unroll
+    for (int e = 0; e < PE; e++) {
+        base[e] = e > 0 && OW % (8 * PE) == 0 ? base[0] + place_of(e, 0) * SW * (int)sizeof(cell) : window_at(p, min(place0 + place_of(e, number), places - 1));
+    }
+}
+
 /* Terms beyond the last tap are zeros: what lies there may be infinite. */
 __device__ __forceinline__ void beyond(u32 (&mask)[2], int first)
 {
@@ -73,7 +88,7 @@ __device__ __forceinline__ void step(float (&sum)[ROWS / 2][COLUMNS][4], const c
         cell v[LANE];
 #pragma unroll
         for (int i = 0; i < LANE; i++) {
-            v[i] = x[base[e] + shift.tap[i]];
+            v[i] = cell_at(x, base[e] + shift.tap[i]);
         }
         join(window[e], v);
         if (TAPS % STEP != 0) {
@@ -201,10 +216,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) forward(const _
         for (int place0 = threadIdx.x / 32 * 8 * PE; place0 < places; place0 += WARPS * 8 * PE) {
             float sum[ROWS / 2][COLUMNS][4] = {};
             int base[PE];
-#pragma unroll
-            for (int e = 0; e < PE; e++) {
-                base[e] = window_at(p, min(place0 + (BESIDE ? e * 8 + lane / 4 : dealt(e, lane / 4)), places - 1));
-            }
+            bases(p, base, place0, places);
             if (KEPT) {
 #pragma unroll
                 for (int s = 0; s < (KEPT ? STEPS : 0); s++) {

@@ -5,7 +5,7 @@
  * y, straight from where it lies into the registers of products: which filters and places those are is free, so a lane takes
  * what lies side by side.  BESIDE: U filters; else LANE places.
  *
- * Then a block's sets are added up in order, and what blocks came to by `add`. */
+ * WHOLE: y may be read in words.  Then a block's sets are added up in order, and what blocks came to by `add`. */
 enum { WARPS = ACROSS * DOWN, RAW = 4 * S16, FILTERS = 16 * S16, COLUMNS = ACROSS * EK * 8, HELD = BESIDE ? U * sizeof(T) / 4 : 2 };
 
 /* Which filter is row r of sixteen m. */
@@ -29,12 +29,12 @@ __device__ __forceinline__ u32 bits_of(float v)
     return __float_as_uint(v);
 }
 
-/* Words of elements side by side, of which `have` are there. */
-__device__ __forceinline__ words<HELD> held(const args &p, const T *from, int have)
+/* Words of elements side by side, of which `have` are there; Whole: all or none. */
+template <bool Whole> __device__ __forceinline__ words<HELD> held(const T *from, int have)
 {
     enum { EACH = 4 / sizeof(T) };
     words<HELD> w = {};
-    if (p.whole) {
+    if (Whole) {
         return have > 0 ? *(const words<HELD> *)from : w;
     }
 #pragma unroll
@@ -44,26 +44,41 @@ __device__ __forceinline__ words<HELD> held(const args &p, const T *from, int ha
     return w;
 }
 
+/* LANE places of a filter, wherever their lines are. */
+__device__ __forceinline__ words<HELD> scattered(const args &p, const tile &a, int place, int have, int f)
+{
+    words<HELD> w = {};
+#pragma unroll
+    for (int i = 0; i < LANE; i++) {
+        w.v[i * 2 / LANE % HELD] |= i < have ? bits_of(p.y[result_at(p, a, place + i) + f * p.ys[1]]) << (HALVES ? i % 2 * 16 : 0) : 0;
+    }
+    return w;
+}
+
 /* The lane's part of STEP places of all filters, zeros beyond the last. */
-__device__ __forceinline__ void get_y(const args &p, const tile &a, u32 (&raw)[RAW], int place0, int places, int f0)
+template <bool Whole> __device__ __forceinline__ void get_y(const args &p, const tile &a, u32 (&raw)[RAW], int place0, int places, int f0)
 {
     const int number = threadIdx.x % 32 / 4, place = place0 + threadIdx.x % 4 * LANE;
+    const bool in_line = OW % LANE == 0;    /* all places of a lane are */
+    i64 at = result_at(p, a, place < places ? place : 0);
 #pragma unroll
     for (int e = 0; e < RAW / HELD; e++) {
-        const int here = BESIDE ? place + e % LANE : place, f = f0 + (BESIDE ? e / LANE * 8 * U + number * U : e * 8 + number);
-        const int have = here < places && f < p.f ? (BESIDE ? p.f - f : places - here) : 0;
-        words<HELD> w = {};
-        if (BESIDE || p.whole) {
-            w = held(p, p.y + (have > 0 ? result_at(p, a, here) + f * p.ys[1] : 0), have);
+        const int i = BESIDE ? e % LANE : 0, here = place + i, f = f0 + (BESIDE ? e / LANE * 8 * U + number * U : e * 8 + number);
+        const bool in = (in_line ? place : here) < places && f < p.f;
+        words<HELD> w;
+        if (!in_line && i > 0) {
+            at = result_at(p, a, in ? here : 0);
+        }
+        if (BESIDE) {
+            w = held<Whole>(p.y + at + (in_line ? i * p.ys[3] : 0) + f, in ? p.f - f : 0);
+        } else if (Whole) {
+            w = held<true>(p.y + at + f * p.ys[1], in);
         } else {
-#pragma unroll
-            for (int i = 0; i < LANE; i++) {
-                w.v[i * 2 / LANE] |= i < have ? bits_of(p.y[result_at(p, a, here + i) + f * p.ys[1]]) << (HALVES ? i % 2 * 16 : 0) : 0;
-            }
+            w = scattered(p, a, place, in ? places - place : 0, f);
         }
 #pragma unroll
-        for (int i = 0; i < HELD; i++) {
-            raw[e * HELD + i] = w.v[i];
+        for (int j = 0; j < HELD; j++) {
+            raw[e * HELD + j] = w.v[j];
         }
     }
 }
@@ -102,8 +117,8 @@ __device__ __forceinline__ spot spot_at(const args &p, int place0, int places)
     cell in[LANE];
 #pragma unroll
     for (int i = 0; i < LANE; i++) {
-        in[i] = first + i < places ? (cell)~0u : (cell)0;
-        s.base[i] = window_at(p, min(first + i, places - 1));
+        in[i] = OW % STEP == 0 || first + i < places ? (cell)~0u : (cell)0;
+        s.base[i] = i > 0 && OW % LANE == 0 ? s.base[0] + i * SW * (int)sizeof(cell) : window_at(p, min(first + i, places - 1));
     }
     join(s.mask, in);
     return s;
@@ -117,7 +132,7 @@ __device__ __forceinline__ void multiply_all(float (&sum)[S16][EK][4], const u32
         u32 b[2];
 #pragma unroll
         for (int i = 0; i < LANE; i++) {
-            v[i] = x[at.base[i] + shift[e]];
+            v[i] = cell_at(x, at.base[i] + shift[e]);
         }
         join(b, v);
 #pragma unroll
@@ -141,23 +156,20 @@ __device__ __forceinline__ void gather_sums(const float (&sum)[S16][EK][4], floa
     }
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) weights(const __grid_constant__ args p)
+/* ---- all tiles of a block ---- */
+
+template <bool Whole> __device__ __forceinline__ void multiply_tiles(const args &p, float (&sum)[S16][EK][4], cell *x, int across, int down, int f0)
 {
-    extern __shared__ uint4 room[];
-    cell *const x = (cell *)room;
-    float *const total = (float *)room;
-    const int lane = threadIdx.x % 32, across = threadIdx.x / 32 % ACROSS, down = threadIdx.x / 32 / ACROSS, f0 = blockIdx.y * FILTERS;
-    float sum[S16][EK][4] = {};
     int shift[EK];
 #pragma unroll
     for (int e = 0; e < EK; e++) {
-        shift[e] = tap_at(p, min((across * EK + e) * 8 + lane / 4, TAPS - 1));
+        shift[e] = tap_at(p, min((across * EK + e) * 8 + (int)threadIdx.x % 32 / 4, TAPS - 1));
     }
     for (int t = blockIdx.x; t < p.tiles; t += gridDim.x) {
         const tile a = tile_at(p, t);
         const int places = a.images * a.rows * OW;
         u32 raw[RAW];
-        get_y(p, a, raw, down * STEP, places, f0);
+        get_y<Whole>(p, a, raw, down * STEP, places, f0);
         __syncthreads();        /* nobody reads the tile before any more */
         load(p, a, x);
         __syncthreads();
@@ -167,9 +179,22 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) weights(const _
             for (int m = 0; m < S16; m++) {
                 rows_of(y[m], raw, m);
             }
-            get_y(p, a, raw, place0 + DOWN * STEP, places, f0);     /* under way while these are multiplied */
+            get_y<Whole>(p, a, raw, place0 + DOWN * STEP, places, f0);  /* under way while these are multiplied */
             multiply_all(sum, y, x, spot_at(p, place0, places), shift);
         }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) weights(const __grid_constant__ args p)
+{
+    extern __shared__ uint4 room[];
+    float *const total = (float *)room;
+    const int across = threadIdx.x / 32 % ACROSS, down = threadIdx.x / 32 / ACROSS, f0 = blockIdx.y * FILTERS;
+    float sum[S16][EK][4] = {};
+    if (WHOLE && p.whole) {
+        multiply_tiles<WHOLE>(p, sum, (cell *)room, across, down, f0);
+    } else {
+        multiply_tiles<false>(p, sum, (cell *)room, across, down, f0);
     }
     for (int d = 0; d < DOWN; d++) {
         __syncthreads();

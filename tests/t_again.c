@@ -33,6 +33,11 @@ static const struct { const char *formula, *op; bool kept; } cases[] = {
     { "m = dot(x, w); s = mean(m, axis=1, keepdims=True); d = m - s; p = dot(exp(d), w); d * dot(p, w)", "sub", false }, /* a sum follows: m stays */
     { "m = dot(x, w); d = m - mean(m, axis=1, keepdims=True); s = sgn(d + y); p = dot(tanh(d) * s, w); s * (d + y) * dot(p, w)", "sgn", false }, /* d reads m again, so s may */
     { "s = max(x, axis=1, keepdims=True); d = x - s; p = dot(exp(d), w); tuple(s, d * dot(p, w))", "sub", false },
+    { "s = dot(x, w) + b; p = dot(maximum(s, 0), w); sgn(s) * dot(p, w)",           "sgn",  false }, /* a byte stands for it */
+    { "s = dot(x, w) + b; p = dot(maximum(s, 0), w); sgn(s) * dot(p, w)",           "cast", true },
+    { "s = dot(x, w) + b; p = dot(tanh(s), w); cast_to(s > 0.5, dtype='float32') * dot(p, w)", "gt", true }, /* and here it is there */
+    { "s = dot(x, w) + b; p = dot(tanh(s), w); cast_to(s > 0.5, dtype='float32') * dot(p, w)", "cast", false },
+    { "s = dot(x, w) + b; p = dot(tanh(s), sgn(s).T); sgn(s).T * dot(p.T, p)[:17, :]", "sgn", true }, /* a product reads it */
 };
 
 TEST(cheap_values_are_computed_again)
@@ -56,6 +61,27 @@ TEST(cheap_values_are_computed_again)
             mc_function_free(f);
             agree(&a, cases[i].formula);
         }
+    }
+}
+
+/* A sign that a byte stood for is the sign still, and none that of what is no number. */
+TEST(signs_are_kept_in_a_byte)
+{
+    static const mc_dtype dtypes[] = { MC_FLOAT32, MC_FLOAT64, MC_FLOAT16, MC_BFLOAT16 };
+    for (size_t d = 0; d < NELEM(dtypes); d++) {
+        struct agree a = { .scale = 400 };
+        mc_array *b = sample(MC_FLOAT64, MC_SHAPE(17), -1, 1);
+        ((double *)mc_array_data(b))[3] = NAN;
+        agree_input(&a, "x", sample(dtypes[d], MC_SHAPE(19, 17), -1, 1), 0);
+        agree_input(&a, "w", sample(dtypes[d], MC_SHAPE(17, 17), -1, 1), 0);
+        agree_input(&a, "b", mc_array_cast(b, dtypes[d]), 0);
+        mc_array_unref(&b);
+        agree_output(&a, "s = dot(x, w) + b; p = dot(where(isnan(s), 0, maximum(s, 0)), w); sgn(s) * (1 + sqr(p))");
+        mc_function *f = agree_compile(&a, "FAST_RUN", 1);
+        REQUIRE(f, "%s", mc_error(a.g));
+        CHECK(keeps(f, "cast") && !keeps(f, "sgn"), "%s", mc_dtypes[dtypes[d]].name);
+        mc_function_free(f);
+        agree(&a, mc_dtypes[dtypes[d]].name);
     }
 }
 

@@ -1,5 +1,6 @@
 /* again.c: what is computed again by each kernel that reads it, and not kept: a few cheap operations over what is kept
- * anyway, such as 1 - sqr(y) beside y = tanh(x), or x - m beside x and its mean.  Memory is what kernels wait for.
+ * anyway, such as 1 - sqr(y) beside y = tanh(x), or x - m beside x and its mean; or over one thing that takes fewer bytes and is
+ * kept in its stead, such as a float made of a byte.  Memory is what kernels wait for.
  *
  * Invariant: what is computed again is computed of values with memory that are there before its readers run. */
 #include "lower/make.h"
@@ -43,6 +44,7 @@ struct again {
     struct make *m;
     struct readers readers;
     bool *done;                 /* by node id: is computed again */
+    const mc_node *narrower;    /* than this one: such a value is kept as well; or NULL */
     mc_node *leaf[MOST_LEAVES];
     int nleaf, ops;
 };
@@ -97,6 +99,28 @@ static bool is_kept(const struct again *a, const mc_node *x, const mc_node *n)
     return x->op->flags & OP_LEAF || a->m->early[x->id] || a->m->wanted[x->id] || row;
 }
 
+static size_t bytes(const mc_node *n)
+{
+    return mc_dtypes[n->type.dtype].size;
+}
+
+/* May x be kept in the stead of what is made of it?  Not what is made of one such alone. */
+static bool is_narrower(const struct again *a, const mc_node *x)
+{
+    const mc_node *than = a->narrower;
+    const mc_node *only = NULL;
+    int of = 0;
+    if (!than || bytes(x) >= bytes(than) || !mc_is_fusible(x) || !mc_inside(a->m, x, a->m->groups.of[than->id]) ||
+        mc_varies(&x->type) != mc_varies(&than->type) || !read_by_kernels(a, x)) {
+        return false;
+    }
+    for (int i = 0; i < x->nin; i++) {
+        only = mc_takes_no_memory(x->in[i]) ? only : x->in[i];
+        of += !mc_takes_no_memory(x->in[i]);
+    }
+    return of != 1 || !is_narrower(a, only);
+}
+
 /* What n is made of, down to what has memory or shall have; at most MOST_OPS deep. */
 static bool take_apart(struct again *a, const mc_node *n)
 {
@@ -105,7 +129,7 @@ static bool take_apart(struct again *a, const mc_node *n)
     for (int i = 0; i < n->nin && good; i++) {
         mc_node *x = n->in[i];
         if (!mc_takes_no_memory(x)) {
-            good = is_kept(a, x, n) ? add_leaf(a, x) : take_apart(a, x);
+            good = is_kept(a, x, n) || is_narrower(a, x) ? add_leaf(a, x) : take_apart(a, x);
         }
     }
     return good;
@@ -123,11 +147,6 @@ static bool reads(const struct again *a, int group, const mc_node *n)
         }
     }
     return false;
-}
-
-static size_t bytes(const mc_node *n)
-{
-    return mc_dtypes[n->type.dtype].size;
 }
 
 /* Might a kernel finish the work that makes n?  Then that kernel, a map, alone may read n. */
@@ -154,6 +173,9 @@ static bool pays(const struct again *a, const mc_node *n)
     int seen[MOST_GROUPS], nseen = 0;
     size_t before = bytes(n), after = 0;
     seen[nseen++] = a->m->groups.of[n->id];
+    for (int k = 0; k < a->nleaf; k++) {
+        after += !a->m->wanted[a->leaf[k]->id] && is_narrower(a, a->leaf[k]) ? bytes(a->leaf[k]) : 0;
+    }
     for (int i = a->readers.first[n->id]; i < a->readers.first[n->id + 1]; i++) {
         int group = a->m->groups.of[a->readers.reader[i]->id], k = 0;
         while (k < nseen && seen[k] != group) {
@@ -178,6 +200,23 @@ static bool pays(const struct again *a, const mc_node *n)
     return after < before;
 }
 
+static bool made_again(struct again *a, const mc_node *n, const mc_node *narrower)
+{
+    a->narrower = narrower;
+    a->nleaf = a->ops = 0;
+    return take_apart(a, n) && pays(a, n);
+}
+
+static bool is_asked(const struct make *m, const mc_node *n)
+{
+    for (int k = 0; k < m->p->noutput + m->p->nupdate; k++) {
+        if ((k < m->p->noutput ? m->p->output[k] : m->p->update[k - m->p->noutput]) == (int)n->id) {
+            return true;
+        }
+    }
+    return false;
+}
+
 mc_status mc_find_again(struct make *m, mc_node *const *list, size_t count)
 {
     struct again a = { .m = m };
@@ -186,17 +225,17 @@ mc_status mc_find_again(struct make *m, mc_node *const *list, size_t count)
     s = a.done ? s : MC_EMEMORY;
     for (size_t i = 0; i < count && s == MC_OK; i++) {
         const mc_node *n = list[i];
-        bool asked = false;
-        for (int k = 0; k < m->p->noutput + m->p->nupdate; k++) {
-            asked |= (k < m->p->noutput ? m->p->output[k] : m->p->update[k - m->p->noutput]) == (int)n->id;
+        if (!m->wanted[n->id] || !m->needed[n->id] || n->op->flags & OP_LEAF || is_asked(m, n)) {
+            continue;
         }
-        a.nleaf = a.ops = 0;
-        if (!asked && m->wanted[n->id] && m->needed[n->id] && !(n->op->flags & OP_LEAF) && take_apart(&a, n) && pays(&a, n)) {
+        if (made_again(&a, n, NULL) || made_again(&a, n, n)) {
             m->wanted[n->id] = 0;
             a.done[n->id] = true;
             for (int k = 0; k < a.nleaf; k++) {
                 m->wanted[a.leaf[k]->id] = 1;
             }
+        } else {
+            m->coded[n->id] = mc_has_code(n) && !m->early[n->id] && read_by_kernels(&a, n);
         }
     }
     mc_free(a.done);

@@ -174,8 +174,9 @@ static mc_node *resolve_size(mc_node *x, int axis)
     return n;
 }
 
-static mc_node *expand_one(mc_node *n, mc_node **in)
+static mc_node *expand_one(mc_node *n, mc_node **in, const void *arg)
 {
+    (void)arg;
     mc_graph *g = n->graph;
     if (mc_is_op(n, "size")) {
         return resolve_size(in[0], (int)mc_attr_int(&n->attr[0]));
@@ -196,8 +197,8 @@ static mc_node *expand_one(mc_node *n, mc_node **in)
     return r ? r : mc_apply(g, n->op, n->nin, in, n->attr);
 }
 
-/* One sweep in id order; map[] leads from old nodes to new.  Formulas are opened first, in a sweep of their own. */
-static mc_status sweep(mc_graph *g, int n, mc_node **out, mc_node *(*one)(mc_node *n, mc_node **in))
+/* map[] leads from old nodes to new.  Formulas are opened first, in a sweep of their own. */
+mc_status mc_lower_sweep(mc_graph *g, int n, mc_node **out, mc_node *(*one)(mc_node *n, mc_node **in, const void *arg), const void *arg)
 {
     size_t count = 0, widest = 1;
     mc_node **list = mc_graph_reach(n, out, &count);
@@ -217,7 +218,7 @@ static mc_status sweep(mc_graph *g, int n, mc_node **out, mc_node *(*one)(mc_nod
         for (int k = 0; k < x->nin; k++) {
             in[k] = map[x->in[k]->id];
         }
-        map[x->id] = x->op == &mc_op_item ? mc_item(in[0], x->item) : one(x, in);
+        map[x->id] = x->op == &mc_op_item ? mc_item(in[0], x->item) : one(x, in, arg);
         if (mc_is_error(map[x->id])) {
             s = g->status < 0 ? g->status : MC_EARG;
         }
@@ -231,24 +232,26 @@ static mc_status sweep(mc_graph *g, int n, mc_node **out, mc_node *(*one)(mc_nod
     return s;
 }
 
-static mc_node *open_formula(mc_node *n, mc_node **in)
+static mc_node *open_formula(mc_node *n, mc_node **in, const void *arg)
 {
+    (void)arg;
     return n->op->flags & OP_EXPANDS ? mc_formula_expand(n->graph, n->op, n->nin, in, n->attr)
                                      : mc_apply(n->graph, n->op, n->nin, in, n->attr);
 }
 
-static mc_node *open_draw(mc_node *n, mc_node **in)
+static mc_node *open_draw(mc_node *n, mc_node **in, const void *arg)
 {
+    (void)arg;
     return mc_is_op(n, "random_uniform") ? mc_lower_draw(n, in) : mc_apply(n->graph, n->op, n->nin, in, n->attr);
 }
 
 mc_status mc_lower_expand(mc_graph *g, int n, mc_node **out, bool draws)
 {
     if (draws) {
-        TRY(sweep(g, n, out, open_draw));
+        TRY(mc_lower_sweep(g, n, out, open_draw, NULL));
     }
     for (bool more = true; more;) { /* formulas may stand for formulas */
-        TRY(sweep(g, n, out, open_formula));
+        TRY(mc_lower_sweep(g, n, out, open_formula, NULL));
         size_t count = 0;
         mc_node **list = mc_graph_reach(n, out, &count);
         more = false;
@@ -257,5 +260,5 @@ mc_status mc_lower_expand(mc_graph *g, int n, mc_node **out, bool draws)
         }
         mc_free(list);
     }
-    return sweep(g, n, out, expand_one);
+    return mc_lower_sweep(g, n, out, expand_one, NULL);
 }

@@ -62,6 +62,8 @@ struct mc_program {
 
 /* expand.c: formulas become their ops, reductions keep their axes, dropped axes wander to the end */
 mc_status mc_lower_expand(mc_graph *g, int n, mc_node **out, bool draws);
+/* One sweep in id order: each node but leaves becomes what `one` makes of it over the new inputs. */
+mc_status mc_lower_sweep(mc_graph *g, int n, mc_node **out, mc_node *(*one)(mc_node *n, mc_node **in, const void *arg), const void *arg);
 /* draw.c: of random_uniform, over in[] */
 mc_node *mc_lower_draw(mc_node *n, mc_node **in);
 /* sizes.c: axes that have the same size whatever it is */

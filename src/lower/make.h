@@ -10,6 +10,7 @@ struct make {
     unsigned char *early;    /* by node id: computed on the host when a plan is made */
     unsigned char *needed;   /* its data are needed, not only its type */
     unsigned char *wanted;   /* must have memory: somebody outside its kernel reads it */
+    unsigned char *coded;    /* stored for kernels alone, though a byte could stand for it */
     int *last_of;            /* by group: the number of its nodes still to come */
     int *val;                /* by node id: the kernel value while a kernel is made */
     int *made;               /* by node id: the kernel step it is inside of, plus one */
@@ -34,6 +35,9 @@ bool mc_takes_no_memory(const mc_node *n);                          /* as a kern
 /* again.c: what its readers compute again is not wanted; the nodes of a kernel, in id order */
 mc_status mc_find_again(struct make *m, mc_node *const *list, size_t count);
 mc_status mc_kernel_nodes(struct make *m, int group, mc_node *const *node, int n, struct mc_node_list *to);
+/* narrow.c: what a byte can stand for is made of one, where it would be stored; changed: lowering begins again with the new outputs */
+bool mc_has_code(const mc_node *n);
+mc_status mc_lower_narrow(const struct make *m, int nout, mc_node **out, bool *changed);
 /* fused.c: the kernel form of a group */
 bool mc_counts(const mc_node *n);                                   /* 0, 1, 2, ... */
 int  mc_index_axis(const mc_node *n);                               /* along which axis n is a position; -1: it is none */

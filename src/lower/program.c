@@ -169,9 +169,52 @@ static void find_lifetimes(struct mc_program *p)
     }
 }
 
-static mc_status build(struct make *m, mc_node *const *out, int nout, enum mc_fusing fuse)
+/* ---- what is known of the nodes before steps are made ---- */
+
+static mc_status make_room(struct make *m)
 {
     struct mc_program *p = m->p;
+    size_t n = p->graph->nodes.n + 1;
+    for (size_t i = 0; i < m->groups.count; i++) { /* items of tuples may still be made */
+        n += m->groups.list[i]->nout > 1 ? (size_t)m->groups.list[i]->nout : 0;
+    }
+    p->value_of = mc_alloc(n * sizeof *p->value_of, "lower");
+    m->early = mc_calloc(n, 1, "lower");
+    m->needed = mc_calloc(n, 1, "lower");
+    m->wanted = mc_calloc(n, 1, "lower");
+    m->coded = mc_calloc(n, 1, "lower");
+    m->val = mc_calloc(n, sizeof *m->val, "lower");
+    m->made = mc_calloc(n, sizeof *m->made, "lower");
+    m->within = mc_calloc(n, sizeof *m->within, "lower");
+    m->epilogue = mc_alloc((size_t)(m->groups.n + 1) * sizeof *m->epilogue, "lower");
+    if (!p->value_of || !m->early || !m->needed || !m->wanted || !m->coded || !m->val || !m->made || !m->within || !m->epilogue) {
+        return MC_EMEMORY;
+    }
+    for (size_t i = 0; i < n; i++) {
+        p->value_of[i] = -1;
+    }
+    for (int i = 0; i <= m->groups.n; i++) {
+        m->epilogue[i] = -1;
+    }
+    return MC_OK;
+}
+
+static void free_room(struct make *m)
+{
+    mc_free(m->early);
+    mc_free(m->needed);
+    mc_free(m->wanted);
+    mc_free(m->coded);
+    mc_free(m->val);
+    mc_free(m->made);
+    mc_free(m->within);
+    mc_free(m->epilogue);
+    mc_groups_free(&m->groups);
+    *m = (struct make){ .p = m->p };
+}
+
+static mc_status find_wanted(struct make *m, mc_node *const *out, int nout, enum mc_fusing fuse)
+{
     mc_node **list = m->groups.list;
     size_t count = m->groups.count;
     mc_find_shape_work(m, list, count);
@@ -199,11 +242,48 @@ static mc_status build(struct make *m, mc_node *const *out, int nout, enum mc_fu
             m->wanted[list[i]->in[0]->id] = 1;
         }
     }
-    mc_status st = fuse == FUSE_NOTHING ? MC_OK : mc_find_again(m, list, count);
-    mc_find_epilogues(m, list, count);
+    return fuse == FUSE_NOTHING ? MC_OK : mc_find_again(m, list, count);
+}
 
+/* Groups of what is made of `out`, and which of their nodes have memory. */
+static mc_status begin(struct make *m, mc_node *const *out, int nout, enum mc_fusing fuse)
+{
+    struct mc_program *p = m->p;
+    TRY(mc_group(p->graph, nout, out, fuse, &m->groups));
+    TRY(make_room(m));
+    for (int i = 0; i < nout; i++) {
+        *(i < p->noutput ? &p->output[i] : &p->update[i - p->noutput]) = (int)out[i]->id;
+    }
+    return find_wanted(m, out, nout, fuse);
+}
+
+/* The same, where values that a byte can stand for are made of one once they are seen to be stored. */
+static mc_status begin_narrow(struct make *m, mc_node **out, int nout, enum mc_fusing fuse)
+{
+    bool changed = false;
+    TRY(begin(m, out, nout, fuse));
+    if (fuse != FUSE_NOTHING) {
+        TRY(mc_lower_narrow(m, nout, out, &changed));
+    }
+    if (changed) {
+        mc_free(m->p->value_of);
+        m->p->value_of = NULL;
+        free_room(m);
+        TRY(begin(m, out, nout, fuse));
+    }
+    return MC_OK;
+}
+
+/* ---- steps ---- */
+
+static mc_status build(struct make *m, mc_node *const *out, int nout)
+{
+    struct mc_program *p = m->p;
+    mc_node **list = m->groups.list;
+    size_t count = m->groups.count;
+    mc_find_epilogues(m, list, count);
     mc_node **sorted = mc_alloc((count + 1) * sizeof *sorted, "lower");
-    st = st < 0 || !sorted ? MC_EMEMORY : mc_order_groups(m, list, count, sorted);
+    mc_status st = sorted ? mc_order_groups(m, list, count, sorted) : MC_EMEMORY;
     for (size_t i = 0, to; st == MC_OK && sorted[i]; i = to) {
         for (to = i + 1; sorted[to] && m->groups.of[sorted[to]->id] == m->groups.of[sorted[i]->id]; to++) {
         }
@@ -222,77 +302,46 @@ static mc_status build(struct make *m, mc_node *const *out, int nout, enum mc_fu
     return st;
 }
 
+/* Also those that nothing reads: a call passes them. */
+static mc_status add_inputs(struct make *m, int nin, mc_node *const *in)
+{
+    for (int i = 0; i < nin; i++) {
+        const int v = mc_add_value(m, VALUE_INPUT, in[i], -1);
+        if (v < 0) {
+            return MC_EMEMORY;
+        }
+        m->p->value.at[v].input = i;
+    }
+    return MC_OK;
+}
+
 mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout, mc_node *const *out,
                           int nup, struct mc_shared *const *shared, mc_node *const *update, enum mc_fusing fuse)
 {
     *p = (struct mc_program){ .graph = g, .ninput = nin, .noutput = nout, .nupdate = nup };
     mc_node **all = mc_alloc((size_t)(nout + nup + 1) * sizeof *all, "lower");
     struct make m = { .p = p };
-    mc_status st = all ? MC_OK : MC_EMEMORY;
-    for (int i = 0; i < nout + nup && st == MC_OK; i++) {
-        all[i] = i < nout ? out[i] : update[i - nout];
-    }
-    st = st < 0 ? st : mc_lower_expand(g, nout + nup, all, fuse == FUSE_DRAWS);
-    st = st < 0 ? st : mc_group(g, nout + nup, all, fuse, &m.groups);
-    size_t n = g->nodes.n + 1;
-    for (size_t i = 0; i < m.groups.count; i++) { /* items of tuples may still be made */
-        n += m.groups.list[i]->nout > 1 ? (size_t)m.groups.list[i]->nout : 0;
-    }
-    p->value_of = mc_alloc(n * sizeof *p->value_of, "lower");
     p->input = mc_arena_alloc(&p->arena, (size_t)(nin + 1) * sizeof *in);
     p->key_input = mc_arena_alloc(&p->arena, (size_t)nin + 1);
     p->output = mc_arena_alloc(&p->arena, (size_t)(nout + 1) * sizeof *p->output);
     p->update = mc_arena_alloc(&p->arena, (size_t)(nup + 1) * sizeof *p->update);
     p->shared = mc_arena_alloc(&p->arena, (size_t)(nup + 1) * sizeof *shared);
-    m.early = mc_calloc(n, 1, "lower");
-    m.needed = mc_calloc(n, 1, "lower");
-    m.wanted = mc_calloc(n, 1, "lower");
-    m.val = mc_calloc(n, sizeof *m.val, "lower");
-    m.made = mc_calloc(n, sizeof *m.made, "lower");
-    m.within = mc_calloc(n, sizeof *m.within, "lower");
-    m.epilogue = mc_alloc((size_t)(m.groups.n + 1) * sizeof *m.epilogue, "lower");
-    if (!p->value_of || !p->input || !p->key_input || !p->output || !p->update || !p->shared || !m.early || !m.needed || !m.wanted ||
-        !m.val || !m.made || !m.within || !m.epilogue) {
-        st = MC_EMEMORY;
+    mc_status st = all && p->input && p->key_input && p->output && p->update && p->shared ? MC_OK : MC_EMEMORY;
+    for (int i = 0; i < nout + nup && st == MC_OK; i++) {
+        all[i] = i < nout ? out[i] : update[i - nout];
     }
-    if (st == MC_OK) {
-        for (size_t i = 0; i < n; i++) {
-            p->value_of[i] = -1;
-        }
-        for (int i = 0; i <= m.groups.n; i++) {
-            m.epilogue[i] = -1;
-        }
-        for (int i = 0; i < nup; i++) {
-            p->shared[i] = shared[i];
-        }
-        for (int i = 0; i < nin; i++) {
-            p->input[i] = in[i];
-        }
-        for (int i = 0; i < nin && st == MC_OK; i++) { /* also those nothing reads: a call passes them */
-            int v = mc_add_value(&m, VALUE_INPUT, in[i], -1);
-            if (v >= 0) {
-                p->value.at[v].input = i;
-            } else {
-                st = MC_EMEMORY;
-            }
-        }
-        for (int i = 0; i < nout; i++) {
-            p->output[i] = (int)all[i]->id;
-        }
-        for (int i = 0; i < nup; i++) {
-            p->update[i] = (int)all[nout + i]->id;
-        }
-        st = st < 0 ? st : build(&m, all, nout + nup, fuse);
+    for (int i = 0; i < nin && st == MC_OK; i++) {
+        p->input[i] = in[i];
     }
+    for (int i = 0; i < nup && st == MC_OK; i++) {
+        p->shared[i] = shared[i];
+    }
+    st = st < 0 ? st : mc_lower_expand(g, nout + nup, all, fuse == FUSE_DRAWS);
+    st = st < 0 ? st : begin_narrow(&m, all, nout + nup, fuse);
+    st = st < 0 ? st : add_inputs(&m, nin, in);
+    st = st < 0 ? st : build(&m, all, nout + nup);
     mc_free(all);
-    mc_free(m.early);
-    mc_free(m.needed);
-    mc_free(m.wanted);
-    mc_free(m.val);
-    mc_free(m.made);
-    mc_free(m.within);
-    mc_free(m.epilogue);
-    mc_groups_free(&m.groups);
+    free_room(&m);
     if (st < 0) {
         mc_program_free(p);
     }

@@ -50,6 +50,8 @@ static const struct layer_case {
     { "softmax", "rows 128x1000",               "fwd+bwd", { X(128, 1000), V(128, 1000) },                    "y = softmax(x)", BACKWARD },
     { "softmax", "rows 64x32000",               "fwd",     { X(64, 32000) },                                  "y = softmax(x)", FORWARD },
     { "softmax", "rows 64x32000",               "fwd+bwd", { X(64, 32000), V(64, 32000) },                    "y = softmax(x)", BACKWARD },
+    { "softmax", "rows 8x262144",               "fwd",     { X(8, 262144) },                                  "y = softmax(x)", FORWARD },
+    { "softmax", "rows 8x262144",               "fwd+bwd", { X(8, 262144), V(8, 262144) },                    "y = softmax(x)", BACKWARD },
     { "softmax", "log rows 128x1000",           "fwd",     { X(128, 1000) },                                  "y = logsoftmax(x)", FORWARD },
     { "softmax", "log rows 128x1000",           "fwd+bwd", { X(128, 1000), V(128, 1000) },                    "y = logsoftmax(x)", BACKWARD },
     { "softmax", "channels 8x21x64x64",         "fwd",     { X(8, 21, 64, 64) },                              "y = dnn_softmax(x)", FORWARD },

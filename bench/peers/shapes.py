@@ -47,7 +47,7 @@ BETWEEN = {  # case, function, size
     ],
     "softmax": [
         ("rows 600x10", "softmax", (600, 10)), ("rows 128x1000", "softmax", (128, 1000)), ("rows 64x32000", "softmax", (64, 32000)),
-        ("log rows 128x1000", "logsoftmax", (128, 1000)), ("channels 8x21x64x64", "softmax", (8, 21, 64, 64)),
+        ("rows 8x262144", "softmax", (8, 262144)), ("log rows 128x1000", "logsoftmax", (128, 1000)), ("channels 8x21x64x64", "softmax", (8, 21, 64, 64)),
     ],
 }
 

@@ -62,8 +62,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.bias = p->has_bias ? operand[CONV_BIAS] : NULL;
     a.parts = workspace;
     a.whole = d->fours && aligned(a.y);
-    TRY(mc_cuda_launch(mc_cuda_current(), d->kernel, weights ? "weights" : "forward", &d->grid, &a, sizeof a));
-    return weights ? mc_cuda_launch(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a) : MC_OK;
+    TRY(mc_cuda_follow(mc_cuda_current(), d->kernel, weights ? "weights" : "forward", &d->grid, &a, sizeof a));
+    return weights ? mc_cuda_follow(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a) : MC_OK;
 }
 
 /* ---- a plan ---- */

@@ -72,8 +72,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.bias = p->has_bias ? operand[CONV_BIAS] : NULL;
     a.parts = workspace;
     a.whole = d->fours && aligned(a.y);
-    TRY(mc_cuda_launch(mc_cuda_current(), d->kernel, back ? "weights" : "forward", &d->grid, &a, sizeof a));
-    return back ? mc_cuda_launch(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a) : MC_OK;
+    TRY(mc_cuda_follow(mc_cuda_current(), d->kernel, back ? "weights" : "forward", &d->grid, &a, sizeof a));
+    return back ? mc_cuda_follow(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a) : MC_OK;
 }
 
 /* ---- tiles ---- */

@@ -39,7 +39,7 @@ static mc_status move(const struct side *s, void *plain, void *workspace)
     struct args a = s->args;
     a.plain = (char *)plain + s->first;
     a.folded = (char *)workspace + s->at;
-    return mc_cuda_launch(mc_cuda_current(), s->kernel, s->name, &s->grid, &a, sizeof a);
+    return mc_cuda_follow(mc_cuda_current(), s->kernel, s->name, &s->grid, &a, sizeof a);
 }
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)

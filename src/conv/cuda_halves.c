@@ -55,7 +55,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.fours = h->fours && aligned(a.x) && (!weights || aligned(a.y));
     a.cut = (char *)workspace + h->cut_at;
     for (size_t i = 0; i < NELEM(h->kernel) && h->kernel[i].name; i++) {
-        TRY(mc_cuda_launch(mc_cuda_current(), h->kernel[i].loaded, h->kernel[i].name, &h->kernel[i].grid, &a, sizeof a));
+        TRY(mc_cuda_follow(mc_cuda_current(), h->kernel[i].loaded, h->kernel[i].name, &h->kernel[i].grid, &a, sizeof a));
     }
     return MC_OK;
 }

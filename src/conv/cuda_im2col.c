@@ -77,7 +77,7 @@ static mc_status columns(const struct call *c, void *kernel, const char *name)
     memcpy(a.pad, s->pad, sizeof a.pad);
     memcpy(a.xs, c->p->at.x, sizeof a.xs);
     const struct mc_grid grid = mc_cuda_line(c->n * (back ? s->c * conv_volume(s->in) : rows * 32), 256); /* a warp gathers a line */
-    return mc_cuda_launch(mc_cuda_current(), kernel, name, &grid, &a, sizeof a);
+    return mc_cuda_follow(mc_cuda_current(), kernel, name, &grid, &a, sizeof a);
 }
 
 static mc_status multiply(const struct call *c, int64_t group)

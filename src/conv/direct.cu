@@ -143,6 +143,7 @@ __device__ __forceinline__ A right(const args &p, i64 g, const four &col, const 
 
 extern "C" __global__ void __launch_bounds__(256) tiles(const __grid_constant__ args p)
 {
+    follow();
     __shared__ A sa[TK][TILE + 1], sb[TK][TILE + 1];
     const i64 *const col_axes = PASS == FORWARD ? p.out : PASS == INPUTS ? p.in : p.k;
     const i64 *const depth_axes = PASS == WEIGHTS ? p.out : p.k;
@@ -199,6 +200,7 @@ extern "C" __global__ void __launch_bounds__(256) tiles(const __grid_constant__ 
 /* What the parts of sums come to. */
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
+    follow();
     const i64 count = p.groups * p.rows * p.cols;
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
         A sum = 0;
@@ -213,6 +215,7 @@ extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ ar
 
 extern "C" __global__ void __launch_bounds__(256) each(const __grid_constant__ args p)
 {
+    follow();
     const i64 *const col_axes = PASS == FORWARD ? p.out : p.in;
     const i64 fg = p.f / p.groups, cg = p.c / p.groups, count = p.groups * p.rows * p.cols;
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
@@ -256,6 +259,7 @@ __device__ __forceinline__ A added(A sum)
 /* One weight a block: its sum over images and places in 256 parts. */
 extern "C" __global__ void __launch_bounds__(256) each_weight(const __grid_constant__ args p)
 {
+    follow();
     const i64 fg = p.f / p.groups, cg = p.c / p.groups, count = p.groups * p.rows * p.cols;
     for (i64 e = blockIdx.x; e < count; e += gridDim.x) {
         const i64 g = e / p.cols / p.rows, row = e / p.cols % p.rows;
@@ -278,6 +282,7 @@ extern "C" __global__ void __launch_bounds__(256) each_weight(const __grid_const
  * added to alpha times the sum. */
 extern "C" __global__ void __launch_bounds__(256) sampled(const __grid_constant__ args p)
 {
+    follow();
     const i64 *const col_axes = PASS == FORWARD ? p.out : PASS == INPUTS ? p.in : p.k;
     const i64 *const depth_axes = PASS == WEIGHTS ? p.out : p.k;
     const i64 count = p.groups * p.rows * p.cols, sample = blockIdx.x / p.splits, part = blockIdx.x % p.splits;
@@ -305,6 +310,7 @@ extern "C" __global__ void __launch_bounds__(256) sampled(const __grid_constant_
 /* Weights that differ from place to place: images alone are summed over. */
 extern "C" __global__ void __launch_bounds__(256) each_place(const __grid_constant__ args p)
 {
+    follow();
     const i64 fg = p.f / p.groups, cg = p.c / p.groups, spots = p.out[0] * p.out[1] * p.out[2], count = p.f * p.cols * spots;
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
         const four u = split((idx)(e % spots), p.out), a = split((idx)(e / spots % p.cols), p.k);

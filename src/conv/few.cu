@@ -88,6 +88,7 @@ __device__ __forceinline__ void put_filters(const args &p, const float (&sum)[Q]
 #if PASS == 0
 extern "C" __global__ void __launch_bounds__(256, 3) forward(const __grid_constant__ args p)
 {
+    follow();
     extern __shared__ float4 room[];
     float *const w = (float *)room, *const x = w + C * KH * KW * p.filters;
     const tile a = tile_at(p, blockIdx.x);
@@ -253,6 +254,7 @@ __device__ __forceinline__ void get(const args &p, const walk &w, float (&g)[Q][
 
 extern "C" __global__ void __launch_bounds__(256, 1) weights(const __grid_constant__ args p)
 {
+    follow();
     extern __shared__ float4 room[];
     float *const x = (float *)room;
     const int lane = threadIdx.x % 32, size = p.images * C * p.lines * p.pitch;
@@ -310,6 +312,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) weights(const __grid_consta
 /* What the blocks came to. */
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
+    follow();
     const int count = p.f * TAPS, e = blockIdx.x * 32 + threadIdx.x % 32;
     const float sum = sum_of_parts(p.parts, count, p.blocks, e);
     if (threadIdx.x < 32 && e < count) {

@@ -192,6 +192,7 @@ __device__ __forceinline__ void put_all(const args &p, const tile &a, const floa
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) forward(const __grid_constant__ args p)
 {
+    follow();
     extern __shared__ uint4 room[];
     uint2 *const filters = (uint2 *)room;
     shifts *const shift = (shifts *)(filters + STEPS * FE * 32);

@@ -187,6 +187,7 @@ template <bool Whole> __device__ __forceinline__ void multiply_tiles(const args 
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) weights(const __grid_constant__ args p)
 {
+    follow();
     extern __shared__ uint4 room[];
     float *const total = (float *)room;
     const int across = threadIdx.x / 32 % ACROSS, down = threadIdx.x / 32 / ACROSS, f0 = blockIdx.y * FILTERS;
@@ -212,6 +213,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) weights(const _
 /* What the blocks came to. */
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
+    follow();
     const int count = p.f * TAPS, e = blockIdx.x * 32 + threadIdx.x % 32;
     const float sum = sum_of_parts(p.parts, count, p.blocks, e);
     if (threadIdx.x < 32 && e < count) {

@@ -15,6 +15,7 @@ typedef INDEX idx;
 
 extern "C" __global__ void __launch_bounds__(256) fold(const __grid_constant__ args p)
 {
+    follow();
     const idx phases = (idx)(p.stride[0] * p.stride[1]), words = (idx)p.c * phases / PACK;
     const idx qw = (idx)p.folds[1], qh = (idx)p.folds[0], count = (idx)p.outer * qh * qw * words;
     const int sw = (int)p.stride[1], sh = (int)p.stride[0];
@@ -37,6 +38,7 @@ extern "C" __global__ void __launch_bounds__(256) fold(const __grid_constant__ a
 /* An element of plain a thread; what no fold has is 0. */
 extern "C" __global__ void __launch_bounds__(256) unfold(const __grid_constant__ args p)
 {
+    follow();
     const int sh = (int)p.stride[0], sw = (int)p.stride[1];
     const idx sizes = (idx)(p.size[0] * p.size[1]), count = (idx)(p.outer * p.c) * sizes;
     const i64 channels = p.c * sh * sw;

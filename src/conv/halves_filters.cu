@@ -9,6 +9,7 @@ __device__ __forceinline__ float filter(const args &p, int chunk, int k, int res
 /* A result a block. */
 extern "C" __global__ void __launch_bounds__(256) pack(const __grid_constant__ args p)
 {
+    follow();
     __shared__ u32 seen[MOST_WARPS];
     const int result = blockIdx.x, terms = p.steps * 16, all = p.chunks * terms;
     u32 most = 0;

@@ -22,6 +22,7 @@ __device__ __forceinline__ int tap(const args &p, int axis, int a)
 /* A warp has a line of the columns: one channel and tap of one image, places along the lanes. */
 extern "C" __global__ void __launch_bounds__(256) gather(const __grid_constant__ args p)
 {
+    follow();
     const int n0 = (int)p.out[0], n1 = (int)p.out[1], n2 = (int)p.out[2], places = n0 * n1 * n2, lane = threadIdx.x % 32;
     const i64 taps = p.k[0] * p.k[1] * p.k[2], rows = p.c * taps, lines = p.n * rows;
     for (i64 line = (blockIdx.x * 256ll + threadIdx.x) / 32; line < lines; line += gridDim.x * 8ll) {
@@ -57,6 +58,7 @@ __device__ __forceinline__ int place(const args &p, int axis, int i, int a)
 
 extern "C" __global__ void __launch_bounds__(256) scatter(const __grid_constant__ args p)
 {
+    follow();
     const i64 count = p.n * p.c * p.in[0] * p.in[1] * p.in[2];
     const int taps = (int)(p.k[0] * p.k[1] * p.k[2]);
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {

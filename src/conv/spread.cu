@@ -51,6 +51,7 @@ __device__ __forceinline__ void next(const args &p, int &down, int &right)
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __grid_constant__ args p)
 {
+    follow();
     extern __shared__ uint4 room[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, places = p.in[0] * p.in[1], cells = p.out[0] * p.out[1], pitch = pitch_of(cells);
     const int first = blockIdx.x * p.images, here = min(p.images, p.n - first), low = p.images * places * PITCH, taps = p.k[0] * p.k[1];

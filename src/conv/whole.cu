@@ -35,6 +35,7 @@ __device__ __forceinline__ band band_of(const args &p, int tile, int here)
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __grid_constant__ args p)
 {
+    follow();
     extern __shared__ uint4 room[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, places = p.in[0] * p.in[1], outs = p.out[0] * p.out[1];
     const int low = (p.images * places + 1) * PITCH, zero = p.images * places * PITCH, first = blockIdx.x * p.images, here = min(p.images, p.n - first);

@@ -34,6 +34,7 @@ __device__ __forceinline__ void cut_lines(u16 *to, int low, const float *y, int 
 /* One image a block, along x; along y a chunk of its channels, or a block of filters of its y. */
 extern "C" __global__ void __launch_bounds__(256) cut(const __grid_constant__ args p)
 {
+    follow();
     extern __shared__ uint4 room[];
     __shared__ u32 seen[MOST_WARPS];
     const parts a = parts_of(p);
@@ -71,6 +72,7 @@ __device__ __forceinline__ void bring_halves(u16 *to, const u16 *from, int halve
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __grid_constant__ args p)
 {
+    follow();
     extern __shared__ uint4 room[];
     const parts z = parts_of(p);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, outs = p.out[0] * p.out[1], taps = p.k[0] * p.k[1], long_y = z.pitch - 8;
@@ -166,6 +168,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
 /* What the blocks came to. */
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
+    follow();
     const int each = p.results * p.channels, count = each * p.k[0] * p.k[1], e = blockIdx.x * 32 + threadIdx.x % 32;
     const float sum = sum_of_parts(p.parts, count, p.blocks, e);
     if (threadIdx.x < 32 && e < count) {

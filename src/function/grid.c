@@ -9,7 +9,7 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
     const struct mc_kernel *k = st->kernel;
     struct mc_grid_args a = mc_grid_args(l->args, k->operand.n);
     bool map = k->mode == KERNEL_MAP;
-    const unsigned most = f->code->cuda->together;
+    const unsigned most = mc_spread_most(k, f->code->cuda->together);
     const struct mc_grid_row whole = mc_grid_row(k), single = mc_grid_single(k);
     const bool wide = !map && g->row && mc_spread_keeps_rows(k, s, l, p->place, whole, most);
     const bool row = wide || (!map && g->single && mc_spread_keeps_rows(k, s, l, p->place, single, most));
@@ -90,8 +90,8 @@ unsigned mc_grid_never(const struct mc_step *st)
     if (length < 0) {
         return 0;
     }
-    return (length % mc_grid_vector(k) ? GRID_VECTOR : 0) | (row.vector && (length % row.vector || !mc_spread_keeps(row, length, GRID_TOGETHER)) ? GRID_ROW : 0) |
-           (single.vector && !mc_spread_keeps(single, length, GRID_TOGETHER) ? GRID_SINGLE : 0);
+    return (length % mc_grid_vector(k) ? GRID_VECTOR : 0) | (row.vector && (length % row.vector || !mc_spread_keeps(row, length, mc_spread_most(k, GRID_TOGETHER))) ? GRID_ROW : 0) |
+           (single.vector && !mc_spread_keeps(single, length, mc_spread_most(k, GRID_TOGETHER)) ? GRID_SINGLE : 0);
 }
 
 /* ---- planning and running ---- */

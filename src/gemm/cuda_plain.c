@@ -37,7 +37,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     memcpy(args.bs, p->bs, sizeof args.bs);
     memcpy(args.cs, p->cs, sizeof args.cs);
     memcpy(args.c0s, p->c0s, sizeof args.c0s);
-    return mc_cuda_launch(mc_cuda_current(), d->kernel, "gemm", &d->grid, &args, sizeof args);
+    return mc_cuda_follow(mc_cuda_current(), d->kernel, "gemm", &d->grid, &args, sizeof args);
 }
 
 static const char *refuse(const struct mc_problem *p_)

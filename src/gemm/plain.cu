@@ -44,6 +44,7 @@ __device__ __forceinline__ void store(const args &p, i64 batch, i64 i, i64 j, A 
 
 extern "C" __global__ void __launch_bounds__(256) gemm(const __grid_constant__ args p)
 {
+    follow();
     __shared__ A sa[TK][TM + 1], sb[TK][TN + 1];
     const i64 across = (p.n + TN - 1) / TN, down = (p.m + TM - 1) / TM, tiles = across * down;
     const int x = threadIdx.x % 16, y = threadIdx.x / 16;

@@ -100,12 +100,12 @@ mc_status mc_split_run(const struct mc_split *s, struct mc_split_args *a, void *
     struct mc_cuda *gpu = mc_cuda_current();
     a->splits = s->splits;
     a->partial = s->splits > 1 ? partial : NULL;
-    TRY(mc_cuda_launch(gpu, s->product, "product", &s->grid, a, sizeof *a));
+    TRY(mc_cuda_follow(gpu, s->product, "product", &s->grid, a, sizeof *a));
     if (s->splits == 1) {
         return MC_OK;
     }
     const struct mc_grid line = mc_cuda_line((int64_t)a->m * a->n * a->batch, 256);
-    return mc_cuda_launch(gpu, s->add_up, "add_up", &line, a, sizeof *a);
+    return mc_cuda_follow(gpu, s->add_up, "add_up", &line, a, sizeof *a);
 }
 
 mc_status mc_split_pack_rows(const struct mc_split *s, const struct mc_split_pack *p, int outer, size_t seen)
@@ -118,14 +118,14 @@ mc_status mc_split_pack_rows(const struct mc_split *s, const struct mc_split_pac
     const struct mc_grid look = { { high, MC_MIN(right, MC_MAX(enough / high, 1U)), all }, { 256, 1, 1 }, 0 };
     const struct mc_grid pack = { { few ? (unsigned)(p->n_rows + 255) / 256 : down, few ? 1 : right, all }, { 256, 1, 1 }, 0 };
     TRY(mc_cuda_clear(gpu, p->rows, seen * sizeof *p->rows));
-    TRY(mc_cuda_launch(gpu, s->look, "look", &look, p, sizeof *p));
-    return mc_cuda_launch(gpu, few ? s->few : s->pack, few ? "pack_few" : "pack_rows", &pack, p, sizeof *p);
+    TRY(mc_cuda_follow(gpu, s->look, "look", &look, p, sizeof *p));
+    return mc_cuda_follow(gpu, few ? s->few : s->pack, few ? "pack_few" : "pack_rows", &pack, p, sizeof *p);
 }
 
 mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_filters *p, int groups)
 {
     const struct mc_grid g = { { (unsigned)p->rows_pad, (unsigned)groups, 1 }, { 256, 1, 1 }, 0 };
-    return mc_cuda_launch(mc_cuda_current(), s->filters, "pack_filters", &g, p, sizeof *p);
+    return mc_cuda_follow(mc_cuda_current(), s->filters, "pack_filters", &g, p, sizeof *p);
 }
 
 /* ---- what it takes ---- */

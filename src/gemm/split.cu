@@ -82,6 +82,7 @@ __device__ __forceinline__ void finished(const args &p, int batch, const spot &r
 
 extern "C" __global__ void __launch_bounds__(256) add_up(const __grid_constant__ args p)
 {
+    follow();
     const i64 each = (i64)p.m * p.n, count = each * p.batch;
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
         const int batch = (int)(e / each), row = (int)((e - batch * each) / p.n), col = (int)(e - batch * each - (i64)row * p.n);
@@ -261,6 +262,7 @@ __device__ __forceinline__ void consume(const args &p, const job &j)
 
 extern "C" __global__ void __launch_bounds__(384, 1) product(const __grid_constant__ args p)
 {
+    follow();
     extern __shared__ __align__(1024) unsigned char space[];
     __shared__ __align__(8) u64 barriers[2 * SLOTS];
     __shared__ int facts[TM + TN];

@@ -30,6 +30,7 @@ struct pack {
  * the columns. */
 extern "C" __global__ void __launch_bounds__(256) look(const __grid_constant__ pack p)
 {
+    follow();
     const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner, lane = threadIdx.x & 31;
     const int share = (p.n_cols + gridDim.y - 1) / gridDim.y, from = blockIdx.y * share, end = from + share < p.n_cols ? from + share : p.n_cols;
     const bool by_row = p.xs[2] == 1 && p.xs[3] != 1;
@@ -72,6 +73,7 @@ __device__ __forceinline__ u16 *in_tile(u16 *to, int rows, int cols_pad, int row
 /* 64 x 64 elements a block, through shared memory, so that both reads and writes run along what lies side by side. */
 extern "C" __global__ void __launch_bounds__(256) pack_rows(const __grid_constant__ pack p)
 {
+    follow();
     __shared__ float tile[64][65];
     const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner, row = blockIdx.x * 64, col = blockIdx.y * 64;
     const bool by_row = p.xs[2] == 1 && p.xs[3] != 1;
@@ -110,6 +112,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_rows(const __grid_constan
 /* Rows of at most eight elements, a thread each. */
 extern "C" __global__ void __launch_bounds__(256) pack_few(const __grid_constant__ pack p)
 {
+    follow();
     const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner, row = blockIdx.x * 256 + threadIdx.x;
     const float *x = p.x + outer * p.xs[0] + inner * p.xs[1] + row * p.xs[2];
     u16 *to = p.to + ((i64)blockIdx.z * p.rows_pad + row) * p.cols_pad;
@@ -145,6 +148,7 @@ struct filters {
 
 extern "C" __global__ void __launch_bounds__(256) pack_filters(const __grid_constant__ filters p)
 {
+    follow();
     __shared__ u32 most;
     const int row = blockIdx.x, taps = p.k[0] * p.k[1];
     const float *w = p.w + blockIdx.y * p.group + row * p.row;

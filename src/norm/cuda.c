@@ -34,9 +34,9 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.y = operand[NORM_Y];
     a.parts = workspace;
     if (d->parts) {
-        TRY(mc_cuda_launch(mc_cuda_current(), d->parts, "norm parts", &d->grid, &a, sizeof a));
+        TRY(mc_cuda_follow(mc_cuda_current(), d->parts, "norm parts", &d->grid, &a, sizeof a));
     }
-    return d->norm ? mc_cuda_launch(mc_cuda_current(), d->norm, "normalise", &d->grid, &a, sizeof a) : MC_OK;
+    return d->norm ? mc_cuda_follow(mc_cuda_current(), d->norm, "normalise", &d->grid, &a, sizeof a) : MC_OK;
 }
 
 static void shape(struct args *a, const struct mc_norm_problem *p)

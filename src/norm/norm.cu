@@ -81,6 +81,7 @@ template <int n> __device__ __forceinline__ void take(A (&v)[n], const T *from, 
 
 extern "C" __global__ void __launch_bounds__(256) chunks(const __grid_constant__ args p)
 {
+    follow();
     const i64 lines = (p.c + CHUNK - 1) / CHUNK;
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < p.planes * lines * p.lanes; e += gridDim.x * 256ll) {
         const spot s = spot_of(p, e, lines);
@@ -136,6 +137,7 @@ __device__ __forceinline__ A divisor(const args &p, const spot &s)
 
 extern "C" __global__ void __launch_bounds__(256) parts(const __grid_constant__ args p)
 {
+    follow();
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < p.planes * p.c * p.lanes; e += gridDim.x * 256ll) {
         const spot s = spot_of(p, e, p.c);
         const A x = get<A>(p.x[s.at[0] + s.c * p.far[0]]), g = get<A>(p.g[s.at[1] + s.c * p.far[1]]);
@@ -146,6 +148,7 @@ extern "C" __global__ void __launch_bounds__(256) parts(const __grid_constant__ 
 
 extern "C" __global__ void __launch_bounds__(256) normalise(const __grid_constant__ args p)
 {
+    follow();
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < p.planes * p.c * p.lanes; e += gridDim.x * 256ll) {
         const spot s = spot_of(p, e, p.c);
         const A x = get<A>(p.x[s.at[0] + s.c * p.far[0]]), d = power(p, divisor(p, s));

@@ -12,6 +12,7 @@ struct args {
 
 extern "C" __global__ void __launch_bounds__(256) line(const __grid_constant__ args a)
 {
+    follow();
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.count; e += gridDim.x * 256ll) {
         INDEX rest = (INDEX)e;
         i64 to = 0, from = 0;
@@ -31,6 +32,7 @@ enum { SIDE = sizeof(FROM) <= 2 ? 64 : 32, PAD = sizeof(FROM) <= 2 ? 2 : 1 };
 
 extern "C" __global__ void __launch_bounds__(256) tile(const __grid_constant__ args a)
 {
+    follow();
     __shared__ FROM s[SIDE][SIDE + PAD];
     const i64 rows = a.size[RANK - 2], cols = a.size[RANK - 1];
     const i64 across = (cols + SIDE - 1) / SIDE, down = (rows + SIDE - 1) / SIDE, all = across * down * a.count;

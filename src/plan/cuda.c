@@ -148,7 +148,7 @@ static mc_status fill(const struct mc_extent *e, void *to)
         return mc_last_status();
     }
     const struct mc_grid grid = mc_cuda_line(e->count, 256);
-    return mc_cuda_launch(mc_cuda_current(), kernel, "fill", &grid, &args, sizeof args);
+    return mc_cuda_follow(mc_cuda_current(), kernel, "fill", &grid, &args, sizeof args);
 }
 
 mc_status mc_cuda_operands(const struct mc_extent *e, int n, void *operand[8])

@@ -158,7 +158,7 @@ mc_status mc_cuda_copy_run(const struct mc_cuda_copy *c, void *to, const void *f
     struct args args = c->args;
     args.to = to;
     args.from = (const char *)from + c->from_first;
-    return c->kernel ? mc_cuda_launch(mc_cuda_current(), c->kernel, "copy", &c->grid, &args, sizeof args) : MC_OK;
+    return c->kernel ? mc_cuda_follow(mc_cuda_current(), c->kernel, "copy", &c->grid, &args, sizeof args) : MC_OK;
 }
 
 void mc_cuda_copy_free(struct mc_cuda_copy *c)

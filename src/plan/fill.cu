@@ -6,6 +6,7 @@ struct args {
 
 extern "C" __global__ void __launch_bounds__(256) fill(const __grid_constant__ args a)
 {
+    follow();
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.count; e += gridDim.x * 256ll) {
         unsigned h = (unsigned)e * 2654435761u + 12345u;
         h = (h ^ h >> 15) * 2246822519u;

@@ -155,6 +155,7 @@ template <bool AT_ONCE> __device__ __forceinline__ void spot_of(const args &p, u
 
 extern "C" __global__ void __launch_bounds__(256) beside(const __grid_constant__ args p)
 {
+    follow();
     for (unsigned e = blockIdx.x * 256 + threadIdx.x; e < p.count; e += gridDim.x * 256) {
         if (TOGETHER && p.together) {
             spot_of<true>(p, e);

@@ -155,6 +155,7 @@ template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p
 
 extern "C" __global__ void __launch_bounds__(256) lines(const __grid_constant__ args p)
 {
+    follow();
     for (unsigned e = blockIdx.x * 256 + threadIdx.x; e < p.count; e += gridDim.x * 256) {
         if (p.together) {
             windows_of<X_MANY, Y_MANY>(p, e);

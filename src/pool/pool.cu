@@ -2,6 +2,7 @@
 #if PASS == FORWARD || PASS == GATHER
 extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ args p)
 {
+    follow();
     const i64 spots = p.out[0] * p.out[1] * p.out[2];
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < spots * p.planes; e += gridDim.x * 256ll) {
         const INDEX outer = (INDEX)e / (INDEX)(PLANES_INSIDE ? p.planes : spots), inner = (INDEX)e - outer * (INDEX)(PLANES_INSIDE ? p.planes : spots);
@@ -45,6 +46,7 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
 #else
 extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ args p)
 {
+    follow();
     const i64 cells = p.in[0] * p.in[1] * p.in[2];
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < cells * p.planes; e += gridDim.x * 256ll) {
         const INDEX outer = (INDEX)e / (INDEX)(PLANES_INSIDE ? p.planes : cells), inner = (INDEX)e - outer * (INDEX)(PLANES_INSIDE ? p.planes : cells);

@@ -40,8 +40,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.mark = operand[POOLED_MARKS];
     a.parts = workspace;
     a.whole = d->planes && (uintptr_t)a.g % 16 == 0 && (uintptr_t)a.mark % 4 == 0;
-    TRY(mc_cuda_launch(mc_cuda_current(), d->kernel, weights ? "weights" : "forward", &d->grid, &a, sizeof a));
-    return weights ? mc_cuda_launch(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a) : MC_OK;
+    TRY(mc_cuda_follow(mc_cuda_current(), d->kernel, weights ? "weights" : "forward", &d->grid, &a, sizeof a));
+    return weights ? mc_cuda_follow(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a) : MC_OK;
 }
 
 /* ---- a plan ---- */

@@ -76,6 +76,7 @@ __device__ __forceinline__ void put_windows(const args &p, const float (&sum)[W1
 
 extern "C" __global__ void __launch_bounds__(THREADS, 4) forward(const __grid_constant__ args p)
 {
+    follow();
     extern __shared__ float4 room[];
     float *const w = (float *)room, *const x = w + TAPS * p.filters;
     const int chunks = (p.f + Q - 1) / Q, each = p.out[0] * p.across;
@@ -145,6 +146,7 @@ __device__ __forceinline__ void load_windows(const args &p, int image, int first
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) weights(const __grid_constant__ args p)
 {
+    follow();
     extern __shared__ float4 room[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.y * 32;
     const int size = (C * p.lines * p.pitch + 3) / 4 * 4, half = size + 40 * p.fours;    /* floats of an image and its windows */
@@ -208,6 +210,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) weights(const __grid
 /* What the blocks came to. */
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
+    follow();
     const int count = p.f * TAPS, e = blockIdx.x * 32 + threadIdx.x % 32;
     const float sum = sum_of_parts(p.parts, count, p.blocks, e);
     if (threadIdx.x < 32 && e < count) {

@@ -14,13 +14,15 @@
 enum { REGISTERS = 32, FEW = 56, MANY = 96, MOST = 112, TORN = 64, TORN_MOST = 80 }; /* a lane's: for all but what is kept; with which
                                                                 1024 lanes fit, 512, 512 at all; of a row in pieces 1024, 512 */
 
-/* The blocks along y, where they run together: their barrier; what lies at p in another's shared memory. */
+/* The blocks along y, where they run together: their barrier; none ends before others have read its parts; what lies at p in
+ * another's shared memory. */
 const char mc_grid_together[] =
     "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n"
-    "INLINE void meet_() { __syncthreads(); }\nINLINE const char *there_(const char *p, u32 block) { return p; }\n"
+    "INLINE void meet_() { __syncthreads(); }\nINLINE void leave_() { }\nINLINE const char *there_(const char *p, u32 block) { return p; }\n"
     "#else\n"
     "INLINE void meet_() { if (gridDim.y == 1) { __syncthreads(); return; }\n"
     "  asm volatile(\"barrier.cluster.arrive; barrier.cluster.wait;\" ::: \"memory\"); }\n"
+    "INLINE void leave_() { if (gridDim.y > 1) asm volatile(\"barrier.cluster.arrive.relaxed; barrier.cluster.wait;\" ::: \"memory\"); }\n"
     "INLINE const char *there_(const char *p, u32 block) { u64 a; if (gridDim.y == 1) return p;\n"
     "  asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(a) : \"l\"(p), \"r\"(block)); return (const char *)a; }\n"
     "#endif\n";
@@ -366,7 +368,7 @@ void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form)
     mc_str_add(p->out, "if (live && lane == 0) {\n");
     mc_print_row_stores(p);
     mc_str_add(p->out, mc_grid_tallies(p->k) ? "}\nmeet_(); /* the next row's parts go where this one's are read */\n" :
-                                                  "}\nif (gridDim.y > 1) meet_(); /* a block's parts are there until all have read them */\n");
+                                                  "}\nleave_();\n");
     mc_grid_close_rows(p);
     tallies(p, true);
     mc_str_add(p->out, "}\n");

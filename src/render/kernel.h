@@ -134,7 +134,7 @@ int  mc_grid_vector(const struct mc_kernel *k);  /* elements NAME_v takes at onc
 bool mc_grid_tallies(const struct mc_kernel *k); /* does anything ride along?  Then there is NAME_tally, which adds up what the teams have */
 enum { GRID_PLACES = 8 };                        /* of a row that a block of NAME_tally takes: threads along x; along y are 128 */
 size_t mc_grid_tally_size(const struct mc_kernel *k); /* bytes of a team's sum of one element; 0: nothing rides along */
-enum { GRID_TOGETHER = 8 };                      /* blocks along y that may share a row of NAME_r and NAME_q, where the GPU runs them together */
+enum { GRID_TOGETHER = 8 };                      /* blocks along y that may share a row of NAME_r, where the GPU runs them together */
 /* grid_row.c: NAME_r keeps a whole row in the registers of its lanes, where it lies dense; NAME_q one that is torn into pieces of
  * any size, as a channel of images is, an element at a time */
 struct mc_grid_row {

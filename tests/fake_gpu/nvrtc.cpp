@@ -82,6 +82,7 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
         t.replace(at, end - at, t.substr(at, end - at).find(".trans") != std::string::npos ? "shim_ldmatrix(r, row, true);" : "shim_ldmatrix(r, row, false);");
     }
     replace(t, "asm volatile(\"\" : \"+h\"(raw[i][0].bits), \"+h\"(raw[i][1].bits));", "");
+    replace(t, "asm volatile(\"barrier.cluster.arrive.relaxed; barrier.cluster.wait;\" ::: \"memory\");", "shim_now->cluster();");
     replace(t, "asm volatile(\"barrier.cluster.arrive; barrier.cluster.wait;\" ::: \"memory\");", "shim_now->cluster();");
     replace(t, "asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(a) : \"l\"(p), \"r\"(block));", "a = (u64)shim_now->of_block(p, block);");
     replace(t, "asm volatile(\"cp.async.wait_all;\" ::: \"memory\");", "");

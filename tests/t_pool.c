@@ -42,8 +42,8 @@ TEST(every_pool_solver_gives_the_reference)
         }
     }
     mc_isa_only(NULL);
-    /* whole, lanes, rows, packed, reference */
-    CHECK(ran[1] > 50 && ran[2] > 50 && ran[3] > ran[1] && ran[4] > ran[3], "ran %d, %d, %d, %d times", ran[1], ran[2], ran[3], ran[4]);
+    /* whole, lanes, rows, slide, packed, reference */
+    CHECK(ran[1] > 50 && ran[2] > 50 && ran[4] > ran[1] && ran[5] > ran[4], "ran %d, %d, %d, %d times", ran[1], ran[2], ran[4], ran[5]);
 }
 
 /* bc01, as a convolutional net has it. */
@@ -79,6 +79,37 @@ TEST(pool_of_whole_planes)
     CHECK(strstr(mc_pool_whole.refuse(&p.base), "no maxima"), "takes maxima");
     p = plain_problem(POOL_SUM, POOL_FORWARD, 7, 6, 7);
     CHECK(strstr(mc_pool_whole.refuse(&p.base), "all of its plane"), "takes less than a plane");
+}
+
+/* Windows that move by one: planned without being named, and right whatever the border cuts off, at lines of cells around
+ * whole vectors, in every mode. */
+TEST(pool_of_sliding_windows)
+{
+    static const enum mc_pool_mode modes[] = { POOL_SUM, POOL_AVERAGE_INC, POOL_AVERAGE_EXC };
+    static const struct { int64_t w, pad, beyond; } cases[] = { { 3, 1, 0 }, { 3, 0, 0 }, { 5, 4, 0 }, { 2, 1, 0 }, { 8, 0, 3 }, { 4, -1, 2 } };
+    for (int64_t in = 8; in <= 34; in++) {
+        for (size_t m = 0; m < 2 * NELEM(modes) * NELEM(cases); m++) {
+            const size_t c = m % NELEM(cases), mode = m / NELEM(cases) / 2;
+            struct mc_pool_problem p = plain_problem(modes[mode], POOL_SPREAD, in, cases[c].w, 1);
+            const int64_t out = in + 2 * cases[c].pad - cases[c].w + 1 + cases[c].beyond;
+            p.dtype = m / NELEM(cases) % 2 ? MC_FLOAT64 : MC_FLOAT32;
+            p.s.whole = in % 2;
+            for (int i = 1; i < 3; i++) {
+                p.s.pad[i] = cases[c].pad;
+                p.s.out[i] = out;
+            }
+            memcpy(p.at[POOL_Y], (int64_t[]){ 3 * out * out, out * out, out, 1 }, 4 * sizeof(int64_t));
+            struct mc_plan *plan = mc_pool_plan(&p);
+            REQUIRE(plan, "%s", mc_last_error());
+            CHECK(strcmp(plan->solver->name, "slide") == 0, "%s", plan->solver->name);
+            CHECK(mc_pool_family.verify(&p.base, plan) == MC_OK, "in %d, case %zu: %s", (int)in, m, mc_last_error());
+            mc_plan_free(plan);
+        }
+    }
+    struct mc_pool_problem p = plain_problem(POOL_SUM, POOL_SPREAD, 9, 3, 2);
+    CHECK(strstr(mc_pool_slide.refuse(&p.base), "move by one"), "takes windows that jump");
+    p = plain_problem(POOL_SUM, POOL_FORWARD, 9, 3, 1);
+    CHECK(strstr(mc_pool_slide.refuse(&p.base), "gradients of sums"), "takes sums");
 }
 
 TEST(pool_words_and_plans)

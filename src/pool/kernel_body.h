@@ -118,6 +118,8 @@ static TARGET void NAME(sum)(const struct mc_pool_row *r)
         NAME(sum_row)(r, 2, 2);
     } else if (r->s == 2) {
         NAME(sum_row)(r, r->w, 2);
+    } else if (r->s == 1 && r->w == 3) {
+        NAME(sum_row)(r, 3, 1);
     } else if (r->s == 1) {
         NAME(sum_row)(r, r->w, 1);
     } else {

@@ -10,7 +10,7 @@ struct rows {
     struct mc_pool_grid grid;
     int slots;
     size_t bytes;                       /* of scratch for each */
-    struct span { int64_t from, to; } whole[3]; /* windows [from, to) of a slot are not cut */
+    struct mc_pool_span whole[3];
     int64_t offset[TABLE];              /* SPREAD, GATHER: of the cell with this mark in a window that is not cut */
 };
 /* What all rows of a plane share. */
@@ -29,14 +29,6 @@ struct band {
 };
 
 /* ---- which columns, which rows ---- */
-
-static struct span whole_windows(const struct mc_pool_shape *s, int slot)
-{
-    const int64_t st = s->stride[slot], pad = s->pad[slot], room = s->in[slot] - s->w[slot] + pad;
-    struct span v = { MC_MIN(pad > 0 ? (pad + st - 1) / st : 0, s->out[slot]), 0 };
-    v.to = MC_MAX(room < 0 ? 0 : MC_MIN(room / st + 1, s->out[slot]), v.from);
-    return v;
-}
 
 static struct band band_at(const struct columns *c, int64_t u0, int64_t u1, int64_t bands)
 {
@@ -275,7 +267,7 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
     const struct mc_pool_problem *p = pooling(plan->problem);
     const struct mc_pool_shape *s = &p->s;
     const bool shares = s->pass == POOL_SPREAD && s->mode != POOL_MAX;
-    const struct span rows = shares ? (struct span){ 0, 0 } : r->whole[1]; /* shares come row by row */
+    const struct mc_pool_span rows = shares ? (struct mc_pool_span){ 0, 0 } : r->whole[1]; /* shares come row by row */
     const struct columns c = { .p = p, .at = at, .plan = r, .kernel = mc_pool_kernel(p->dtype == MC_FLOAT64, r->whole[2].to - r->whole[2].from),
                                .size = mc_dtypes[p->dtype].size, .mark_size = mc_dtypes[s->mark].size, .from = r->whole[2].from,
                                .to = r->whole[2].to };
@@ -311,9 +303,7 @@ static const char *refuse(const struct mc_problem *p_)
         return "knows marks only, not ties that share";
     }
     mc_pool_grid(p, &g);
-    bool far = s->in[2] > 1 && g.slot[POOL_X][2] != 1;
-    far = far || (s->out[2] > 1 && (g.slot[POOL_Y][2] != 1 || (mc_pool_keyed(p) && g.slot[POOL_KEY][2] != 1)));
-    return far || g.lanes > 1 ? "needs columns side by side" : mc_pool_hollow(p);
+    return mc_pool_columns_apart(p, &g) ? "needs columns side by side" : mc_pool_hollow(p);
 }
 
 static double estimate(const struct mc_problem *p_)
@@ -333,7 +323,7 @@ static struct mc_plan *plan(const struct mc_problem *p)
     mc_pool_grid(q, &r->grid);
     r->slots = mc_team_size();
     for (int i = 0; i < 3; i++) {
-        r->whole[i] = whole_windows(&q->s, i);
+        r->whole[i] = mc_pool_whole_windows(&q->s, i);
     }
     const int64_t *w = q->s.w, *xs = r->grid.slot[POOL_X];
     for (int64_t m = 0; m < TABLE; m++) { /* a mark that no window has is some cell of it */

@@ -86,6 +86,22 @@ void mc_pool_grid(const struct mc_pool_problem *p, struct mc_pool_grid *g)
     }
 }
 
+bool mc_pool_columns_apart(const struct mc_pool_problem *p, const struct mc_pool_grid *g)
+{
+    const struct mc_pool_shape *s = &p->s;
+    bool far = s->in[2] > 1 && g->slot[POOL_X][2] != 1;
+    far = far || (s->out[2] > 1 && (g->slot[POOL_Y][2] != 1 || (mc_pool_keyed(p) && g->slot[POOL_KEY][2] != 1)));
+    return far || g->lanes > 1;
+}
+
+struct mc_pool_span mc_pool_whole_windows(const struct mc_pool_shape *s, int slot)
+{
+    const int64_t st = s->stride[slot], pad = s->pad[slot], room = s->in[slot] - s->w[slot] + pad;
+    struct mc_pool_span v = { MC_MIN(pad > 0 ? (pad + st - 1) / st : 0, s->out[slot]), 0 };
+    v.to = MC_MAX(room < 0 ? 0 : MC_MIN(room / st + 1, s->out[slot]), v.from);
+    return v;
+}
+
 /* ---- what is finished ---- */
 
 /* Planes are counted along the axes that are neither pooled nor lanes, the last fastest: however they were joined. */

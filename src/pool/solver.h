@@ -11,7 +11,7 @@
 
 /* ---- table.c ---- */
 extern const struct mc_solver *const mc_pool_solvers[];
-extern const struct mc_solver mc_pool_whole, mc_pool_rows, mc_pool_lanes, mc_pool_packed, mc_pool_reference;
+extern const struct mc_solver mc_pool_whole, mc_pool_rows, mc_pool_slide, mc_pool_lanes, mc_pool_packed, mc_pool_reference;
 
 /* ---- problem.c ---- */
 void mc_pool_word(const struct mc_problem *p, struct mc_str *out);
@@ -57,6 +57,7 @@ bool mc_pool_keyed(const struct mc_pool_problem *p);  /* is there a third array?
 /* Planes [from, to) of the result are finished, of each of them `lanes` lanes from `lane` on. */
 void mc_pool_finish(void *const *operand, const struct mc_pool_grid *g, int64_t from, int64_t to, int64_t lane, int64_t lanes);
 double mc_pool_seconds(const struct mc_pool_problem *p);    /* of one thread, at the speed of memory */
+bool mc_pool_columns_apart(const struct mc_pool_problem *p, const struct mc_pool_grid *g); /* not side by side, or lanes are */
 const char *mc_pool_hollow(const struct mc_pool_problem *p); /* refuses what only the reference takes */
 
 static inline const struct mc_pool_problem *pooling(const struct mc_problem *p)
@@ -71,6 +72,10 @@ static inline struct mc_pool_cut pool_cut(const struct mc_pool_shape *s, int slo
     const int64_t first = u * s->stride[slot] - s->pad[slot], lo = first > 0 ? first : 0;
     return (struct mc_pool_cut){ lo, MC_MIN(first + s->w[slot], s->in[slot]), lo - first };
 }
+
+/* Windows [from, to) of a slot are not cut. */
+struct mc_pool_span { int64_t from, to; };
+struct mc_pool_span mc_pool_whole_windows(const struct mc_pool_shape *s, int slot); /* run.c */
 
 /* What a sum over `cells` cells of a window is multiplied by. */
 static inline double pool_scale(const struct mc_pool_shape *s, int64_t cells)

@@ -6,16 +6,18 @@
 static const double MOST_KEPT = 24e6; /* bytes of a result: more is not found again even in a large cache shared by many */
 enum { FOLD_CHUNK = 32768, FOLD_CHUNKS = 256 };
 
-static int threads_for(const struct mc_function *f, double elements, double flops, double bytes)
+/* A short row takes as long as its reductions do, one lane after the other. */
+static int threads_for(const struct mc_function *f, const struct mc_kernel *k, const struct mc_launch *l, double elements)
 {
-    double ns = elements * (flops * 0.03) + bytes * 0.03;
+    double rows = k->mode == KERNEL_ROW ? (double)(l->n[1] * l->outer_total) : 0;
+    double ns = elements * (k->flops * 0.03) + l->bytes * 0.03 + rows * k->nreduce * 8;
     return ns < 8000 ? 1 : f->threads;
 }
 
 void mc_launch_split(const struct mc_function *f, const struct mc_step *st, struct mc_launch *l, double elements)
 {
     enum mc_kernel_mode mode = st->kernel->mode;
-    l->threads = threads_for(f, elements, st->kernel->flops, l->bytes);
+    l->threads = threads_for(f, st->kernel, l, elements);
     l->split = SPLIT_NOT;
     l->units = l->grain = 1;
     if (mode == KERNEL_FOLD) {

@@ -16,6 +16,7 @@ struct print {
     unsigned char *need;       /* elements of this stage */
     unsigned char *back;       /* by operand: stored by an earlier stage, and read by this one rather than computed again; NULL: none ever is */
     unsigned char *done;       /* row values printed so far */
+    unsigned char *held;       /* wide_loop.c: a row is one vector, and these of its values are there; NULL: rows of any size */
 };
 /* A reduction as text: @ is the value's number, # the element, C the accumulator, Z its flag, $ the position. */
 struct mc_monoid_text {
@@ -65,6 +66,7 @@ void mc_wide_functions(struct mc_str *out, int n, struct mc_kernel *const *kerne
 void mc_wide_spread(struct print *p, int v);
 void mc_wide_define(struct print *p, int v);
 void mc_wide_loop(struct print *p, bool reduces);
+void mc_wide_vector(struct print *p);                                       /* the same, where a row is one vector */
 void mc_wide_columns(struct print *p, void (*pointers)(struct print *p, bool elements, const char *offset));
 
 #endif

@@ -114,23 +114,45 @@ static void print_map(struct print *p)
     mc_str_add(p->out, p->k->wide ? "if (n[3]) __builtin_ia32_sfence();\n" : "");
 }
 
-static void print_row(struct print *p)
+static void each_row(struct print *p)
 {
-    mc_str_add(p->out, p->k->wide ? "const int stream = (int)n[3]; (void)stream;\n" : "");
-    mc_str_add(p->out, "const i64 base = 0; (void)base;\nfor (i64 i1 = 0; i1 < n1; i1++) {\n");
+    mc_str_add(p->out, "for (i64 i1 = 0; i1 < n1; i1++) {\n");
     pointers(p, false, "1");
+    if (p->held) {
+        pointers(p, true, "1");
+    }
     for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
         mc_print_row_values(p);
         if (mc_print_mark(p)) {
             mc_print_each(p, mc_print_acc);
             mc_str_add(p->out, "\n");
-            walk(p, "12", row_loop);
+            if (p->held) {
+                mc_wide_vector(p);
+            } else {
+                walk(p, "12", row_loop);
+            }
             mc_print_each(p, mc_print_finish);
             mc_str_add(p->out, "\n");
         }
     }
     mc_print_row_stores(p);
-    mc_str_add(p->out, p->k->wide ? "}\nif (n[3]) __builtin_ia32_sfence();\n" : "}\n");
+    mc_str_add(p->out, "}\n");
+}
+
+static void print_row(struct print *p)
+{
+    mc_str_add(p->out, "const i64 base = 0; (void)base;\n");
+    if (p->k->wide) {
+        p->held = p->done + p->k->val.n;
+        mc_str_add(p->out, "const int stream = (int)n[3]; (void)stream;\nif (n0 <= 16 && n2 == 1) {\n"
+                           "const vm keep = (vm)((1u << n0) - 1); const i64 j = 0, b = 0, i2 = 0; (void)j; (void)b; (void)i2;\n");
+        each_row(p);
+        mc_str_add(p->out, "} else\n");
+        memset(p->done, 0, p->k->val.n);
+        p->held = NULL;
+    }
+    each_row(p);
+    mc_str_add(p->out, p->k->wide ? "if (n[3]) __builtin_ia32_sfence();\n" : "");
 }
 
 static void keep_acc(struct print *p, int v)
@@ -295,7 +317,7 @@ static void print_kernel(struct print *p)
     static void (*const mode[])(struct print *p) = {
         [KERNEL_MAP] = print_map, [KERNEL_ROW] = print_row, [KERNEL_COLUMN] = print_column, [KERNEL_FOLD] = print_fold,
     };
-    p->need = mc_calloc(p->k->val.n + 1, 2, "kernel");
+    p->need = mc_calloc(p->k->val.n + 1, 3, "kernel");
     if (!p->need) {
         p->out->bad = true;
         return;

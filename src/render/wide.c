@@ -227,7 +227,7 @@ void mc_wide_define(struct print *p, int v)
     mc_str_addf(p->out, "const %s v%d = ", type_of(x->dtype), v);
     if (x->kind == K_LOAD) {
         bool moves = mc_print_moves(p->k, &p->k->operand.at[x->operand]);
-        mc_str_addf(p->out, moves ? "*(const vu *)(a%d + j); " : "v_all(a%d[0]); ", x->operand);
+        mc_str_addf(p->out, !moves ? "v_all(a%d[0]); " : p->held ? "v_load(a%d, keep); " : "*(const vu *)(a%d + j); ", x->operand);
         if (moves && p->k->mode == KERNEL_COLUMN) { /* rows are pages apart: nothing fetches the next by itself */
             mc_str_addf(p->out, "__builtin_prefetch(a%d + j + %d * s[%d]); ", x->operand, AHEAD, 3 * x->operand + 1);
         }

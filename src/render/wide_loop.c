@@ -1,7 +1,8 @@
 /* wide_loop.c: the innermost loops of kernels over vectors.
  *
  * A loop takes sixteen elements at a time.  What is left at the end of a row goes through the same loop once more:
- * it is copied to and from a vector of its own, and reductions leave the lanes behind it out. */
+ * it is copied to and from a vector of its own, and reductions leave the lanes behind it out.  A row that is one
+ * vector needs no loop: all its values stay in registers. */
 #include "render/print.h"
 #include <stdio.h>
 
@@ -114,6 +115,10 @@ static void store(struct print *p, int i)
     const struct mc_koperand *o = &p->k->operand.at[i];
     if (!mc_print_moves(p->k, o)) {
         mc_str_addf(p->out, "a%d[0] = v%d[0]; ", i, o->val);
+    } else if (p->held && o->tally) {
+        mc_str_addf(p->out, "v_store(a%d, v_load(a%d, keep) + v%d, keep); ", i, i, o->val);
+    } else if (p->held) {
+        mc_str_addf(p->out, "v_store(a%d, v%d, keep); ", i, o->val);
     } else if (o->tally) {
         mc_str_addf(p->out, "*(vu *)(a%d + j) += v%d; ", i, o->val);
     } else if (p->k->mode == KERNEL_MAP || p->k->mode == KERNEL_ROW) {
@@ -153,15 +158,17 @@ static void body(struct print *p)
     const struct mc_kernel *k = p->k;
     for (size_t i = 0; i < k->val.n; i++) {
         const struct mc_kval *v = &k->val.at[i];
-        if (!p->need[i] || v->kind == K_CONST) {
+        if (!p->need[i] || v->kind == K_CONST || (p->held && p->held[i])) {
             continue;
         }
-        if (v->saved && v->stage < p->stage) {
+        if (p->held) {
+            p->held[i] = 1;
+        } else if (v->saved && v->stage < p->stage) {
             mc_str_addf(p->out, "const vf v%zu = *(const vu *)(b%d + j); ", i, v->saved);
             continue;
         }
         mc_wide_define(p, (int)i);
-        if (v->saved) {
+        if (v->saved && !p->held) {
             mc_str_addf(p->out, "*(vu *)(b%d + j) = v%zu; ", v->saved, i);
         }
     }
@@ -312,4 +319,13 @@ void mc_wide_loop(struct print *p, bool reduces)
     }
     each_reduction(p, end);
     mc_str_add(p->out, "}\n");
+}
+
+void mc_wide_vector(struct print *p)
+{
+    each_reduction(p, begin);
+    mc_str_add(p->out, "\n");
+    body(p);
+    mc_str_add(p->out, "\n");
+    each_reduction(p, end);
 }

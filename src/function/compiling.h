@@ -40,6 +40,8 @@ mc_status mc_compile_kernels(struct compiling *c); /* kernels.c */
 /* By step the first whose kernel prints as this one's does, and whose name it gets, so that one serves both: itself for the
  * first of a kind; -1 without a kernel.  The caller's; NULL: no memory. */
 int *mc_kernels_share(struct mc_program *p);
+/* What no step of those that share a kernel needs is not printed: never() says so of one step. */
+void mc_kernels_rule_out(const struct mc_program *p, const int *first, unsigned (*never)(const struct mc_step *st));
 /* Kernels that first names, one for all that share it, among texts, at most `most`: the heaviest first, each to the lightest; to[i]
  * is that of step i, -1 for none.  How many texts there are; and those of one of them. */
 int mc_kernels_spread(const struct mc_program *p, const int *first, int most, int *to);

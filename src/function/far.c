@@ -32,18 +32,6 @@ static void *find(struct mc_cuda_code *code, const struct mc_kernel *k, const ch
     return mc_cuda_code_kernel(code, name);
 }
 
-/* What no step of those that share a kernel needs is not printed. */
-static void rule_out(const struct mc_program *p, const int *first)
-{
-    for (size_t i = 0; i < p->step.n; i++) {
-        if (first[i] >= 0) {
-            struct mc_kernel *k = p->step.at[i].kernel, *printed = p->step.at[first[i]].kernel;
-            const unsigned never = mc_grid_never(&p->step.at[i]);
-            k->never = printed->never = first[i] == (int)i ? never : printed->never & never;
-        }
-    }
-}
-
 static mc_status print_text(const struct mc_program *p, const int *first, const int *to, int text, struct mc_kernel **k, struct mc_str *out)
 {
     int n = mc_kernels_of(p, first, to, text, k);
@@ -97,7 +85,7 @@ mc_status mc_far_kernels(struct mc_code_unit *u)
     u->grid = mc_calloc(p->step.n + 1, sizeof *u->grid, "compile");
     mc_status s = k && to && first && u->grid ? MC_OK : MC_EMEMORY;
     if (s == MC_OK) {
-        rule_out(p, first);
+        mc_kernels_rule_out(p, first, mc_grid_never);
     }
     int n = s == MC_OK ? mc_kernels_spread(p, first, MC_MIN(mc_cpu()->threads, MC_CUDA_TEXTS - 1), to) : 0;
     for (int i = 0; i < n && s == MC_OK; i++) {

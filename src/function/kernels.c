@@ -98,10 +98,30 @@ int *mc_kernels_share(struct mc_program *p)
     return first;
 }
 
+void mc_kernels_rule_out(const struct mc_program *p, const int *first, unsigned (*never)(const struct mc_step *st))
+{
+    for (size_t i = 0; i < p->step.n; i++) {
+        if (first[i] >= 0) {
+            struct mc_kernel *k = p->step.at[i].kernel, *printed = p->step.at[first[i]].kernel;
+            const unsigned one = never(&p->step.at[i]);
+            k->never = printed->never = first[i] == (int)i ? one : printed->never & one;
+        }
+    }
+}
+
+/* Of the forms over vectors.  Several reduced axes may lie apart: then no row is a vector, however short. */
+static unsigned never_wide(const struct mc_step *st)
+{
+    const unsigned reduced = st->kernel->reduced;
+    const int64_t length = st->kernel->mode == KERNEL_ROW && st->kernel->wide ? mc_known_length(st) : -1;
+    return length > VECTOR_LANES ? ROW_VECTOR : length >= 0 && (reduced & (reduced - 1)) == 0 ? ROW_LOOP : 0;
+}
+
 /* What compiling a kernel takes, roughly, in the time of a map. */
 static int weight(const struct mc_kernel *k)
 {
-    return (int)(10 + k->val.n) * (k->mode == KERNEL_MAP ? 1 : 2 + 2 * k->nstage);
+    const int loops = k->never & ROW_LOOP ? 0 : 2 + 2 * k->nstage, vector = k->mode != KERNEL_ROW || k->never & ROW_VECTOR ? 0 : 2;
+    return (int)(10 + k->val.n) * (k->mode == KERNEL_MAP ? 1 : loops + vector);
 }
 
 int mc_kernels_spread(const struct mc_program *p, const int *first, int most, int *to)
@@ -224,6 +244,9 @@ mc_status mc_compile_kernels(struct compiling *c)
         if (p->step.at[i].kernel) {
             p->step.at[i].kernel->wide = mc_kernel_wide(&mc_dialect_c, p->step.at[i].kernel);
         }
+    }
+    if (s == MC_OK) {
+        mc_kernels_rule_out(p, q.first, never_wide);
     }
     for (size_t i = 0; i < NELEM(parts) && s == MC_OK && c->mode != MODE_FAST_COMPILE; i++) {
         s = print_part(&q, &parts[i]);

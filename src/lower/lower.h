@@ -83,6 +83,8 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
 void mc_program_free(struct mc_program *p);
 /* join.c: which steps may do the work of one in front; before lifetimes are known */
 void mc_join_steps(struct mc_program *p);
+/* known.c: elements along the axes that a walk of a step's kernel goes along; -1: only a call tells */
+int64_t mc_known_length(const struct mc_step *st);
 /* The axis along which n is a position 0, 1, 2...: arange, or arange with axes of size 1 around it; -1: it is none. */
 int mc_position_axis(const mc_node *n);
 unsigned mc_varies(const struct mc_type *t);  /* axes not known to have size 1 */

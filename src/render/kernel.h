@@ -57,7 +57,8 @@ struct mc_kernel {
     bool bounded;               /* has functions that are exact below a bound alone: err[3] is set where an argument
                                    was beyond, and whoever launched it has the reference make its results anew */
     bool wide;                  /* printed over vectors: its innermost loop takes sixteen elements at a time */
-    unsigned never;             /* forms for a GPU's grid that sizes known beforehand rule out: GRID_VECTOR, GRID_ROW, GRID_SINGLE */
+    unsigned never;             /* forms that sizes known beforehand rule out: GRID_VECTOR, GRID_ROW, GRID_SINGLE for a GPU's grid;
+                                   ROW_VECTOR, ROW_LOOP of a wide row kernel */
     double flops;               /* an element */
 };
 
@@ -98,6 +99,7 @@ struct mc_dialect {
 };
 extern const struct mc_dialect mc_dialect_c, mc_dialect_cuda;
 
+enum { VECTOR_LANES = 16, ROW_VECTOR = 8, ROW_LOOP = 16 }; /* of a wide row kernel: a row is one vector; it is of any size */
 /* wide.c: can k be printed over vectors?  Who renders kernels sets their `wide` from it. */
 bool mc_kernel_wide(const struct mc_dialect *d, const struct mc_kernel *k);
 /* grid.c: kernels for a grid of threads, and the one struct that each takes */

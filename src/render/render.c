@@ -139,19 +139,29 @@ static void each_row(struct print *p)
     mc_str_add(p->out, "}\n");
 }
 
+/* Rows that are one vector, all of whose values stay in registers; what follows is for the others. */
+static void print_vectors(struct print *p)
+{
+    const bool all = p->k->never & ROW_LOOP;
+    p->held = p->done + p->k->val.n;
+    mc_str_addf(p->out, all ? "{\n" : "if (n0 <= %d && n2 == 1) {\n", VECTOR_LANES);
+    mc_str_add(p->out, "const vm keep = (vm)((1u << n0) - 1); const i64 j = 0, b = 0, i2 = 0; (void)j; (void)b; (void)i2;\n");
+    each_row(p);
+    mc_str_add(p->out, all ? "}\n" : "} else\n");
+    memset(p->done, 0, p->k->val.n);
+    p->held = NULL;
+}
+
 static void print_row(struct print *p)
 {
     mc_str_add(p->out, "const i64 base = 0; (void)base;\n");
-    if (p->k->wide) {
-        p->held = p->done + p->k->val.n;
-        mc_str_add(p->out, "const int stream = (int)n[3]; (void)stream;\nif (n0 <= 16 && n2 == 1) {\n"
-                           "const vm keep = (vm)((1u << n0) - 1); const i64 j = 0, b = 0, i2 = 0; (void)j; (void)b; (void)i2;\n");
-        each_row(p);
-        mc_str_add(p->out, "} else\n");
-        memset(p->done, 0, p->k->val.n);
-        p->held = NULL;
+    mc_str_add(p->out, p->k->wide ? "const int stream = (int)n[3]; (void)stream;\n" : "");
+    if (p->k->wide && !(p->k->never & ROW_VECTOR)) {
+        print_vectors(p);
     }
-    each_row(p);
+    if (!p->k->wide || !(p->k->never & ROW_LOOP)) {
+        each_row(p);
+    }
     mc_str_add(p->out, p->k->wide ? "if (n[3]) __builtin_ia32_sfence();\n" : "");
 }
 

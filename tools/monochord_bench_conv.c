@@ -20,9 +20,9 @@ static const struct layer {
     int f;
     int64_t k[3];
     int stride, pad;
-    const char *workspace; /* a cap; NULL: as the flag says */
     bool wide;             /* float64 */
     bool twin;             /* timed in turns with the row in front */
+    const char *workspace; /* a cap, which its suite gives it; NULL: as the flag says */
 } layers[] = {
     /* those of the benchmark that compared convolutions in 2014 */
     { "conv",    "L1 b16",             16,  3,   TWO(128),   96,  TWO(11), 1, 0 },
@@ -35,27 +35,6 @@ static const struct layer {
     { "conv128", "L3 b128",            128, 128, TWO(32),    128, TWO(9),  1, 0 },
     { "conv128", "L4 b128",            128, 128, TWO(16),    128, TWO(7),  1, 0 },
     { "conv128", "L5 b128",            128, 384, TWO(13),    384, TWO(3),  1, 0 },
-    /* with and without room */
-    { "room",    "L1 b16",           16,  3,   TWO(128),  96,   TWO(11), 1, 0 },
-    { "room",    "L1 b16 in 64M",    16,  3,   TWO(128),  96,   TWO(11), 1, 0, "64M", .twin = true },
-    { "room",    "L2 b16",           16,  64,  TWO(64),   128,  TWO(9),  1, 0 },
-    { "room",    "L2 b16 in 64M",    16,  64,  TWO(64),   128,  TWO(9),  1, 0, "64M", .twin = true },
-    { "room",    "L3 b16",           16,  128, TWO(32),   128,  TWO(9),  1, 0 },
-    { "room",    "L3 b16 in 64M",    16,  128, TWO(32),   128,  TWO(9),  1, 0, "64M", .twin = true },
-    { "room",    "L4 b16",           16,  128, TWO(16),   128,  TWO(7),  1, 0 },
-    { "room",    "L4 b16 in 64M",    16,  128, TWO(16),   128,  TWO(7),  1, 0, "64M", .twin = true },
-    { "room",    "L5 b16",           16,  384, TWO(13),   384,  TWO(3),  1, 0 },
-    { "room",    "L5 b16 in 64M",    16,  384, TWO(13),   384,  TWO(3),  1, 0, "64M", .twin = true },
-    { "room",    "L1 b128",          128, 3,   TWO(128),  96,   TWO(11), 1, 0 },
-    { "room",    "L1 b128 in 64M",   128, 3,   TWO(128),  96,   TWO(11), 1, 0, "64M", .twin = true },
-    { "room",    "L2 b128",          128, 64,  TWO(64),   128,  TWO(9),  1, 0 },
-    { "room",    "L2 b128 in 64M",   128, 64,  TWO(64),   128,  TWO(9),  1, 0, "64M", .twin = true },
-    { "room",    "L3 b128",          128, 128, TWO(32),   128,  TWO(9),  1, 0 },
-    { "room",    "L3 b128 in 64M",   128, 128, TWO(32),   128,  TWO(9),  1, 0, "64M", .twin = true },
-    { "room",    "L4 b128",          128, 128, TWO(16),   128,  TWO(7),  1, 0 },
-    { "room",    "L4 b128 in 64M",   128, 128, TWO(16),   128,  TWO(7),  1, 0, "64M", .twin = true },
-    { "room",    "L5 b128",          128, 384, TWO(13),   384,  TWO(3),  1, 0 },
-    { "room",    "L5 b128 in 64M",   128, 384, TWO(13),   384,  TWO(3),  1, 0, "64M", .twin = true },
     /* few channels, whose gradients leave little to share */
     { "few",     "LeNet 1 b500",       500, 1,   TWO(28),    32,  TWO(5),  1, 0 },
     { "few",     "VGG 1.1 b4",         4,   3,   TWO(224),   64,  TWO(3),  1, 1 },
@@ -83,9 +62,9 @@ static const struct layer {
     { "nets",    "one axis s2 b8",     8,   64,  ONE(4096),  64,  ONE(9),  2, 4 },
     { "nets",    "three axes b2",      2,   16,  THREE(32),  32,  THREE(3), 1, 1 },
     { "nets",    "three axes 64 b2",   2,   64,  THREE(16),  64,  THREE(3), 1, 1 },
-    { "nets",    "double L5 b8",       8,   384, TWO(13),    384, TWO(3),  1, 0, NULL, true },
-    { "nets",    "double 5x5 b8",      8,   64,  TWO(32),    128, TWO(5),  1, 0, NULL, true },
-    { "nets",    "double three axes b2", 2, 64,  THREE(16),  64,  THREE(3), 1, 1, NULL, true },
+    { "nets",    "double L5 b8",       8,   384, TWO(13),    384, TWO(3),  1, 0, .wide = true },
+    { "nets",    "double 5x5 b8",      8,   64,  TWO(32),    128, TWO(5),  1, 0, .wide = true },
+    { "nets",    "double three axes b2", 2, 64,  THREE(16),  64,  THREE(3), 1, 1, .wide = true },
     /* of steps of training */
     { "layouts", "AlexNet 1",       128, 3,    TWO(224),  64,   TWO(11),  4, 2 },
     { "layouts", "AlexNet 2",       128, 64,   TWO(27),   192,  TWO(5),   1, 2 },
@@ -121,21 +100,22 @@ static const struct mode { const char *name, *precision; mc_dtype dtype; } modes
 };
 static const struct mode float64 = { "float64", "as_input_f32", MC_FLOAT64 };
 static const struct suite {
-    const char *name, *layers;
+    const char *name, *layers[2];
     int modes;
     bool last;                  /* with channels innermost, too: on a GPU, or where there is a `here` */
     double seconds;
     const char *solvers[2], *there; /* there: on a GPU, beside the first */
     int here;                   /* so many images on a processor; 0: as many as there */
+    const char *room;           /* each layer once more within so much workspace, in turns with itself; NULL: as the flag says */
 } suites[] = {
-    { "conv",    "conv",    1, true,  0.5, { "auto", "onednn" } },
-    { "conv128", "conv128", 1, true,  0.3, { "auto" } },
-    { "narrow",  "conv128", 3, true,  0.1, { "auto" } },
-    { "corrmm",  "conv128", 1, false, 0.1, { "im2col" }, "split" },
-    { "room",    "room",    1, false, 1.0, { "auto" } },
-    { "few",     "few",     1, false, 0.3, { "auto" } },
-    { "nets",    "nets",    1, true,  0.1, { "auto" } },
-    { "layouts", "layouts", 3, true,  0.1, { "auto" }, .here = 16 },
+    { "conv",    { "conv" },            1, true,  0.5, { "auto", "onednn" } },
+    { "conv128", { "conv128" },         1, true,  0.3, { "auto" } },
+    { "narrow",  { "conv128" },         3, true,  0.1, { "auto" } },
+    { "corrmm",  { "conv128" },         1, false, 0.1, { "im2col" }, "split" },
+    { "room",    { "conv", "conv128" }, 1, false, 1.0, { "auto" }, .room = "64M" },
+    { "few",     { "few" },             1, false, 0.3, { "auto" } },
+    { "nets",    { "nets" },            1, true,  0.1, { "auto" } },
+    { "layouts", { "layouts" },         3, true,  0.1, { "auto" }, .here = 16 },
 };
 
 /* Spatial axes: k tells, which has a 1 for those that are not there. */
@@ -338,6 +318,26 @@ static bool measure(const struct suite *suite, int n, const struct layer *twin, 
     return good;
 }
 
+/* The rows of n twins in a suite, as many as are asked for: with its images, and within its room. */
+struct rows {
+    struct layer row[MOST_TURNS];
+    char name[MOST_TURNS][48];
+    int n;
+};
+
+static void add_row(struct rows *r, const struct layer *l, const struct suite *s, const char *room, const struct pass *p, const struct mode *m)
+{
+    char wanted[64];
+    snprintf(r->name[r->n], sizeof r->name[r->n], "%s%s%s", l->name, room ? " in " : "", room ? room : "");
+    snprintf(wanted, sizeof wanted, "%s %s", r->name[r->n], p->name);
+    if (bench_wanted(wanted, m->name)) {
+        r->row[r->n] = *l;
+        r->row[r->n].name = r->name[r->n];
+        r->row[r->n].n = bench_far() || !s->here ? l->n : s->here;
+        r->row[r->n++].workspace = room;
+    }
+}
+
 /* One row for each twin by each of a suite's modes, layouts and solvers; false: the planner's own choice failed. */
 static bool measure_all(const struct suite *s, int n, const struct layer *l, const struct pass *p)
 {
@@ -347,17 +347,14 @@ static bool measure_all(const struct suite *s, int n, const struct layer *l, con
     for (int i = 0; i < most * layouts * solvers; i++) {
         const char *solver = bench_far() && i % solvers ? s->there : s->solvers[i % solvers];
         const struct mode *m = l->wide ? &float64 : &modes[i / solvers / layouts];
-        struct layer wanted[MOST_TURNS];
-        int k = 0;
+        struct rows r = { .n = 0 };
         for (int j = 0; j < n; j++) {
-            char name[48];
-            snprintf(name, sizeof name, "%s %s", l[j].name, p->name);
-            if (bench_wanted(name, m->name)) {
-                wanted[k] = l[j];
-                wanted[k++].n = bench_far() || !s->here ? l[j].n : s->here;
-            }
+            add_row(&r, &l[j], s, NULL, p, m);
         }
-        if (solver && k && !measure(s, k, wanted, p, m, i / solvers % layouts, solver) && i % solvers == 0) {
+        for (int j = 0; j < n && s->room; j++) {
+            add_row(&r, &l[j], s, s->room, p, m);
+        }
+        if (solver && r.n && !measure(s, r.n, r.row, p, m, i / solvers % layouts, solver) && i % solvers == 0) {
             good = bench_fail(l->name);
         }
     }
@@ -373,6 +370,11 @@ static int twins(const struct layer *l)
     return n;
 }
 
+static bool serves(const struct suite *s, const struct layer *l)
+{
+    return strcmp(l->suite, s->layers[0]) == 0 || (s->layers[1] && strcmp(l->suite, s->layers[1]) == 0);
+}
+
 bool bench_conv(const char *suite)
 {
     bool good = true;
@@ -381,7 +383,7 @@ bool bench_conv(const char *suite)
         s++;
     }
     for (const struct layer *l = layers; l < layers + COUNT(layers); l += twins(l)) {
-        for (int i = 0; i < COUNT(passes) && strcmp(l->suite, s->layers) == 0; i++) {
+        for (int i = 0; i < COUNT(passes) && serves(s, l); i++) {
             good = measure_all(s, twins(l), l, &passes[i]) && good;
         }
     }

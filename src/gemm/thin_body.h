@@ -5,6 +5,19 @@
  *
  * Invariant: a sum's order depends on sizes and strides alone. */
 
+/* A vector of terms of four rows, times those of q columns. */
+INLINE void NAME(dot_add)(V acc[DOT_Q][4], const V xv[4], const T *s, const int q)
+{
+    UNROLL(8)
+    for (int j = 0; j < q; j++) {
+        const V sv = LOAD(s + j * L);
+        UNROLL(4)
+        for (int r = 0; r < 4; r++) {
+            acc[j][r] = FMA(xv[r], sv, acc[j][r]);
+        }
+    }
+}
+
 INLINE void NAME(dot)(const struct mc_gemm_dot *t, const int q)
 {
     const T *x[4], *s = t->s;
@@ -34,14 +47,7 @@ INLINE void NAME(dot)(const struct mc_gemm_dot *t, const int q)
         for (int r = 0; r < 4; r++) {
             xv[r] = LOAD(x[r] + at);
         }
-        UNROLL(8)
-        for (int j = 0; j < q; j++) {
-            const V sv = LOAD(s + j * L);
-            UNROLL(4)
-            for (int r = 0; r < 4; r++) {
-                acc[j][r] = FMA(xv[r], sv, acc[j][r]);
-            }
-        }
+        NAME(dot_add)(acc, xv, s, q);
         s += q * L;
     }
     if (at < k) {
@@ -50,14 +56,7 @@ INLINE void NAME(dot)(const struct mc_gemm_dot *t, const int q)
         for (int r = 0; r < 4; r++) {
             xv[r] = LOADM(x[r] + at, mask);
         }
-        UNROLL(8)
-        for (int j = 0; j < q; j++) {
-            const V sv = LOAD(s + j * L);
-            UNROLL(4)
-            for (int r = 0; r < 4; r++) {
-                acc[j][r] = FMA(xv[r], sv, acc[j][r]);
-            }
-        }
+        NAME(dot_add)(acc, xv, s, q);
     }
     UNROLL(8)
     for (int j = 0; j < q; j++) {

@@ -7,8 +7,8 @@
 
 /* ---- the order of things ---- */
 
-#define ALWAYS &mc_rules_fold, &mc_rules_shape, &mc_rules_index, &mc_rules_join, &mc_rules_reduce, &mc_rules_centred, &mc_rules_canon, &mc_rules_product, \
-    &mc_rules_conv, &mc_rules_pool
+#define ALWAYS &mc_rules_fold, &mc_rules_shape, &mc_rules_index, &mc_rules_update, &mc_rules_join, &mc_rules_reduce, &mc_rules_centred, &mc_rules_canon, \
+    &mc_rules_product, &mc_rules_conv, &mc_rules_pool
 static const struct mc_pass passes[] = {
     { "canonicalize", { ALWAYS },                                      .fast = true },
     { "recognise",    { ALWAYS, &mc_rules_recognise } },  /* before a part of what it looks for is made stable */

@@ -8,7 +8,7 @@ enum { MC_OPS_MOST = 512 };          /* one slot an op, the last for items and u
 
 struct mc_pass {
     const char *name;                /* a tag of all rules that run in it */
-    const struct mc_rule_table *table[12];
+    const struct mc_rule_table *table[16];
     bool fast;                       /* runs at level FAST too */
 };
 struct mc_compiled {

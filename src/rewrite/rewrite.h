@@ -63,8 +63,8 @@ mc_node *mc_pattern_build(const struct mc_pattern *p, const struct mc_match *m);
 
 /* ---- tables ---- */
 struct mc_rule_table { const struct mc_rule *row; int n; };
-extern const struct mc_rule_table mc_rules_fold, mc_rules_shape, mc_rules_index, mc_rules_join, mc_rules_canon, mc_rules_product, mc_rules_conv, mc_rules_pool,
-    mc_rules_reduce, mc_rules_centred, mc_rules_recognise, mc_rules_stable, mc_rules_special, mc_rules_late;
+extern const struct mc_rule_table mc_rules_fold, mc_rules_shape, mc_rules_index, mc_rules_update, mc_rules_join, mc_rules_canon, mc_rules_product,
+    mc_rules_conv, mc_rules_pool, mc_rules_reduce, mc_rules_centred, mc_rules_recognise, mc_rules_stable, mc_rules_special, mc_rules_late;
 
 /* ---- user.c: rules of one graph, newest last; they live in its arena ---- */
 struct mc_user_rule {

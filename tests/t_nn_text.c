@@ -40,7 +40,7 @@ static const struct {
     { X "a = dense 4\nb = dense 5\nsum a b", "m.txt:4: sum: on axis 1 'a' has size 4, 'b' has 5\n    sum a b\n    ^" },
     { X "a = dense 4\nconcat a x", "m.txt:3: concat: 'a' has rank 2, 'x' has 4\n    concat a x\n    ^" },
     { X "a = dense 4\nsum a a coeffs=1,2,3", "m.txt:3: sum: 3 coefficients for 2 layers\n    sum a a coeffs=1,2,3\n                   ^" },
-    { "dense 10", "m.txt:1: dense needs a layer before it\n    dense 10\n    ^" },
+    { "dense 10", "m.txt:1: dense needs a layer before it; a model begins with its input, as in 'input 1x28x28'\n    dense 10\n    ^" },
     { "input 3x?x8\ndense 10", "m.txt:2: dense: size 2 of its input must be known, for its weights\n    dense 10\n    ^" },
     { X "dropout 1.5", "m.txt:2: dropout: p is 1.5; it is a probability below 1\n    dropout 1.5\n            ^" },
     { X "lrn 4", "m.txt:2: lrn: n is 4; it must be odd\n    lrn 4\n        ^" },

@@ -66,9 +66,27 @@ int complain_usage(const char *command)
     return 1;
 }
 
+/* The option of a command that is spelt nearly so; its text names them all, as "--size NAME".  NULL: none. */
+static const char *near_option(const struct command *c, const char *word)
+{
+    enum { MOST_OPTIONS = 32 };
+    static char text[2048];
+    const char *names[MOST_OPTIONS];
+    size_t n = 0;
+    snprintf(text, sizeof text, "%s %s", c->usage, c->options ? c->options : "");
+    for (char *next = NULL, *w = strtok_r(text, " ,;[]\n", &next); w && n < MOST_OPTIONS; w = strtok_r(NULL, " ,;[]\n", &next)) {
+        if (strncmp(w, "--", 2) == 0) {
+            names[n++] = w;
+        }
+    }
+    return mc_near_miss(word, names, n);
+}
+
 int complain_word(const char *command, const char *word)
 {
-    return complain("%s: '%s' is not understood; monochord help %s", command, word, command);
+    const char *near = near_option(find_command(command), word);
+    return near ? complain("%s: '%s' is not understood; did you mean '%s'?", command, word, near)
+                : complain("%s: '%s' is not understood; monochord help %s", command, word, command);
 }
 
 int complain_library(const char *what)

@@ -14,14 +14,20 @@ static bool declaration_follows(struct parser *p)
 static void no_dtype(struct parser *p, const char *word, size_t at)
 {
     struct mc_str known = { 0 };
+    const char *names[MC_NDTYPE + 1] = { [MC_NDTYPE] = "floatX" };
     for (int d = 0; d < MC_NDTYPE; d++) {
-        mc_str_addf(&known, "%s, ", mc_dtypes[d].name);
+        names[d] = mc_dtypes[d].name;
+        mc_str_addf(&known, "%s, ", names[d]);
     }
-    mc_parse_fail(p, at, "there is no dtype '%s'; there are %sfloatX", word, known.s ? known.s : "");
+    const char *near = mc_near_miss(word, names, NELEM(names));
+    if (near) {
+        mc_parse_fail(p, at, "there is no dtype '%s'; did you mean '%s'?", word, near);
+    } else {
+        mc_parse_fail(p, at, "there is no dtype '%s'; there are %sfloatX", word, known.s ? known.s : "");
+    }
     mc_str_free(&known);
 }
 
-/* float32[?, 784] */
 static bool parse_type(struct parser *p, struct mc_type *t)
 {
     char word[16] = { 0 };

@@ -124,9 +124,12 @@ static bool find_inputs(struct mc_nn_build *b)
     if (n == 0 && want == 1 && b->net->nlayer) {
         in[n++] = b->net->layer[b->net->nlayer - 1];
     }
+    if (want == 1 && n != 1) {
+        return mc_nn_wrong(b->set.line, b->set.line->text, MC_EARG, "%s needs a layer before it; a model begins with its input, as in 'input 1x28x28'",
+                           b->layer->kind->name);
+    }
     if (want < 0 ? n < 2 : n != want) {
-        return mc_nn_wrong(b->set.line, b->set.line->text, MC_EARG, want == 1 ? "%s needs a layer before it" : "%s needs the names of %s layers",
-                           b->layer->kind->name, want < 0 ? "two or more" : "two");
+        return mc_nn_wrong(b->set.line, b->set.line->text, MC_EARG, "%s needs the names of %s layers", b->layer->kind->name, want < 0 ? "two or more" : "two");
     }
     b->layer->nin = n;
     b->layer->in = mc_nn_keep(b->net, (size_t)n * sizeof *in);

@@ -7,31 +7,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct shape { int m, k, n; } shapes[] = {
+static const struct shape { int m, k, n; char turned; } shapes[] = {  /* turned: which operand lies the other way */
     { 500, 500, 500 },  { 1000, 1000, 1000 }, { 2000, 2000, 2000 }, { 4096, 4096, 4096 },
     { 600, 784, 10 },   { 784, 600, 10 },     { 600, 784, 500 },    { 4096, 4096, 16 },
     { 1, 4096, 4096 },  { 16, 4096, 4096 },   { 128, 128, 128 },    { 64, 100000, 64 },
+    /* of LeNet's dense layers: forward, gradient of inputs, of weights */
+    { 500, 1024, 500 }, { 500, 500, 1024, 'B' }, { 1024, 500, 500, 'A' },
+    { 500, 500, 10 },   { 500, 10, 500, 'B' },   { 500, 500, 10, 'A' },
 };
-static const struct { const char *name; bool large; } solvers[] = { /* large: also where one call takes long */
-    { "auto", true }, { "packed", true }, { "thin", false }, { "splitk", false }, { "direct", false }, { "onednn", true }, { "blas", true },
+static const struct { const char *name; bool large; } solvers[] = { /* large: also where one call takes long; the last three are a GPU's */
+    { "auto", true },  { "packed", true }, { "thin", false },    { "splitk", false }, { "direct", false }, { "onednn", true },
+    { "blas", true },  { "cut", false },   { "split", true },    { "cublaslt", true },
 };
 
 /* Frobenius, on rows spread over the result. */
 static double error_of(const struct shape *s, const struct bench_function *b)
 {
     const float *x = mc_array_data(b->in[0]), *y = mc_array_data(b->in[1]), *z = mc_array_data(b->out[0]);
-    double *row = must(calloc((size_t)s->n, sizeof *row)), wrong = 0, all = 0;
+    const size_t m = (size_t)s->m, n = (size_t)s->n, depth = (size_t)s->k;
+    const size_t along_a = s->turned == 'A' ? m : 1, down_a = s->turned == 'A' ? 1 : depth, along_b = s->turned == 'B' ? depth : 1, down_b = s->turned == 'B' ? 1 : n;
+    double *row = must(calloc(n, sizeof *row)), wrong = 0, all = 0;
     int step = s->m > 16 ? s->m / 16 : 1;
     for (int i = 0; i < s->m; i += step) {
-        memset(row, 0, (size_t)s->n * sizeof *row);
+        memset(row, 0, n * sizeof *row);
         for (int k = 0; k < s->k; k++) {
-            double a = x[(size_t)i * (size_t)s->k + (size_t)k];
+            double a = x[(size_t)i * down_a + (size_t)k * along_a];
             for (int j = 0; j < s->n; j++) {
-                row[j] += a * y[(size_t)k * (size_t)s->n + (size_t)j];
+                row[j] += a * y[(size_t)k * down_b + (size_t)j * along_b];
             }
         }
         for (int j = 0; j < s->n; j++) {
-            double d = z[(size_t)i * (size_t)s->n + (size_t)j] - row[j];
+            double d = z[(size_t)i * n + (size_t)j] - row[j];
             wrong += d * d;
             all += row[j] * row[j];
         }
@@ -46,8 +52,9 @@ static bool make(const struct shape *s, struct bench_function *b)
     b->g = must(mc_graph_new());
     mc_input(b->g, "A", MC_FLOAT32, 2);
     mc_input(b->g, "B", MC_FLOAT32, 2);
-    b->in[0] = must(mc_array_new(MC_FLOAT32, MC_SHAPE(s->m, s->k)));
-    b->in[1] = must(mc_array_new(MC_FLOAT32, MC_SHAPE(s->k, s->n)));
+    const bool a = s->turned == 'A', other = s->turned == 'B';
+    b->in[0] = must(mc_array_new(MC_FLOAT32, MC_SHAPE(a ? s->k : s->m, a ? s->m : s->k)));
+    b->in[1] = must(mc_array_new(MC_FLOAT32, MC_SHAPE(other ? s->n : s->k, other ? s->k : s->n)));
     b->nin = 2;
     for (int i = 0; i < 2; i++) { /* centred: sums that cancel show errors */
         float *x = mc_array_data(b->in[i]);
@@ -55,7 +62,8 @@ static bool make(const struct shape *s, struct bench_function *b)
             x[k] = (float)(2 * random_next(&state) - 1);
         }
     }
-    b->f = mc_compile(b->g, &(mc_spec){ .name = "gemm", .inputs = "A, B", .outputs = "borrow(dot(A, B))" });
+    b->f = mc_compile(b->g, &(mc_spec){ .name = "gemm", .inputs = "A, B",
+                                        .outputs = a ? "borrow(dot(A.T, B))" : other ? "borrow(dot(A, B.T))" : "borrow(dot(A, B))" });
     b->nout = 1;
     return b->f != NULL;
 }
@@ -96,7 +104,7 @@ bool bench_gemm(const char *suite)
         const struct shape *s = &shapes[i];
         struct bench_function b = { 0 };
         char name[48];
-        snprintf(name, sizeof name, "%dx%dx%d", s->m, s->k, s->n);
+        snprintf(name, sizeof name, "%dx%dx%d%s", s->m, s->k, s->n, s->turned == 'A' ? " tn" : s->turned == 'B' ? " nt" : "");
         if (!bench_wanted(name, "")) {
             continue;
         }

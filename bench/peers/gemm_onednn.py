@@ -21,11 +21,17 @@ if dnnl is None:
     sys.exit("gemm_onednn: no library")
 size, real, matrix = ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
 dnnl.dnnl_sgemm.argtypes = [ctypes.c_char, ctypes.c_char, size, size, size, real, matrix, size, matrix, size, real, matrix, size]
-no = ctypes.c_char(b"N")
+
+
+def laid(t):
+    """How a matrix lies, and how far its lines are apart."""
+    return ctypes.c_char(b"N" if t.flags.c_contiguous else b"T"), max(t.strides) // t.itemsize
+
 
 for case, a, b, c, flops, rows, want in products():
     (m, k), n = a.shape, b.shape[1]
-    args = no, no, m, n, k, 1.0, a.ctypes.data, k, b.ctypes.data, n, 0.0, c.ctypes.data, n
+    (turn_a, lines_a), (turn_b, lines_b) = laid(a), laid(b)
+    args = turn_a, turn_b, m, n, k, 1.0, a.ctypes.data, lines_a, b.ctypes.data, lines_b, 0.0, c.ctypes.data, n
     if dnnl.dnnl_sgemm(*args) != 0:
         sys.exit(f"gemm_onednn: {case} failed")
     report("gemm", case, lambda: dnnl.dnnl_sgemm(*args), flops=flops, rel_err=error(c[rows], want), seconds=0.4)

@@ -8,6 +8,7 @@ SHAPES = [
     (500, 500, 500), (1000, 1000, 1000), (2000, 2000, 2000), (4096, 4096, 4096),
     (600, 784, 10), (784, 600, 10), (600, 784, 500), (4096, 4096, 16),
     (1, 4096, 4096), (16, 4096, 4096), (128, 128, 128), (64, 100000, 64),
+    (500, 1024, 500), (500, 500, 1024, "nt"), (1024, 500, 500, "tn"), (500, 500, 10), (500, 10, 500, "nt"), (500, 500, 10, "tn"),
 ]
 
 FIVE = [("L1", 3, 128, 96, 11), ("L2", 64, 64, 128, 9), ("L3", 128, 32, 128, 9), ("L4", 128, 16, 128, 7), ("L5", 384, 13, 384, 3)]
@@ -53,12 +54,13 @@ BETWEEN = {  # case, function, size
 
 
 def products():
-    """Case, operands, room for the result, flops; and what is checked of the result: some rows in float64."""
-    for m, k, n in SHAPES:
-        if ONLY not in f"{m}x{k}x{n} ":
+    """Case, operands, which may lie the other way, room for the result, flops; and what is checked of the result: some rows in float64."""
+    for m, k, n, *turned in SHAPES:
+        case = " ".join([f"{m}x{k}x{n}", *turned])
+        if ONLY not in case + " ":
             continue
-        a = (2 * rng.random((m, k), dtype=numpy.float32) - 1)
-        b = (2 * rng.random((k, n), dtype=numpy.float32) - 1)
+        a = 2 * (rng.random((k, m), dtype=numpy.float32).T if "tn" in turned else rng.random((m, k), dtype=numpy.float32)) - 1
+        b = 2 * (rng.random((n, k), dtype=numpy.float32).T if "nt" in turned else rng.random((k, n), dtype=numpy.float32)) - 1
         rows = slice(0, m, max(1, m // 16))
         want = a[rows].astype(numpy.float64) @ b.astype(numpy.float64)
-        yield f"{m}x{k}x{n}", a, b, numpy.empty((m, n), dtype=numpy.float32), 2.0 * m * k * n, rows, want
+        yield case, a, b, numpy.empty((m, n), dtype=numpy.float32), 2.0 * m * k * n, rows, want

@@ -12,8 +12,8 @@ static const char text[] = {
 const struct mc_cuda_text mc_gemm_thin_text = { "gemm/thin.cu", text, NULL };
 
 enum { THIN = 16, THREADS = 256, SUMS = 64, ROWS = 8, SHARED_SUMS = 512, WIDEST = 32, NARROWEST = 16, WORD = 16 };  /* NARROWEST: bytes of neighbours; WORD: that a thread reads at once */
-enum { STEPS = 16, PARTS = 64 };            /* STEPS: of a thread in a part of a sum, where there are several */
-static const double launch_seconds = 2e-6, cache_bytes = 4e12, chain_seconds = 0.1e-6;  /* chain: of a thread's step, when nothing else runs */
+enum { BLOCKS = 4, STEPS = 16, PARTS = 64 };    /* BLOCKS: that a processor has at once; STEPS: of a thread in a part of a sum, where there are several */
+static const double launch_seconds = 2e-6, cache_bytes = 4e12, chain_seconds = 0.1e-6, load_seconds = 0.6e-9;  /* chain: of a thread's step, when nothing else runs; load: of a warp */
 
 struct args {
     const void *x, *s, *c0;
@@ -59,7 +59,7 @@ static struct shape shape_of(const struct mc_gemm_problem *p)
         *(s.r > 1 ? &s.r : &s.wide) /= 2;   /* to fill the GPU */
     }
     const int64_t steps = gemm_ceil(p->k, THREADS / s.wide), most = MC_MIN(steps / STEPS, (int64_t)PARTS);
-    s.splits = MC_MAX(MC_MIN(2 * processors / s.blocks, most), (int64_t)1);
+    s.splits = MC_MAX(MC_MIN(BLOCKS * processors / s.blocks, most), (int64_t)1);
     return s;
 }
 
@@ -91,15 +91,16 @@ static const char *refuse(const struct mc_problem *p_)
                                          : NULL;
 }
 
-/* Bytes of both operands, S once more for each block, or what the longest chain of steps takes. */
+/* What memory, loads of a processor's warps or the longest chain of steps take. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
     const struct shape s = shape_of(p);
-    const double size = mc_dtypes[p->dtype].size, k = (double)p->k, waves = (double)gemm_ceil(s.blocks * s.splits, 4 * mc_gemm_cuda_processors());
-    const double chain = waves * (double)gemm_ceil(p->k, THREADS / s.wide * s.splits) * chain_seconds;
-    const double bytes = size * k * ((double)(p->batch * s.rows) + (double)(s.blocks * s.q));
-    return launch_seconds * (s.splits > 1 ? 2 : 1) + MC_MAX(MC_MAX(chain, bytes / cache_bytes), mc_gemm_cuda_seconds(p, 0.5));
+    const double size = mc_dtypes[p->dtype].size, processors = (double)mc_gemm_cuda_processors(), blocks = (double)(s.blocks * s.splits);
+    const double steps = (double)gemm_ceil(p->k, THREADS / s.wide * s.splits), waves = (double)gemm_ceil(s.blocks * s.splits, BLOCKS * mc_gemm_cuda_processors());
+    const double loads = blocks * (THREADS / 32) * steps * (double)(s.r + s.q) / processors * load_seconds;
+    const double bytes = size * (double)p->k * ((double)(p->batch * s.rows) + (double)(s.blocks * s.q)) / cache_bytes;
+    return launch_seconds * (s.splits > 1 ? 2 : 1) + MC_MAX(MC_MAX(waves * steps * chain_seconds, loads), MC_MAX(bytes, mc_gemm_cuda_seconds(p, 0.5)));
 }
 
 /* Columns of S that are read at once: as many as a word holds, if they lie so. */

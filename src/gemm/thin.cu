@@ -5,7 +5,7 @@
  * then fold their sums, each keeping half of what both have, and warps add theirs in order.
  *
  * k may be shared by several blocks, whose parts `add` adds in order. */
-enum { THREADS = 256, WARPS = THREADS / 32, DEEP = THREADS / WIDE, MINE = R * Q, AHEAD = MINE * sizeof(A) < 256 ? 4 : 2 };
+enum { THREADS = 256, WARPS = THREADS / 32, DEEP = THREADS / WIDE, MINE = R * Q, AHEAD = MINE * sizeof(A) < 64 ? 8 : MINE * sizeof(A) < 256 ? 4 : 2 };
 
 struct args {
     const T *x, *s, *c0;

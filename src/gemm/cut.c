@@ -1,6 +1,7 @@
 /* cut.c: products whose blocks cut their operands themselves: how sums are shared, their kernels, how they are launched. */
 #include "gemm/cut.h"
 #include "gemm/solver.h"
+#include <stdlib.h>
 
 static const char text[] = {
 #include "gemm/cut_text.h"
@@ -37,6 +38,14 @@ double mc_gemm_cut_seconds(int64_t m, int64_t n, int64_t k, int64_t batch, int64
     return 2e-6 + waves * steps * step_seconds + (parts > 1 ? 1e-6 : 0);
 }
 
+/* Is nothing a place of an image, and is the way from term to term short? */
+static bool lines(const struct mc_gemm_cut_args *a)
+{
+    const int64_t most = INT32_MAX / 64;
+    return a->b_terms.across == INT32_MAX && a->b_cols.across == INT32_MAX && a->c_cols.across == INT32_MAX && a->around[0] * a->around[1] == 1 &&
+           llabs(a->as[2]) <= most && llabs(a->b_terms.right) <= most;
+}
+
 bool mc_gemm_cut_make(struct mc_gemm_cut *c, enum mc_act act, size_t *workspace)
 {
     struct mc_gemm_cut_args *a = &c->args;
@@ -53,7 +62,8 @@ bool mc_gemm_cut_make(struct mc_gemm_cut *c, enum mc_act act, size_t *workspace)
     c->grid = (struct mc_grid){ { (unsigned)(down * gemm_ceil(across, a->run)), (unsigned)a->splits, (unsigned)a->batch }, { 256, 1, 1 }, SHARED };
     c->add_grid = (struct mc_grid){ { (unsigned)gemm_ceil(results, few ? 256 : 32), 1, 1 }, { 256, 1, 1 }, 0 };
     *workspace = a->splits > 1 ? (size_t)(a->splits * results) * sizeof(float) : 0;
-    mc_str_addf(&defines, "#define ACT %d\n", (int)act);
+    mc_str_addf(&defines, "#define ACT %d\n#define LINES %d\n#define A_DENSE %d\n#define B_DENSE %d\n#define SPLIT %d\n", (int)act, lines(a), a->as[2] == 1,
+                a->b_terms.right == 1, a->splits > 1);
     return mc_cuda_kernels(&mc_gemm_cut_text, &defines, kernels, NELEM(kernels));
 }
 

@@ -7,7 +7,10 @@
  * below a warp's largest.  A step with an infinity or a NaN is multiplied plainly, so that they come out as they should.
  *
  * Four warps have 32 x 32 of C each and the first half of a step's terms, four the same with the rest: the less is read of shared
- * memory.  At the end each keeps 16 of its columns, and hands its sums of the others over.
+ * memory.  Their sums are added there, and go from there to C.
+ *
+ * The text is compiled for what a problem needs, LINES where nothing is a place of an image, A_DENSE and B_DENSE where terms lie side
+ * by side, SPLIT where sums are parts: a short text is on the GPU's way sooner than a small product takes.
  * A sum may run over several matrices as well, `outer` of them: the places of all images.  Terms and columns of B, and columns of C,
  * may be places of an image: lines that are apart, and places in them; of C every one, or one in so many, with zeros around it.
  *
@@ -16,6 +19,7 @@ typedef unsigned u32;
 typedef unsigned short u16;
 enum { TILE = 64, PITCH = TILE + 8, WARPS = 8, MINE = 16 };     /* MINE: elements of a tile that a thread takes, along the summed axis */
 enum { LOW = TILE * PITCH, TILES = 4 * LOW };   /* halves of a tile; of both tiles of a step, high and low */
+enum { PLANE = TILE * PITCH };                  /* floats of a finished tile, of which there are two in the room of a step's */
 
 struct places {                 /* along an axis: so many across, then the next line */
     i64 down, right;
@@ -44,8 +48,12 @@ struct step { int j, matrix, k; };
 
 __device__ __forceinline__ i64 at(const places &p, int i)
 {
+#if LINES
+    return i * p.right;
+#else
     const int line = i / p.across;
     return line * p.down + (i - line * p.across) * p.right;
+#endif
 }
 
 __device__ __forceinline__ places in_line(i64 step)
@@ -54,7 +62,7 @@ __device__ __forceinline__ places in_line(i64 step)
     return p;
 }
 
-__device__ __forceinline__ side side_of(const float *x, const places &rows, int from, int count, const places &terms, i64 outer, int fours)
+template <bool DENSE> __device__ __forceinline__ side side_of(const float *x, const places &rows, int from, int count, const places &terms, i64 outer, int fours)
 {
     const int t = threadIdx.x;
     side s;
@@ -64,46 +72,49 @@ __device__ __forceinline__ side side_of(const float *x, const places &rows, int 
     s.outer = outer;
     s.from = from;
     s.rows = count;
-    s.mine = terms.right == 1 ? t / 4 : t % TILE;
-    s.first = terms.right == 1 ? t % 4 * MINE : t / TILE * MINE;
+    s.mine = DENSE ? t / 4 : t % TILE;
+    s.first = DENSE ? t % 4 * MINE : t / TILE * MINE;
     s.mine_at = s.mine < count ? at(rows, from + s.mine) : 0;
     s.fours = fours;
     return s;
 }
 
 /* Zeros beyond the matrix. */
-__device__ __forceinline__ void take(float (&v)[MINE], const side &s, int matrix, int from, int end)
+template <bool DENSE> __device__ __forceinline__ void take(float (&v)[MINE], const side &s, int matrix, int from, int end)
 {
-    const int line = s.terms.across < 0x7fffffff ? (from + s.first) / s.terms.across : 0;   /* a division that most have no use for */
-    int col = from + s.first - line * s.terms.across;
-    const float *const x = s.x + matrix * s.outer + s.mine_at + line * s.terms.down + col * s.terms.right;
     const int have = s.mine < s.rows ? end - from - s.first : 0;
-    if (s.fours && have >= MINE) {
+    const float *const row = s.x + matrix * s.outer + s.mine_at;
+    if (DENSE && s.fours && have >= MINE) {
 #pragma unroll
         for (int e = 0; e < MINE; e += 4) {
-            const float4 q = *(const float4 *)(x + e);
+            const float4 q = *(const float4 *)(row + from + s.first + e);
             v[e] = q.x;
             v[e + 1] = q.y;
             v[e + 2] = q.z;
             v[e + 3] = q.w;
         }
-    } else if (have >= MINE && col <= s.terms.across - MINE) {
-        const float *term = x;
-#pragma unroll
-        for (int e = 0; e < MINE; e++, term += s.terms.right) {
-            v[e] = *term;
-        }
-    } else {
-        const float *term = x;
-#pragma unroll
-        for (int e = 0; e < MINE; e++, col++, term += s.terms.right) {
-            if (col == s.terms.across) {
-                col = 0;
-                term += s.terms.down - s.terms.across * s.terms.right;
-            }
-            v[e] = e < have ? *term : 0.f;
-        }
+        return;
     }
+#if LINES
+    const int step = DENSE ? 1 : (int)s.terms.right;
+    const float *const term = row + (i64)step * (from + s.first);
+#pragma unroll
+    for (int e = 0; e < MINE; e++) {
+        v[e] = e < have ? term[(i64)step * e] : 0.f;
+    }
+#else
+    const int line = s.terms.across < 0x7fffffff ? (from + s.first) / s.terms.across : 0;   /* a division that most have no use for */
+    int col = from + s.first - line * s.terms.across;
+    const float *term = row + line * s.terms.down + col * s.terms.right;
+#pragma unroll
+    for (int e = 0; e < MINE; e++, col++, term += s.terms.right) {
+        if (col == s.terms.across) {
+            col = 0;
+            term += s.terms.down - s.terms.across * s.terms.right;
+        }
+        v[e] = e < have ? *term : 0.f;
+    }
+#endif
 }
 
 /* The larger; NaN if either is. */
@@ -149,20 +160,20 @@ __device__ __forceinline__ bool cut(u16 *to, float *unscaled, const side &s, con
 }
 
 /* Which warp has cut rows [8 i, 8 i + 8) and terms [16 k, 16 k + 16): it has either all terms or all rows of a half. */
-__device__ __forceinline__ int who(bool lines, int i, int k)
+template <bool DENSE> __device__ __forceinline__ int who(int i, int k)
 {
-    return lines ? i : k * 2 + i / 4;
+    return DENSE ? i : k * 2 + i / 4;
 }
 
-/* Where element e of the sums that a thread keeps stands in the tile: two by two matrices of 16 x 8 a warp. */
+/* Where element e of a thread's sums stands in the tile: two by four matrices of 16 x 8 a warp. */
 __device__ __forceinline__ int first_row() { return threadIdx.x / 32 % 2 * 32; }
-__device__ __forceinline__ int first_col(bool mine) { return threadIdx.x / 64 % 2 * 32 + (threadIdx.x / 128 == mine ? 16 : 0); }
-__device__ __forceinline__ int row_of(int e) { return first_row() + e / 8 * 16 + threadIdx.x % 32 / 4 + e % 4 / 2 * 8; }
-__device__ __forceinline__ int col_of(int e) { return first_col(true) + e / 4 % 2 * 8 + threadIdx.x % 4 * 2 + e % 2; }
+__device__ __forceinline__ int first_col() { return threadIdx.x / 64 % 2 * 32; }
+__device__ __forceinline__ int row_of(int e) { return first_row() + e / 8 % 2 * 16 + threadIdx.x % 32 / 4 + e % 4 / 2 * 8; }
+__device__ __forceinline__ int col_of(int e) { return first_col() + e / 16 * 16 + e / 4 % 2 * 8 + threadIdx.x % 4 * 2 + e % 2; }
 
 /* 16 terms of 16 columns from `col` on. */
-__device__ __forceinline__ void multiply_columns(float (&sum)[16], const u32 (&h)[2][4], const u32 (&l)[2][4], const u16 *b, const float (&scale_a)[4],
-                                                 const float *unscaled_b, bool lines, int col, int k)
+__device__ __forceinline__ void multiply_columns(float *sum, const u32 (&h)[2][4], const u32 (&l)[2][4], const u16 *b, const float (&scale_a)[4], const float *unscaled_b,
+                                                 int col, int k)
 {
     const int lane = threadIdx.x % 32;
     const u16 *const at = b + (col + lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8 + k * 16;
@@ -184,7 +195,7 @@ __device__ __forceinline__ void multiply_columns(float (&sum)[16], const u32 (&h
     }
 #pragma unroll
     for (int e = 0; e < 4; e++) {
-        const float scale_b = unscaled_b[who(lines, col / 8 + e % 2, k)];
+        const float scale_b = unscaled_b[who<B_DENSE>(col / 8 + e % 2, k)];
 #pragma unroll
         for (int i = 0; i < 4; i++) {   /* 0 times what is too large for a float would be no number */
             sum[e * 4 + i] += part[e][i] * fminf(scale_a[e / 2 * 2 + i / 2] * scale_b, 0x1p127f);
@@ -192,8 +203,8 @@ __device__ __forceinline__ void multiply_columns(float (&sum)[16], const u32 (&h
     }
 }
 
-/* This warp's terms of a step: of the columns that it keeps, and of those that it hands over. */
-__device__ __forceinline__ void multiply_tiles(float (&mine)[16], float (&other)[16], const u16 *tiles, const float (*unscaled)[WARPS], bool lines_a, bool lines_b)
+/* This warp's terms of a step. */
+__device__ __forceinline__ void multiply_tiles(float (&sum)[32], const u16 *tiles, const float (*unscaled)[WARPS])
 {
     const int lane = threadIdx.x % 32;
     const u16 *const row = tiles + (first_row() + lane % 16) * PITCH + lane / 16 * 8, *const b = tiles + 2 * LOW;
@@ -209,28 +220,11 @@ __device__ __forceinline__ void multiply_tiles(float (&mine)[16], float (&other)
         }
 #pragma unroll
         for (int m = 0; m < 4; m++) {
-            scale[m] = unscaled[0][who(lines_a, first_row() / 8 + m, k)];
+            scale[m] = unscaled[0][who<A_DENSE>(first_row() / 8 + m, k)];
         }
-        multiply_columns(mine, h, l, b, scale, unscaled[1], lines_b, first_col(true), k);
-        multiply_columns(other, h, l, b, scale, unscaled[1], lines_b, first_col(false), k);
+        multiply_columns(sum, h, l, b, scale, unscaled[1], first_col(), k);
+        multiply_columns(sum + 16, h, l, b, scale, unscaled[1], first_col() + 16, k);
     }
-}
-
-/* Warps with the same 32 x 32 add up. */
-__device__ __forceinline__ void hand_over(float (&mine)[16], float (&other)[16], float *room)
-{
-    __syncthreads();            /* nobody multiplies */
-#pragma unroll
-    for (int e = 0; e < 16; e++) {
-        room[e * 256 + threadIdx.x] = other[e];
-        other[e] = 0;
-    }
-    __syncthreads();
-#pragma unroll
-    for (int e = 0; e < 16; e++) {
-        mine[e] += room[e * 256 + (threadIdx.x ^ 128)];
-    }
-    __syncthreads();
 }
 
 /* Of a row of A and a column of B. */
@@ -243,18 +237,20 @@ __device__ __noinline__ float plain_sum(const float *a, const float *b, places a
     return sum;
 }
 
-__device__ __forceinline__ void multiply_plainly(float (&sum)[16], const side &a, const side &b, const step &s, const args &p)
+/* By those who have a step's first terms, all of them. */
+__device__ __forceinline__ void multiply_plainly(float (&sum)[32], const side &a, const side &b, const step &s, const args &p)
 {
     const int end = min(s.k + TILE, p.k), cols = min(p.n - s.j, TILE);
-    float more[16];
+    float more[32];
 #pragma unroll 1
-    for (int e = 0; e < 16; e++) {
+    for (int e = 0; e < 32; e++) {
         const int row = row_of(e), col = col_of(e);
-        more[e] = row < a.rows && col < cols ? plain_sum(a.x + s.matrix * a.outer + at(a.all, a.from + row), b.x + s.matrix * b.outer + at(b.all, s.j + col),
-                                                         a.terms, b.terms, s.k, end) : 0;
+        more[e] = threadIdx.x < 128 && row < a.rows && col < cols
+                      ? plain_sum(a.x + s.matrix * a.outer + at(a.all, a.from + row), b.x + s.matrix * b.outer + at(b.all, s.j + col), a.terms, b.terms, s.k, end)
+                      : 0;
     }
 #pragma unroll
-    for (int e = 0; e < 16; e++) {
+    for (int e = 0; e < 32; e++) {
         sum[e] += more[e];
     }
 }
@@ -274,11 +270,13 @@ __device__ __forceinline__ void finished(const args &p, float *c, const float *c
 {
     const float v = p.alpha * sum;
     c[col_at] = finish(c0 ? v + p.beta * c0[col * p.c0s[2]] : v, ACT);
+#if !LINES
     if (p.around[0] * p.around[1] > 1) {
         const int line = col / p.c_cols.across, place = col - line * p.c_cols.across;
         zeros_around(c + col_at, p.c_cols.down / p.around[0], p.c_cols.right / p.around[1], min(p.around[0], p.size[0] - line * p.around[0]),
                      min(p.around[1], p.size[1] - place * p.around[1]));
     }
+#endif
 }
 
 __device__ __forceinline__ const float *row_of_c0(const args &p, int batch, int row)
@@ -294,7 +292,7 @@ __device__ __forceinline__ void advance(const args &p, step &s)
         s.k = 0;
         s.matrix++;
     }
-    if (s.matrix == p.outer && p.splits == 1) {
+    if (s.matrix == p.outer && !SPLIT) {
         s.matrix = 0;
         s.j += TILE;
     }
@@ -307,31 +305,29 @@ __device__ __forceinline__ void turn_to(const args &p, side &b, int j)
     b.mine_at = b.mine < b.rows ? at(p.b_cols, j + b.mine) : 0;
 }
 
-__device__ __forceinline__ void put(const args &p, const float (&sum)[16], int i, int j, int batch)
+/* A finished tile: both planes of it, one for each half of terms, are added where they meet. */
+__device__ __forceinline__ void put(const args &p, float (&sum)[32], float *planes, int i, int j, int batch)
 {
+    float *const mine = planes + threadIdx.x / 128 * PLANE;
+    __syncthreads();            /* nobody multiplies what was there */
 #pragma unroll
-    for (int e = 0; e < 6; e += e % 2 == 0 ? 1 : 3) {       /* a thread has four columns of four */
-        const int col = j + col_of(e);
-        const i64 col_at = p.splits > 1 ? col : at(p.c_cols, col);
-#pragma unroll
-        for (int r = 0; r < 16; r += r % 8 == 0 ? 2 : 6) {
-            const int row = i + row_of(r);
-            if (row >= p.m || col >= p.n) {
-                continue;
-            }
-            if (p.splits > 1) {
-                p.parts[((i64)(blockIdx.y * p.batch + batch) * p.m + row) * p.n + col_at] = sum[r + e];
-            } else {
-                finished(p, p.c + batch * p.cs[0] + row * p.cs[1], row_of_c0(p, batch, row), col, col_at, sum[r + e]);
-            }
+    for (int e = 0; e < 32; e += 2) {
+        *(float2 *)&mine[row_of(e) * PITCH + col_of(e)] = make_float2(sum[e], sum[e + 1]);
+        sum[e] = sum[e + 1] = 0;
+    }
+    __syncthreads();
+    const int c = threadIdx.x % TILE, col = j + c, rows = col < p.n ? min(p.m - i, TILE) : 0;
+    const i64 col_at = SPLIT ? col : at(p.c_cols, col);
+#pragma unroll 4
+    for (int r = threadIdx.x / TILE; r < rows; r += 256 / TILE) {
+        const float v = planes[r * PITCH + c] + planes[PLANE + r * PITCH + c];
+        if (SPLIT) {
+            p.parts[((i64)(blockIdx.y * p.batch + batch) * p.m + i + r) * p.n + col_at] = v;
+        } else {
+            finished(p, p.c + batch * p.cs[0] + (i + r) * p.cs[1], row_of_c0(p, batch, i + r), col, col_at, v);
         }
     }
-}
-
-__device__ __forceinline__ void take_both(float (&va)[MINE], float (&vb)[MINE], const args &p, const side &a, const side &b, const step &s, bool there)
-{
-    take(va, a, s.matrix, s.k, there ? p.k : 0);
-    take(vb, b, s.matrix, s.k, there ? p.k : 0);
+    __syncthreads();
 }
 
 /* While a step is multiplied, the next one's operands are cut, and those behind them on their way. */
@@ -340,43 +336,43 @@ extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_consta
     extern __shared__ uint4 room[];
     __shared__ float unscaled[2][2][WARPS];
     const int down = (p.m + TILE - 1) / TILE, across = (p.n + TILE - 1) / TILE, i = blockIdx.x % down * TILE, first = blockIdx.x / down * p.run, batch = blockIdx.z;
-    const int each = (p.k + TILE - 1) / TILE, chunks = each * p.outer, from = (int)((i64)chunks * blockIdx.y / p.splits);
-    const int steps = ((int)((i64)chunks * (blockIdx.y + 1) / p.splits) - from) * min(p.run, across - first);
-    const side sa = side_of(p.a + batch * p.as[0], in_line(p.as[1]), i, min(p.m - i, TILE), in_line(p.as[2]), p.outer_step[0], p.fours[0]);
-    side sb = side_of(p.b + batch * p.bs, p.b_cols, first * TILE, min(p.n - first * TILE, TILE), p.b_terms, p.outer_step[1], p.fours[1]);
-    const bool lines_a = sa.terms.right == 1, lines_b = sb.terms.right == 1;
-    float mine[16] = {}, other[16] = {}, va[MINE], vb[MINE];
-    step now, next = { first * TILE, from / each, from % each * TILE }, ahead = next;
+    const int each = (p.k + TILE - 1) / TILE, chunks = each * p.outer, from = SPLIT ? chunks * blockIdx.y / p.splits : 0;
+    const int steps = ((SPLIT ? (int)(chunks * (blockIdx.y + 1) / p.splits) : chunks) - from) * min(p.run, across - first);
+    const side sa = side_of<A_DENSE>(p.a + batch * p.as[0], in_line(p.as[1]), i, min(p.m - i, TILE), in_line(p.as[2]), p.outer_step[0], p.fours[0]);
+    side sb = side_of<B_DENSE>(p.b + batch * p.bs, p.b_cols, first * TILE, min(p.n - first * TILE, TILE), p.b_terms, p.outer_step[1], p.fours[1]);
+    float sum[32] = {}, va[MINE], vb[MINE];
+    step now = { first * TILE, from / each, from % each * TILE }, ahead = now;
     bool plain = false;
     follow();
-    take_both(va, vb, p, sa, sb, next, true);
-    for (int q = -1; q < steps; q++) {
+#pragma unroll 1
+    for (int q = -2; q < steps; q++) {          /* ahead: step q + 2 */
         u16 *const here = (u16 *)room + (q & 1) * TILES, *const there = (u16 *)room + (q + 1 & 1) * TILES;
         bool odd = false;
-        if (q + 1 < steps) {
+        if (q >= -1 && q + 1 < steps) {
             odd = cut(there, unscaled[q + 1 & 1][0], sa, va) | cut(there + 2 * LOW, unscaled[q + 1 & 1][1], sb, vb);
+            const int j = ahead.j;
             advance(p, ahead);
-            if (ahead.j != next.j) {
+            if (ahead.j != j) {
                 turn_to(p, sb, ahead.j);
             }
-            take_both(va, vb, p, sa, sb, ahead, q + 2 < steps);
         }
-        if (q >= 0 && plain) {
-            multiply_plainly(mine, sa, sb, now, p);
-        } else if (q >= 0) {
-            multiply_tiles(mine, other, here, unscaled[q & 1], lines_a, lines_b);
+        if (q + 2 < steps) {
+            take<A_DENSE>(va, sa, ahead.matrix, ahead.k, p.k);
+            take<B_DENSE>(vb, sb, ahead.matrix, ahead.k, p.k);
         }
-        if (q >= 0 && (q + 1 == steps || next.j != now.j)) {
-            hand_over(mine, other, (float *)here);
-            put(p, mine, i, now.j, batch);
-#pragma unroll
-            for (int e = 0; e < 16; e++) {
-                mine[e] = 0;
+        if (q >= 0) {
+            const int j = now.j;
+            if (plain) {
+                multiply_plainly(sum, sa, sb, now, p);
+            } else {
+                multiply_tiles(sum, here, unscaled[q & 1]);
+            }
+            advance(p, now);
+            if (q + 1 == steps || now.j != j) {
+                put(p, sum, (float *)here, i, j, batch);
             }
         }
         plain = __syncthreads_or(odd);
-        now = next;
-        next = ahead;
     }
 }
 

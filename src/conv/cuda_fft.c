@@ -38,14 +38,14 @@ const struct mc_cuda_text mc_conv_fft_products_text = { "conv/fft_products.cu", 
 const struct mc_cuda_text mc_conv_fft_halves_text = { "conv/fft_halves.cu", halves_text, NULL };
 
 static const struct mc_cuda_fft_size {
-    int n, r1, r2, tiles, threads;
+    int n, r1, r2, tiles, threads, blocks;  /* blocks: of a multiprocessor, for which registers are kept */
     size_t shared;              /* as fft_tile.cu lays tiles out */
-    struct { int tiles, threads, blocks; } tensor;  /* tiles forth, half as many back; blocks of a multiprocessor; 0: none */
+    struct { int tiles, threads, blocks; } tensor;  /* tiles forth, half as many back; 0: none */
 } sizes[] = {
-    { 16,  4,  4, 16, 128, 8 * (16 * 209 + 16),  { 0 }         },
-    { 32,  8,  4, 8,  256, 8 * (8 * 658 + 32),   { 8, 256, 3 } },
-    { 64,  8,  8, 4,  512, 8 * (4 * 2340 + 64),  { 8, 256, 2 } },
-    { 128, 16, 8, 2,  512, 8 * (2 * 8772 + 128), { 4, 512, 1 } },
+    { 16,  4,  4, 16, 128, 8, 8 * (16 * 209 + 16),  { 0 }         },
+    { 32,  8,  4, 8,  256, 4, 8 * (8 * 658 + 32),   { 8, 256, 3 } },
+    { 64,  8,  8, 4,  512, 2, 8 * (4 * 2340 + 64),  { 8, 256, 2 } },
+    { 128, 16, 8, 1,  256, 3, 8 * (8772 + 128),     { 4, 512, 1 } },
 };
 const char *const mc_cuda_fft_ways[] = { "multiply", "thin", "pairs4", "pairs8" };
 enum { SECTOR = 32, CACHE = 32 << 20 };          /* bytes that memory moves at once, and that a GPU keeps at least */
@@ -197,33 +197,35 @@ static bool choose(const struct mc_conv_problem *p, int kind, struct mc_cuda_fft
     return least > 0;
 }
 
-static bool load(struct mc_cuda_fft *d, const struct mc_conv_problem *p)
+static bool load_transforms(struct mc_cuda_fft *d, const struct mc_conv_problem *p)
 {
     const struct mc_cuda_fft_size *z = d->size;
-    const struct mc_cuda_text *transforms_text = d->tensor ? &mc_conv_fft_tensor_text : &mc_conv_fft_text;
-    const struct mc_cuda_text *products = d->halves ? &mc_conv_fft_halves_text : &mc_conv_fft_products_text;
-    const bool pairs = d->n == FFT_PAIRED;
-    struct mc_str defines = { 0 }, none = { 0 };
+    const struct mc_cuda_text *t = d->tensor ? &mc_conv_fft_tensor_text : &mc_conv_fft_text;
+    const struct mc_cuda_named kernels[] = { { &d->spectra, "spectra" }, { &d->back, "back" }, { &d->peaks, d->halves ? "peaks" : NULL } };
+    struct mc_str defines = { 0 };
     mc_cuda_types(&defines, p->dtype, false);
-    mc_str_addf(&defines, "#define N %d\n#define PAIRS %d\n#define HALVES %d\n#define PEAKS %d\n#define THREADS %d\n", z->n, pairs, d->halves, FFT_PEAKS,
-                d->forth.threads);
-    if (d->tensor) {
-        mc_str_addf(&defines, "#define BLOCKS %d\n", z->tensor.blocks);
-    } else {
-        mc_str_addf(&defines, "#define R1 %d\n#define R2 %d\n#define G %d\n", z->r1, z->r2, z->tiles);
-    }
-    const struct mc_cuda_named transforms[] = { { &d->spectra, "spectra" }, { &d->back, "back" }, { &d->peaks, d->halves ? "peaks" : NULL } };
+    mc_str_addf(&defines, "#define N %d\n#define R1 %d\n#define R2 %d\n#define G %d\n#define THREADS %d\n#define BLOCKS %d\n", z->n, z->r1, z->r2,
+                z->tiles, d->forth.threads, d->tensor ? z->tensor.blocks : z->blocks);
+    mc_str_addf(&defines, "#define BESIDE %d\n#define HALVES %d\n#define PEAKS %d\n", z->n == FFT_PAIRED ? FFT_BESIDE : 1, d->halves, FFT_PEAKS);
+    return mc_cuda_kernels(t, &defines, kernels, NELEM(kernels));
+}
+
+static bool load_products(struct mc_cuda_fft *d)
+{
+    const struct mc_cuda_text *t = d->halves ? &mc_conv_fft_halves_text : &mc_conv_fft_products_text;
     struct mc_cuda_named kernels[NELEM(mc_cuda_fft_ways)];
+    struct mc_str defines = { 0 };
     for (int i = 0; i < (int)NELEM(mc_cuda_fft_ways); i++) {
-        kernels[i] = (struct mc_cuda_named){ &d->product[i], pairs == (i >= FFT_FIRST_PAIRED) ? mc_cuda_fft_ways[i] : NULL };
+        kernels[i] = (struct mc_cuda_named){ &d->product[i], (d->n == FFT_PAIRED) == (i >= FFT_FIRST_PAIRED) ? mc_cuda_fft_ways[i] : NULL };
     }
-    return mc_cuda_kernels(transforms_text, &defines, transforms, NELEM(transforms)) && mc_cuda_kernels(products, &none, kernels, NELEM(kernels));
+    mc_str_addf(&defines, "#define BESIDE %d\n", FFT_BESIDE);
+    return mc_cuda_kernels(t, &defines, kernels, NELEM(kernels));
 }
 
 static struct mc_plan *make(const struct mc_conv_problem *p, int kind)
 {
     struct mc_cuda_fft *d = mc_calloc(1, sizeof *d, "plans");
-    if (!d || !choose(p, kind, d) || !load(d, p)) {
+    if (!d || !choose(p, kind, d) || !load_transforms(d, p) || !load_products(d)) {
         mc_free(d);
         return NULL;
     }

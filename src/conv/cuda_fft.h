@@ -7,7 +7,7 @@
 #include "conv/cuda.h"
 
 enum { FFT_THIN = 4, FFT_WIDE = 64, FFT_PER_BLOCK = 128 };  /* of fft_products.cu */
-enum { FFT_PAIRED = 128 };                                  /* the size whose frequencies stand in pairs */
+enum { FFT_PAIRED = 128, FFT_BESIDE = 4 };                  /* the size of whose frequencies so many stand side by side */
 enum { FFT_PEAKS = 256, FFT_PEAK_THREADS = 512 };           /* FFT_PEAKS: of one operand */
 
 /* A kernel of transforms: tiles and threads of a block. */
@@ -25,7 +25,7 @@ struct mc_cuda_fft {
     int64_t images;             /* at a time */
     void *peaks, *spectra, *back, *product[4];  /* of mc_cuda_fft_ways */
 };
-/* How products are launched: names of kernels, and of those for which frequencies stand in pairs the first. */
+/* Names of kernels of products, and of those that take pairs of frequencies the first. */
 extern const char *const mc_cuda_fft_ways[4];
 enum { FFT_FIRST_PAIRED = 2 };
 

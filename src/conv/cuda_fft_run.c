@@ -130,8 +130,10 @@ struct way { int kernel, frequencies; unsigned threads; int64_t blocks; };
 static struct way way_of(const struct mc_cuda_fft *d, int64_t m, int64_t n)
 {
     const bool thin = m <= FFT_THIN;
-    const int64_t wide = (n + FFT_PER_BLOCK - 1) / FFT_PER_BLOCK, rows = thin ? FFT_THIN : 2 * FFT_THIN;
-    return d->n == FFT_PAIRED ? (struct way){ thin ? 2 : 3, 2, FFT_PER_BLOCK, wide * ((m + rows - 1) / rows) }
+    const bool paired = d->n == FFT_PAIRED;
+    const int64_t columns = paired ? FFT_PER_BLOCK / (FFT_BESIDE / 2) : FFT_PER_BLOCK, wide = (n + columns - 1) / columns;
+    const int64_t rows = thin ? FFT_THIN : 2 * FFT_THIN;
+    return paired ? (struct way){ thin ? 2 : 3, FFT_BESIDE, FFT_PER_BLOCK, wide * ((m + rows - 1) / rows) }
            : thin              ? (struct way){ 1, 1, FFT_PER_BLOCK / 2, wide }
                                : (struct way){ 0, 1, 128, (m + FFT_WIDE - 1) / FFT_WIDE * ((n + FFT_WIDE - 1) / FFT_WIDE) };
 }

@@ -26,30 +26,34 @@ __device__ __forceinline__ void put_pair(cell *to, cell a, cell b)
 }
 #endif
 
-/* R2 frequencies that follow each other, from an even one on. */
+/* R2 frequencies that follow each other, from a multiple of BESIDE on. */
 __device__ __forceinline__ void put_all(const args &p, cell *to, const float2 *v, float sign, const float (&gain)[2])
 {
+    enum { PAIR = BESIDE > 1 };
 #pragma unroll
-    for (int k = 0; k < R2; k += 1 + PAIRS, to += p.rows * p.ld * (1 + PAIRS)) {
+    for (int k = 0; k < R2; k += 1 + PAIR) {
+        cell *at = to + k / BESIDE * BESIDE * p.rows * p.ld + k % BESIDE;
         const cell one = cell_of(v[k].x, sign * v[k].y, gain);
-        if (PAIRS) {
-            put_pair(to, one, cell_of(v[k + PAIRS].x, sign * v[k + PAIRS].y, gain));
+        if (PAIR) {
+            put_pair(at, one, cell_of(v[k + PAIR].x, sign * v[k + PAIR].y, gain));
         } else {
-            *to = one;
+            *at = one;
         }
     }
 }
 
 __device__ __forceinline__ void get_all(const args &p, const float2 *from, float2 *v)
 {
+    enum { PAIR = BESIDE > 1 };
 #pragma unroll
-    for (int k = 0; k < R2; k += 1 + PAIRS, from += p.rows * p.ld * (1 + PAIRS)) {
-        if (PAIRS) {
-            const float4 two = *(const float4 *)from;
+    for (int k = 0; k < R2; k += 1 + PAIR) {
+        const float2 *at = from + k / BESIDE * BESIDE * p.rows * p.ld + k % BESIDE;
+        if (PAIR) {
+            const float4 two = *(const float4 *)at;
             v[k] = make_float2(two.x, two.y);
-            v[k + PAIRS] = make_float2(two.z, two.w);
+            v[k + PAIR] = make_float2(two.z, two.w);
         } else {
-            v[k] = *from;
+            v[k] = *at;
         }
     }
 }
@@ -67,7 +71,7 @@ template <class H> __device__ __forceinline__ void hold(H (&raw)[R1][2])
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) spectra(const __grid_constant__ args p)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spectra(const __grid_constant__ args p)
 {
     const block b = block_of(p, G);
     const float sign = p.conjugate ? -1.0f : 1.0f;
@@ -184,7 +188,7 @@ __device__ __forceinline__ void store(const args &p, i64 at, float v, const floa
     p.x[at] = put<T>(p.beta != 0 ? v + p.beta * get<float>(p.c0[at]) : v);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) back(const __grid_constant__ args p)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) back(const __grid_constant__ args p)
 {
     const block b = block_of(p, G);
     __shared__ float gain[2];

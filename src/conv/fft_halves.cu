@@ -3,7 +3,7 @@
  *
  *   multiply   tiles of 64 x 64 on tensor cores
  *   thin       m up to 4, lda 4
- *   pairs4     two frequencies in place of each number, 4 rows of C a thread
+ *   pairs4     BESIDE frequencies in place of each number, a pair of them and 4 rows of C a thread
  *   pairs8     the same, 8 rows
  *
  * A number is its real half, then its imaginary one: as tensor cores read pairs of terms, k complex numbers are 2 k terms, and
@@ -141,18 +141,21 @@ extern "C" __global__ void __launch_bounds__(64) thin(const __grid_constant__ pr
 
 template <int M> __device__ __forceinline__ void pairs(const product &p)
 {
-    const i64 wide = (p.n + 127) / 128, m0 = blockIdx.x / wide * M, n = blockIdx.x % wide * 128 + threadIdx.x;
-    const uint2 *a = (const uint2 *)p.a + blockIdx.y * p.k * p.lda + m0, *b = (const uint2 *)p.b + blockIdx.y * p.k * p.ldb + n;
+    enum { PAIRS = BESIDE / 2, COLUMNS = 128 / PAIRS };
+    const int pair = threadIdx.x % PAIRS;
+    const i64 wide = (p.n + COLUMNS - 1) / COLUMNS, m0 = blockIdx.x / wide * M, n = blockIdx.x % wide * COLUMNS + threadIdx.x / PAIRS;
+    const uint2 *a = (const uint2 *)p.a + (blockIdx.y * p.k * p.lda + m0) * PAIRS + pair;
+    const uint2 *b = (const uint2 *)p.b + (blockIdx.y * p.k * p.ldb + n) * PAIRS + pair;
     float4 sum[M] = {};
     if (n >= p.n) {
         return;
     }
 #pragma unroll 4
-    for (i64 k = 0; k < p.k; k++, a += p.lda, b += p.ldb) {
+    for (i64 k = 0; k < p.k; k++, a += p.lda * PAIRS, b += p.ldb * PAIRS) {
         const uint2 r = *b;
 #pragma unroll
         for (int i = 0; i < M; i++) {
-            const uint2 l = m0 + i < p.m ? a[i] : uint2{ 0, 0 };
+            const uint2 l = m0 + i < p.m ? a[i * PAIRS] : uint2{ 0, 0 };
             madd(sum[i].x, sum[i].y, wide_of(l.x), wide_of(r.x));
             madd(sum[i].z, sum[i].w, wide_of(l.y), wide_of(r.y));
         }
@@ -160,7 +163,7 @@ template <int M> __device__ __forceinline__ void pairs(const product &p)
 #pragma unroll
     for (int i = 0; i < M; i++) {
         if (m0 + i < p.m) {
-            put_pair(p, (float4 *)p.c + (blockIdx.y * p.m + m0 + i) * p.ldc + n, sum[i]);
+            put_pair(p, (float4 *)p.c + ((blockIdx.y * p.m + m0 + i) * p.ldc + n) * PAIRS + pair, sum[i]);
         }
     }
 }

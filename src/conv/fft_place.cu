@@ -1,8 +1,8 @@
 /* fft_place.cu: what kernels of Fourier transforms share: where a tile lies in an array and in spectra, how halves are scaled.
  *
- * Spectra are (frequency, row, column), frequency = column of the tile, then row, of which the last axis has N/2 + 1; with
- * PAIRS two frequencies stand side by side in place of one, so that the few tiles a block has room for fill 32 bytes: less
- * is written at a fraction of the speed.
+ * Spectra are (frequency, row, column), frequency = column of the tile, then row, of which the last axis has N/2 + 1; BESIDE
+ * frequencies stand side by side in place of one, so that the few tiles a block has room for fill 32 bytes: less is written at
+ * a fraction of the speed.
  *
  * With HALVES, where TF32 or a half is precise enough, spectra that are multiplied are kept in halves, of 11 bits as TF32 is:
  * scaled by a power of two that lets no frequency of the array, N * N times its largest number at most, overflow.  `back` undoes it.
@@ -81,8 +81,7 @@ __device__ __forceinline__ bool has(const corner &c, int axis, int i)
 template <class S> __device__ __forceinline__ S *spectrum(const args &p, const block &b, int column, int row, int g)
 {
     const int f = column * N + row;
-    return (S *)p.s + (PAIRS ? (((i64)(f / 2) * p.rows + b.row) * p.ld + b.col + g) * 2 + f % 2
-                             : ((i64)f * p.rows + b.row) * p.ld + b.col + g);
+    return (S *)p.s + (((i64)(f / BESIDE) * p.rows + b.row) * p.ld + b.col + g) * BESIDE + f % BESIDE;
 }
 
 /* ---- how halves are scaled ---- */

@@ -2,7 +2,7 @@
  *
  *   multiply   tiles of 64 x 64 on tensor cores, at float32's precision
  *   thin       m up to 4, lda 4
- *   pairs4     two frequencies in place of each number, 4 rows of C a thread
+ *   pairs4     BESIDE frequencies in place of each number, a pair of them and 4 rows of C a thread
  *   pairs8     the same, 8 rows
  *
  * Invariant: sums run over k in order, so every run gives the same bits. */
@@ -187,18 +187,21 @@ extern "C" __global__ void __launch_bounds__(64) thin(const __grid_constant__ pr
 
 template <int M> __device__ __forceinline__ void pairs(const product &p)
 {
-    const i64 wide = (p.n + 127) / 128, m0 = blockIdx.x / wide * M, n = blockIdx.x % wide * 128 + threadIdx.x;
-    const float4 *a = (const float4 *)p.a + blockIdx.y * p.k * p.lda + m0, *b = (const float4 *)p.b + blockIdx.y * p.k * p.ldb + n;
+    enum { PAIRS = BESIDE / 2, COLUMNS = 128 / PAIRS };
+    const int pair = threadIdx.x % PAIRS;
+    const i64 wide = (p.n + COLUMNS - 1) / COLUMNS, m0 = blockIdx.x / wide * M, n = blockIdx.x % wide * COLUMNS + threadIdx.x / PAIRS;
+    const float4 *a = (const float4 *)p.a + (blockIdx.y * p.k * p.lda + m0) * PAIRS + pair;
+    const float4 *b = (const float4 *)p.b + (blockIdx.y * p.k * p.ldb + n) * PAIRS + pair;
     float2 sum[M][2] = {};
     if (n >= p.n) {
         return;
     }
 #pragma unroll 4
-    for (i64 k = 0; k < p.k; k++, a += p.lda, b += p.ldb) {
+    for (i64 k = 0; k < p.k; k++, a += p.lda * PAIRS, b += p.ldb * PAIRS) {
         const float4 r = *b;
 #pragma unroll
         for (int i = 0; i < M; i++) {
-            const float4 l = m0 + i < p.m ? a[i] : make_float4(0, 0, 0, 0);
+            const float4 l = m0 + i < p.m ? a[i * PAIRS] : make_float4(0, 0, 0, 0);
             madd(sum[i][0], make_float2(l.x, l.y), make_float2(r.x, r.y));
             madd(sum[i][1], make_float2(l.z, l.w), make_float2(r.z, r.w));
         }
@@ -206,7 +209,7 @@ template <int M> __device__ __forceinline__ void pairs(const product &p)
 #pragma unroll
     for (int i = 0; i < M; i++) {
         if (m0 + i < p.m) {
-            float4 *to = (float4 *)p.c + (blockIdx.y * p.m + m0 + i) * p.ldc + n, v = p.add ? *to : make_float4(0, 0, 0, 0);
+            float4 *to = (float4 *)p.c + ((blockIdx.y * p.m + m0 + i) * p.ldc + n) * PAIRS + pair, v = p.add ? *to : make_float4(0, 0, 0, 0);
             v.x += sum[i][0].x;
             v.y += sum[i][0].y;
             v.z += sum[i][1].x;

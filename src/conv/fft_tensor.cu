@@ -18,9 +18,9 @@ enum {
     KS = N / 16,                /* steps of a sum over N */
     ENTRIES = N / 8 * KS * 32,
     WARPS = THREADS / 32,
-    FORTH = PAIRS ? 4 : 8,      /* tiles of a block: 32 bytes side by side in spectra */
+    FORTH = N == 128 ? 4 : 8,   /* tiles of a block: 32 bytes side by side in spectra at least */
     BACK = FORTH / 2,
-    REGION = HALF * PITCH + (PAIRS ? 8 : 4) /* words of a tile */
+    REGION = HALF * PITCH + (BESIDE > 1 ? 8 : 4) /* words of a tile, whose numbers stand in other banks than its neighbours' */
 };
 
 extern __shared__ uint2 memory[];
@@ -89,10 +89,10 @@ __device__ __forceinline__ ends ends_of(const corner *c, int tiles)
 }
 
 /* Loads are asked for together: halves are widened, and the compiler would ask for six at a time. */
-template <class H, int R1> __device__ __forceinline__ void hold(H (&raw)[R1][2])
+template <class H, int Many> __device__ __forceinline__ void hold(H (&raw)[Many][2])
 {
 #pragma unroll
-    for (int i = 0; i < R1; i++) {
+    for (int i = 0; i < Many; i++) {
         asm volatile("" : "+h"(raw[i][0].bits), "+h"(raw[i][1].bits));
     }
 }
@@ -187,15 +187,15 @@ __device__ __forceinline__ float2 wide_of(unsigned v)
 
 __device__ __forceinline__ void write(const args &p, const block &b)
 {
-    enum { BESIDE = 1 + PAIRS, COLUMN = N / BESIDE * FORTH };
+    enum { COLUMN = N / BESIDE * FORTH };
     const float sign = p.conjugate ? -0.5f : 0.5f;
     for (int e = threadIdx.x + COLUMN; e < HALF * COLUMN; e += THREADS) {
         const int g = e % FORTH, row = e % COLUMN / FORTH * BESIDE, col = e / COLUMN;
         const unsigned *from = region(g) + col * PITCH + row;
         if (g < b.tiles) {
             cell *to = spectrum<cell>(p, b, col, row, g);
-#if PAIRS
-            *(uint2 *)to = *(const uint2 *)from;
+#if BESIDE == 4
+            *(uint4 *)to = *(const uint4 *)from;
 #else
             *to = *from;
 #endif
@@ -250,15 +250,21 @@ enum { CELLS = BACK * HALF * N / THREADS }; /* of a thread, all of one tile */
 /* Cells of (column, row), tile by tile; columns 0 and N / 2 as one, halved: the others are there twice. */
 __device__ __forceinline__ void read(const args &p, const block &b, float2 (&v)[CELLS])
 {
-    enum { BESIDE = 1 + PAIRS };
+    enum { PAIR = BESIDE > 1 };
     const int g = threadIdx.x % BACK;
 #pragma unroll
     for (int i = 0; i < CELLS; i += BESIDE) {
         const int f = (threadIdx.x / BACK + i / BESIDE * (THREADS / BACK)) * BESIDE;
         const float2 *from = spectrum<float2>(p, b, f / N, f % N, g);
 #pragma unroll
-        for (int j = 0; j < BESIDE; j++) {
-            v[i + j] = g < b.tiles ? from[j] : make_float2(0, 0);
+        for (int j = 0; j < BESIDE; j += 1 + PAIR) {
+            if (PAIR) {
+                const float4 two = g < b.tiles ? *(const float4 *)(from + j) : make_float4(0, 0, 0, 0);
+                v[i + j] = make_float2(two.x, two.y);
+                v[i + j + PAIR] = make_float2(two.z, two.w);
+            } else {
+                v[i] = g < b.tiles ? *from : make_float2(0, 0);
+            }
         }
     }
 #pragma unroll
@@ -300,7 +306,6 @@ __device__ __forceinline__ unsigned most_of(const float2 (&v)[CELLS], unsigned (
 /* As halves: real parts, then imaginary ones, (column, row) each. */
 __device__ __forceinline__ void keep(const float2 (&v)[CELLS], unsigned most)
 {
-    enum { BESIDE = 1 + PAIRS };
     unsigned short *to = (unsigned short *)region(threadIdx.x % BACK);
     float f[2];
     factors(most, f);

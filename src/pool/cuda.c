@@ -81,14 +81,14 @@ static void shape(struct args *a, const struct mc_pool_problem *p, bool *inside)
     memcpy(a->pad, p->s.pad, sizeof a->pad);
 }
 
-enum { FEW_CELLS = 32, MANY_RESULTS = 1 << 16, MOST_STRIDE = 4, MOST_WIDTH = 8, MOST_SUMS = 64, MOVED = 16 };
+enum { FEW_CELLS = 32, MOST_CELLS = 64, MANY_RESULTS = 1 << 16, MOST_STRIDE = 4, MOST_WIDTH = 8, MOST_SUMS = 64, MOVED = 16 };
 
 /* Much is pooled by small windows, and arrays reach no farther than an int counts: a kernel of its own for these windows. */
 static bool fixed(const struct mc_pool_problem *p, int64_t count)
 {
     const int64_t *w = p->s.w;
     struct mc_extent e[POOL_NARRAY];
-    bool yes = count >= MANY_RESULTS && w[0] * w[1] * w[2] <= FEW_CELLS;
+    bool yes = count >= MANY_RESULTS && w[0] * w[1] * w[2] <= MOST_CELLS;
     mc_pool_extents(p, e);
     for (int i = 0; i < POOL_NARRAY; i++) {
         yes = yes && e[i].count <= INT32_MAX;

@@ -83,6 +83,8 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
     }
     replace(t, "asm volatile(\"\" : \"+h\"(raw[i][0].bits), \"+h\"(raw[i][1].bits));", "");
     replace(t, "asm volatile(\"barrier.cluster.arrive.relaxed; barrier.cluster.wait;\" ::: \"memory\");", "shim_now->cluster();");
+    for (size_t at; (at = t.find("asm volatile(\"fence.release.sync_restrict")) != std::string::npos;)
+        t.replace(at, t.find(");", at) + 2 - at, "shim_now->cluster();");
     replace(t, "asm volatile(\"barrier.cluster.arrive; barrier.cluster.wait;\" ::: \"memory\");", "shim_now->cluster();");
     replace(t, "asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(a) : \"l\"(p), \"r\"(block));", "a = (u64)shim_now->of_block(p, block);");
     replace(t, "asm volatile(\"cp.async.wait_all;\" ::: \"memory\");", "");

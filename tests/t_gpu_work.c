@@ -96,7 +96,7 @@ TEST(far_few_long_rows)
     }
 }
 
-/* Powers about the greatest element, which a walk finds as it adds them up: what rises, what is infinite, what is no number. */
+/* Powers about the greatest element of a long row: what rises, what is infinite, what is no number. */
 TEST(far_powers_of_long_rows)
 {
     static const struct { const char *what; double from, step, first, last; } rows[] = {

@@ -35,6 +35,8 @@ static const char prelude[] =
     "  if (Z == 1) z = __any_sync(~0u, z != 0); }\n"
     /* n / d by a multiplication, for n below 2^31 */
     "INLINE u32 over_(u32 n, u32 magic, u32 shift) { return ((u32)((u64)n * magic >> 32) + n) >> shift; }\n"
+    /* a sum of float64 as its bits */
+    "INLINE i64 both_(i64 a, double b) { return __double_as_longlong(__longlong_as_double(a) + b); }\n"
     /* what is done once a row is not unrolled: it would take longer to compile than to run */
     "#define ONCE _Pragma(\"unroll 1\")\n"
     /* lanes side by side: within warps by shuffling, then warps in order; lanes above each other: in order */

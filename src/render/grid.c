@@ -114,7 +114,6 @@ void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struc
     mc_str_add(out, d->prelude);
     mc_str_add(out, mc_prelude_code);
     mc_str_add(out, mc_grid_together);
-    mc_str_add(out, mc_grid_about);
     mc_str_add(out, any_column(n, kernels) ? mc_grid_down : "");
     mc_print_functions(out, d, n, kernels);
     for (int i = 0; i < n; i++) {

@@ -33,8 +33,7 @@ void mc_grid_part(struct print *p, size_t operand, const char *team);    /* the 
 void mc_grid_begin_tallies(struct print *p);                             /* the team's sums are zero */
 void mc_grid_print_tally(struct print *p);
 
-/* ---- grid_moment.c: what the next stage sums over squares or powers about a row's value, summed by this one's walk ---- */
-extern const char mc_grid_about[];                                       /* what each of them calls */
+/* ---- grid_moment.c: what the next stage sums over squares about a row's value, summed by this one's walk ---- */
 void mc_grid_each_moment(struct print *p, void (*f)(struct print *p, int v));
 void mc_grid_moment_need(struct print *p, int v);                        /* its elements */
 void mc_grid_moment_acc(struct print *p, int v);                         /* declared: the accumulator, a block's lane */

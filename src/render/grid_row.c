@@ -239,8 +239,8 @@ static void walk(struct print *p, bool lanes)
     close_vectors(p);
 }
 
-/* ---- exchange: each reduction of the stage within its warp, then all of them from warp to warp behind one barrier: each
- * warp adds up all warps' ---- */
+/* ---- exchange: each reduction of the stage within its warp, then all of them from warp to warp behind one barrier: each lane
+ * adds up all warps', or, where they are many, each warp ---- */
 
 struct names { char value, flag; const char *type; bool flags; };
 
@@ -293,7 +293,7 @@ static void take(struct print *p, int v, bool lanes)
     if (n.flags) {
         mc_str_addf(p->out, "z%d = %d; ", v, mc_print_by_position(x) ? -1 : 0);
     }
-    mc_str_add(p->out, "ONCE for (u32 w = threadIdx.x % 32; w < warps; w += 32) { const char *const at = there_(");
+    mc_str_add(p->out, "ONCE for (u32 w = near ? 0 : threadIdx.x % 32; w < warps; w += near ? 1 : 32) { const char *const at = there_(");
     part(p, v, "w % (blockDim.x / 32)");
     mc_str_addf(p->out, ", w / (blockDim.x / 32)); const %s l%d = *(const %s *)at; ", n.type, v, n.type);
     if (n.flags) {
@@ -301,9 +301,10 @@ static void take(struct print *p, int v, bool lanes)
     }
     mc_print_merge(p, v);
     mc_str_add(p->out, "}\n");
+    mc_str_add(p->out, "if (!near) { ");
     exchange_in_warp(p, v, names_of(p, v, false), n.flags ? 'z' : 0);
     mc_str_addf(p->out, "c%d = __shfl_sync(~0u, c%d, 0);", v, v);
-    mc_str_addf(p->out, n.flags ? " z%d = __shfl_sync(~0u, z%d, 0);\n" : "\n", v, v);
+    mc_str_addf(p->out, n.flags ? " z%d = __shfl_sync(~0u, z%d, 0); }\n" : " }\n", v, v);
 }
 
 static void alone(struct print *p, int v, bool lanes)
@@ -345,7 +346,7 @@ void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form)
     memset(p->done, 0, p->k->val.n);
     mc_str_addf(p->out, "ENTRY __launch_bounds__(%d) %s_%c(const %s_args A)\n{\nBEGIN\nconst int K = %d, V = %d; extern __shared__ i64 shared_[];\n", row.most, p->k->name,
                 form, p->k->name, row.kept, row.vector);
-    mc_str_add(p->out, "const u32 lanes = blockDim.x * gridDim.y, lane = blockIdx.y * blockDim.x + threadIdx.x, warps = lanes / 32, n = A.count[1] / V;\n");
+    mc_str_add(p->out, "const u32 lanes = blockDim.x * gridDim.y, lane = blockIdx.y * blockDim.x + threadIdx.x, warps = lanes / 32, n = A.count[1] / V;\nconst bool near = warps <= 8 && gridDim.y == 1; /* few parts are sooner added up by every lane */\n");
     if (mc_grid_torn(p->k)) {
         mc_str_add(p->out, "const u32 axis = A.axes[0], inner = A.size[axis], magic = A.magic[axis], shift = A.shift[axis];\n");
     }

@@ -1,10 +1,19 @@
-/* array_text.h: an array shows as this text. */
+/* array_text.h: arrays of 0, 1, 2, ..., and that an array shows as this text. */
 #ifndef ARRAY_TEXT_H
 #define ARRAY_TEXT_H
 
 #include "check.h"
-#include <monochord.h>
+#include "value/value.h"
 #include <string.h>
+
+static inline mc_array *iota(mc_dtype d, int rank, const int64_t *dims) /* 0, 1, 2, ... in C order */
+{
+    mc_array *a = mc_array_new(d, rank, dims);
+    for (int64_t i = 0; a && i < mc_array_size(a); i++) {
+        mc_store_i64(d, a->data + i * mc_dtypes[d].size, i);
+    }
+    return a;
+}
 
 static inline void check_text(const mc_array *a, const char *want)
 {

@@ -14,10 +14,10 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
     "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
 #define LINES "#undef A\n#define THREADS 256\n#define SEGMENT 2048\n"
 #define HALVES "#define EDGES 1\n#define ACT 0\n#define FB 32\n#define BLOCKS 1\n"
-#define FEW1 "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define OH 24\n#define OW 24\n#define PITCH 48\n#define INSIDE 0\n" \
-    "#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n#define BLOCKS 2\n"
-#define FEW3 "#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define OH 31\n#define OW 29\n#define PITCH 66\n#define INSIDE 1\n" \
-    "#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n#define BLOCKS 2\n"
+#define FEW1 "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define OH 24\n#define OW 24\n#define PITCH 48\n#define LEFT 0\n#define LEAD 0\n#define MANY 1\n" \
+    "#define DENSE 0\n#define STRAIGHT 0\n#define INSIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n#define BLOCKS 2\n"
+#define FEW3 "#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define OH 31\n#define OW 29\n#define PITCH 240\n#define LEFT 16\n#define LEAD 7\n#define MANY 0\n" \
+    "#define DENSE 1\n#define STRAIGHT 1\n#define INSIDE 1\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n#define BLOCKS 2\n"
 #define FFT16 "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define BLOCKS 8\n#define BESIDE 1\n"
 #define FFT32 "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define BLOCKS 4\n#define BESIDE 1\n"
 #define FFT64 "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 512\n#define BLOCKS 2\n#define BESIDE 1\n"

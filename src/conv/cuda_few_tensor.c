@@ -18,7 +18,7 @@ static const struct mc_cuda_text shared_text = { "conv/few_tensor.cu", shared, &
 const struct mc_cuda_text mc_conv_few_forward_text = { "conv/few_tensor_forward.cu", forward, &shared_text },
                           mc_conv_few_weights_text = { "conv/few_tensor_weights.cu", weights, &shared_text };
 
-enum { WARPS = 8, MOST_TAPS = 512, MOST_STRIDE = 4, MOST_EIGHTS = 12, MOST_ACROSS = 12, MOST_SUMS = 24, LIGHT_SUMS = 16 };  /* sums: 16 x 8 of them, of a warp */
+enum { WARPS = 8, MOST_TAPS = 484, MOST_STRIDE = 4, MOST_EIGHTS = 12, MOST_ACROSS = 12, MOST_SUMS = 24, LIGHT_SUMS = 16 };  /* sums: 16 x 8 of them, of a warp */
 enum { HALF_SHARED = 100 << 10, MOST_SHARED = 200 << 10 };     /* two blocks a processor, or one */
 
 struct args {
@@ -28,7 +28,7 @@ struct args {
     void *parts;
     int64_t xs[4], ws[4], ys[4];
     int n, f, in[2], out[2], pad[2];
-    int images, rows, lines, down, tiles, blocks, whole;
+    int images, rows, lines, down, tiles, blocks, whole, straight;
     float alpha, beta;
 };
 struct tensor {
@@ -38,8 +38,10 @@ struct tensor {
     struct args args;
     int64_t w_first;            /* elements from w to the tap that is read first */
     bool beside, inside;        /* y's filters, x's channels lie side by side */
-    bool fours;                 /* y can be moved as words, if it is aligned */
-    int size, step, pitch;      /* bytes of an element; terms of a product; cells of a line */
+    bool fours, straight;       /* y, x can be moved as words, if they are aligned */
+    bool dense;                 /* a tile's places lie one behind the other in y */
+    int size, step;             /* bytes of an element; terms of a product */
+    int pitch, left, lead;      /* cells of a line; in front of x's first, and of the first window */
     int taps, eights, places;   /* all taps; eights of filters and of places that a warp has */
     int run;                    /* elements side by side that a lane has */
     int across, sets, each;     /* weights: warps by taps, by places; eights of taps of a warp */
@@ -72,6 +74,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.bias = p->has_bias ? operand[CONV_BIAS] : NULL;
     a.parts = workspace;
     a.whole = d->fours && aligned(a.y);
+    a.straight = d->straight && aligned(a.x);
     TRY(mc_cuda_follow(mc_cuda_current(), d->kernel, back ? "weights" : "forward", &d->grid, &a, sizeof a));
     return back ? mc_cuda_follow(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a) : MC_OK;
 }
@@ -83,21 +86,20 @@ static int up(int64_t n, int unit)
     return (int)((n + unit - 1) / unit * unit);
 }
 
-/* Eight places are words of banks that the next line's do not meet, nor as few of them as can be. */
-static int pitch_of(const struct tensor *d, const struct mc_conv_shape *s)
+/* x's first cell lies on sixteen bytes.  Eight places are words of banks that the next line's do not meet, as far as can be. */
+static void set_line(struct tensor *d, const struct mc_conv_shape *s)
 {
-    const int64_t need = (s->out[2] - 1) * s->stride[2] + s->k[2];
-    const bool close = s->stride[2] * d->size <= 4;
-    int words = up(need * d->size, 4) / 4;
-    while (close ? words % 16 != 8 : words % 2 != 1) {
-        words++;
-    }
-    return words * 4 / d->size;
+    const int each = 16 / d->size, mixed = d->inside ? (int)s->c : 1, pad = (int)s->pad[2] * mixed;
+    const int need = (int)((s->out[2] - 1) * s->stride[2] + s->k[2]) * mixed;
+    d->left = up(MC_MAX(pad, 0), each);
+    d->lead = d->left - pad;
+    const int unit = s->stride[2] * mixed * d->size <= 8 ? 16 : 32, words = (d->lead + need) * d->size / 4 + 1;
+    d->pitch = (up(words - unit / 2, unit) + unit / 2) * 4 / d->size;
 }
 
 static size_t tile_bytes(const struct tensor *d, const struct mc_conv_shape *s)
 {
-    return (size_t)(d->args.images * (int)s->c * d->args.lines * d->pitch * d->size);
+    return (size_t)(d->args.images * (d->inside ? 1 : (int)s->c) * d->args.lines * d->pitch * d->size);
 }
 
 /* What a tile takes, in about as many instructions of a warp: to bring it, and to multiply. */
@@ -105,7 +107,8 @@ static double tile_work(const struct tensor *d, const struct mc_conv_shape *s)
 {
     const struct args *a = &d->args;
     const int places = a->images * a->rows * a->out[1], lane = d->step / 4;
-    const double bring = 8.0 * up((int64_t)a->images * a->lines, WARPS) / WARPS * up(s->c * d->pitch, 32) / 32;
+    const double lines = up((int64_t)a->images * a->lines * (d->inside ? 1 : s->c), WARPS) / WARPS;
+    const double bring = lines * (10 + (d->straight ? 8 + 1.0 * d->size : 8.0 * d->size) * up(d->pitch * d->size, 512) / 512);
     if (s->pass == CONV_FORWARD) {
         const double steps = up(d->taps, d->step) / d->step, step = 1.5 * lane * d->places + d->eights * (1 + d->places / 2);
         return 100 + bring + up(places, WARPS * 8 * d->places) / (WARPS * 8 * d->places) * (20 * d->places + steps * step + 4 * d->places * d->eights);
@@ -125,7 +128,8 @@ static void set_rows(struct tensor *d, const struct mc_conv_shape *s, int images
 
 static double all_work(const struct tensor *d, const struct mc_conv_shape *s)
 {
-    return (double)conv_ceil(d->args.tiles, mc_halves_processors() * d->blocks) * tile_work(d, s);
+    const double first = (double)tile_bytes(d, s) / 32;     /* for which all wait */
+    return first + (double)conv_ceil(d->args.tiles, mc_halves_processors() * d->blocks) * tile_work(d, s);
 }
 
 /* Rows of an image, or whole images, whichever is least work for the processor that has most; no more bytes than that. */
@@ -196,7 +200,7 @@ static void choose_run(struct tensor *d, const struct mc_conv_problem *p)
 {
     const bool back = p->s.pass == CONV_WEIGHTS;
     const int least = back && !d->beside ? d->step / 4 : 2;
-    d->run = back && !d->beside ? least : back ? MC_MIN(16 / d->size, d->eights) : 16 / d->size;
+    d->run = back && !d->beside ? least : 16 / d->size;
     while (d->run > least && (!runs(d, p, d->run) || (back && d->eights % d->run != 0))) {
         d->run /= 2;
     }
@@ -217,18 +221,26 @@ static void shape_forward(struct tensor *d, const struct mc_conv_problem *p)
 
 static void shape_weights(struct tensor *d, const struct mc_conv_problem *p)
 {
-    static const int sixteens[] = { 1, 2, 4, 6 };
+    static const int sixteens[] = { 1, 2, 3, 4 };
     const int columns = up(d->taps, 8) / 8;
-    int n = NELEM(sixteens);
-    do {
-        d->eights = 2 * parts_of(p->s.f, 16, sixteens, n--);
-        d->across = up(columns, MOST_SUMS * 2 / d->eights) / (MOST_SUMS * 2 / d->eights);
-    } while (n > 0 && d->across > MOST_ACROSS);
+    d->eights = 2 * parts_of(p->s.f, 16, sixteens, NELEM(sixteens));
+    d->across = up(columns, MOST_SUMS * 2 / d->eights) / (MOST_SUMS * 2 / d->eights);
+    while (MOST_ACROSS % d->across != 0) {
+        d->across++;
+    }
     d->each = up(columns, d->across) / d->across;
     const bool light = d->eights / 2 * d->each <= LIGHT_SUMS && d->across <= WARPS && sum_bytes(d) <= HALF_SHARED;
     d->sets = MC_MAX((light ? WARPS : MOST_ACROSS) / d->across, 1);
     d->blocks = light ? 2 : 1;
     cut(d, &p->s, d->blocks == 2 ? HALF_SHARED : MOST_SHARED);
+}
+
+/* Do x's lines begin on sixteen bytes, with all that they have side by side? */
+static bool straight(const struct tensor *d, const struct mc_conv_problem *p)
+{
+    const int each = 16 / d->size, mixed = d->inside ? (int)p->s.c : 1;
+    const int64_t *const at = d->args.xs;
+    return at[3] == mixed && at[0] % each == 0 && at[2] % each == 0 && (d->inside || at[1] % each == 0);
 }
 
 static void shape(struct tensor *d, const struct mc_conv_problem *p)
@@ -241,32 +253,35 @@ static void shape(struct tensor *d, const struct mc_conv_problem *p)
         a->out[i] = (int)s->out[i + 1];
         a->pad[i] = (int)s->pad[i + 1];
     }
+    d->size = (int)mc_dtypes[p->dtype].size;
     d->w_first = mc_few_strides(p, a->xs, a->ws, a->ys);
     d->beside = mc_few_beside(p);
     d->inside = s->c > 1 && p->at.x[1] == 1;
-    d->size = (int)mc_dtypes[p->dtype].size;
     d->step = 32 / d->size;
     d->taps = (int)(s->c * s->k[1] * s->k[2]);
-    d->pitch = pitch_of(d, s);
+    d->straight = straight(d, p);
+    set_line(d, s);
     if (s->pass == CONV_FORWARD) {
         shape_forward(d, p);
     } else {
         shape_weights(d, p);
     }
     choose_run(d, p);
+    d->dense = a->ys[2] == a->out[1] * a->ys[3] && (a->images == 1 || a->ys[0] == a->out[0] * a->ys[2]);
 }
 
 static void grids(struct tensor *d, const struct mc_conv_shape *s)
 {
     struct args *a = &d->args;
+    const size_t beyond = (size_t)((s->stride[1] + 1) * d->pitch * d->size);   /* a lane's last places may not be there */
     const unsigned across = (unsigned)conv_ceil(s->f, 8 * d->eights), blocks = (unsigned)MC_MIN(a->tiles, mc_halves_processors() * d->blocks);
     if (s->pass == CONV_FORWARD) {
-        d->grid = (struct mc_grid){ { blocks, across, 1 }, { 32 * WARPS, 1, 1 }, fragment_bytes(d) + tile_bytes(d, s) };
+        d->grid = (struct mc_grid){ { blocks, across, 1 }, { 32 * WARPS, 1, 1 }, fragment_bytes(d) + tile_bytes(d, s) + beyond };
         return;
     }
     const int64_t count = s->f * d->taps;
     a->blocks = (int)blocks;
-    d->grid = (struct mc_grid){ { blocks, across, 1 }, { (unsigned)(32 * d->across * d->sets), 1, 1 }, MC_MAX(sum_bytes(d), tile_bytes(d, s)) };
+    d->grid = (struct mc_grid){ { blocks, across, 1 }, { (unsigned)(32 * d->across * d->sets), 1, 1 }, MC_MAX(sum_bytes(d), tile_bytes(d, s) + beyond) };
     d->add_grid = (struct mc_grid){ { (unsigned)conv_ceil(count, 32), 1, 1 }, { 256, 1, 1 }, 0 };
     d->base.workspace = (size_t)(a->blocks * count) * sizeof(float);
 }
@@ -277,8 +292,10 @@ static bool load(struct tensor *d, const struct mc_conv_problem *p)
     const struct mc_conv_shape *s = &p->s;
     const bool back = s->pass == CONV_WEIGHTS;
     mc_cuda_types(&defines, p->dtype, false);
-    mc_str_addf(&defines, "#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n#define OH %d\n#define OW %d\n#define PITCH %d\n",
-                (int)s->c, (int)s->k[1], (int)s->k[2], (int)s->stride[1], (int)s->stride[2], d->args.out[0], d->args.out[1], d->pitch);
+    mc_str_addf(&defines, "#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n#define OH %d\n#define OW %d\n", (int)s->c, (int)s->k[1],
+                (int)s->k[2], (int)s->stride[1], (int)s->stride[2], d->args.out[0], d->args.out[1]);
+    mc_str_addf(&defines, "#define PITCH %d\n#define LEFT %d\n#define LEAD %d\n#define MANY %d\n#define DENSE %d\n#define STRAIGHT %d\n", d->pitch, d->left, d->lead,
+                d->args.images > 1, d->dense, d->straight);
     mc_str_addf(&defines, "#define BESIDE %d\n#define INSIDE %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n#define BLOCKS %d\n", d->beside, d->inside,
                 p->beta != 0, p->has_bias, (int)p->act, d->blocks);
     if (back) {

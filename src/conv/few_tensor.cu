@@ -7,10 +7,12 @@
  * Those registers are two an eight: of eight rows, or columns, lane l has number l / 4, and of the STEP terms of a product the
  * LANE from l % 4 * LANE on.  Two eights are the rows of a product, one its columns.
  *
- * Compiled in: OH x OW places of y, PITCH cells of a line of x, BESIDE: y's filters lie side by side, else its lines are
- * dense; INSIDE: so do x's channels. */
+ * Compiled in: OH x OW places of y; BESIDE: y's filters lie side by side, else its lines are dense; INSIDE: so do x's channels,
+ * and in a tile too.  A tile's line has PITCH cells: LEFT in front of x's first, LEAD in front of the first window.  MANY: tiles
+ * are several images; DENSE: all their places lie one behind the other in y; STRAIGHT: x's lines can be fetched in words. */
 typedef unsigned u32;
-enum { HALVES = sizeof(T) == 2, LANE = HALVES ? 4 : 2, STEP = 4 * LANE };
+enum { HALVES = sizeof(T) == 2, LANE = HALVES ? 4 : 2, STEP = 4 * LANE, EACH = 16 / sizeof(T) };
+enum { MIXED = INSIDE ? C : 1, PLANES = C / MIXED };
 
 struct args {
     const T *x;
@@ -22,7 +24,7 @@ struct args {
     int images, rows, lines;    /* of a tile: images, rows of y, lines of x that a channel has */
     int down, tiles;            /* tiles below each other in an image; all */
     int blocks;                 /* weights: parts of the sums */
-    int whole;                  /* what lies side by side in y can be moved as words */
+    int whole, straight;        /* what lies side by side in y, lines of x: can be moved as words */
     float alpha, beta;
 };
 template <int N> struct alignas(4 * N) words { u32 v[N]; };
@@ -79,31 +81,71 @@ __device__ __forceinline__ void multiply_as(float, float (&c)[4], const u32 (&a)
 
 enum { AHEAD = 8 };             /* cells of a thread that are under way */
 
-/* Rows of x: (image, channel, line, PITCH), zeros where it has none.  A warp takes a line of a channel, or of all of them where
- * they lie side by side: MIXED channels, whose cells are as many in a row. */
+/* A line of x, of which there are so many cells, as it lies: words as they come, and zeros around them. */
+__device__ __forceinline__ void fetch_line(const T *from, cell *to, int count)
+{
+    for (int q = threadIdx.x % 32; q < PITCH / EACH; q += 32) {
+        const int first = q * EACH - LEFT;
+        cell *const at = to + q * EACH;
+        if (first >= 0 && first + EACH <= count) {
+            fetch16((float *)at, (const float *)(from + first));
+        } else {
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                at[i] = first + i >= 0 && first + i < count ? cell_of(from[first + i]) : (cell)0;
+            }
+        }
+    }
+}
+
+/* Of what was fetched as floats: each lane what it asked for. */
+__device__ __forceinline__ void round_line(cell *line)
+{
+    for (int q = threadIdx.x % 32; q < PITCH / EACH; q += 32) {
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            line[q * EACH + i] = cell_of(__uint_as_float(line[q * EACH + i]));
+        }
+    }
+}
+
+/* The same of a line that lies otherwise. */
+__device__ __forceinline__ void read_line(const args &p, const T *from, cell *to, int count)
+{
+    for (int q0 = threadIdx.x % 32; q0 < PITCH; q0 += 32 * AHEAD) {
+        cell v[AHEAD];
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            const int at = q0 + 32 * i - LEFT;
+            v[i] = at >= 0 && at < count ? cell_of(from[at / MIXED * p.xs[3] + at % MIXED]) : (cell)0;
+        }
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            if (q0 + 32 * i < PITCH) {
+                to[q0 + 32 * i] = v[i];
+            }
+        }
+    }
+}
+
+/* Rows of x, zeros where it has none: (image, channel, line, PITCH), or where channels lie side by side (image, line, PITCH). */
 __device__ __forceinline__ void load(const args &p, const tile &a, cell *to)
 {
-    enum { MIXED = INSIDE ? C : 1, PLANES = C / MIXED };
-    const int lane = threadIdx.x % 32, first = a.row * SH - p.pad[0];
-    for (int e = threadIdx.x / 32; e < a.images * PLANES * p.lines; e += blockDim.x / 32) {
-        const int plane = e / p.lines, line = e - plane * p.lines, row = first + line;
+    const int first = a.row * SH - p.pad[0], warp = threadIdx.x / 32, lines = a.images * PLANES * p.lines;
+    for (int e = warp; e < lines; e += blockDim.x / 32) {
+        const int plane = e / p.lines, row = first + e - plane * p.lines;
         const bool in = row >= 0 && row < p.in[0];
-        const T *const from = p.x + (a.image + plane / PLANES) * p.xs[0] + plane % PLANES * p.xs[1] + (in ? row : 0) * p.xs[2] - p.pad[1] * p.xs[3];
-        cell *const at = to + (plane * MIXED * p.lines + line) * PITCH;
-        for (int q0 = lane; q0 < MIXED * PITCH; q0 += 32 * AHEAD) {
-            cell v[AHEAD];
-#pragma unroll
-            for (int i = 0; i < AHEAD; i++) {
-                const int q = q0 + 32 * i, col = q / MIXED - p.pad[1];
-                v[i] = in && col >= 0 && col < p.in[1] && q < MIXED * PITCH ? cell_of(from[q / MIXED * p.xs[3] + q % MIXED]) : (cell)0;
-            }
-#pragma unroll
-            for (int i = 0; i < AHEAD; i++) {
-                const int q = q0 + 32 * i;
-                if (q < MIXED * PITCH) {
-                    at[q % MIXED * p.lines * PITCH + q / MIXED] = v[i];
-                }
-            }
+        const T *const from = p.x + (a.image + plane / PLANES) * p.xs[0] + plane % PLANES * p.xs[1] + (in ? row : 0) * p.xs[2];
+        if (STRAIGHT && p.straight) {
+            fetch_line(from, to + e * PITCH, in ? p.in[1] * MIXED : 0);
+        } else {
+            read_line(p, from, to + e * PITCH, in ? p.in[1] * MIXED : 0);
+        }
+    }
+    if (STRAIGHT && p.straight) {
+        fetched();
+        for (int e = warp; !HALVES && e < lines; e += blockDim.x / 32) {
+            round_line(to + e * PITCH);
         }
     }
 }
@@ -111,12 +153,13 @@ __device__ __forceinline__ void load(const args &p, const tile &a, cell *to)
 /* The first cell of a place's window, of a tile's places in order; and from there to its tap k: as bytes. */
 __device__ __forceinline__ int window_at(const args &p, int place)
 {
-    const int line = place / OW, image = line / OH;
-    return ((image * C * p.lines + (line - image * OH) * SH) * PITCH + (place - line * OW) * SW) * (int)sizeof(cell);
+    const int line = place / OW, image = MANY ? line / OH : 0;
+    return ((image * PLANES * p.lines + (line - image * OH) * SH) * PITCH + LEAD + (place - line * OW) * SW * MIXED) * (int)sizeof(cell);
 }
 __device__ __forceinline__ int tap_at(const args &p, int k)
 {
-    return ((k / (KH * KW) * p.lines + k / KW % KH) * PITCH + k % KW) * (int)sizeof(cell);
+    const int c = k / (KH * KW), at = ((INSIDE ? 0 : c * p.lines) + k / KW % KH) * PITCH + k % KW * MIXED;
+    return (at + (INSIDE ? c : 0)) * (int)sizeof(cell);
 }
 __device__ __forceinline__ cell cell_at(const cell *x, int byte)
 {
@@ -126,6 +169,9 @@ __device__ __forceinline__ cell cell_at(const cell *x, int byte)
 /* Its result, of the first filter. */
 __device__ __forceinline__ i64 result_at(const args &p, const tile &a, int place)
 {
-    const int line = place / OW, image = line / OH;
+    if (DENSE) {
+        return a.image * p.ys[0] + a.row * p.ys[2] + place * p.ys[3];
+    }
+    const int line = place / OW, image = MANY ? line / OH : 0;
     return (a.image + image) * p.ys[0] + (a.row + line - image * OH) * p.ys[2] + (place - line * OW) * p.ys[3];
 }

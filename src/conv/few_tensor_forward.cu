@@ -58,13 +58,15 @@ __device__ __forceinline__ int place_of(int e, int number)
     return BESIDE ? e * 8 + number : dealt(e, number);
 }
 
-/* Windows of a lane's places, which where lines are long are all in one. */
+/* Windows of a lane's places; several follow from one where lines are whole numbers of them. */
 __device__ __forceinline__ void bases(const args &p, int (&base)[PE], int place0, int places)
 {
+    enum { SPAN = OW % (8 * PE) == 0 ? PE : BESIDE && OW % 16 == 0 ? 2 : 1 };
     const int number = threadIdx.x % 32 / 4;
 #pragma unroll
     for (int e = 0; e < PE; e++) {
-        base[e] = e > 0 && OW % (8 * PE) == 0 ? base[0] + place_of(e, 0) * SW * (int)sizeof(cell) : window_at(p, min(place0 + place_of(e, number), places - 1));
+        const int from = e / SPAN * SPAN, apart = place_of(e, 0) - place_of(from, 0);
+        base[e] = e > from ? base[from] + apart * SW * MIXED * (int)sizeof(cell) : window_at(p, min(place0 + place_of(e, number), places - 1));
     }
 }
 
@@ -91,9 +93,9 @@ __device__ __forceinline__ void step(float (&sum)[ROWS / 2][COLUMNS][4], const c
             v[i] = cell_at(x, base[e] + shift.tap[i]);
         }
         join(window[e], v);
-        if (TAPS % STEP != 0) {
-            window[e][0] &= last ? mask[0] : ~0u;
-            window[e][1] &= last ? mask[1] : ~0u;
+        if (last && TAPS % STEP != 0) {
+            window[e][0] &= mask[0];
+            window[e][1] &= mask[1];
         }
     }
 #if BESIDE
@@ -225,10 +227,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) forward(const _
                 }
             } else {
 #pragma unroll 1
-                for (int s = 0; s < STEPS; s++) {
+                for (int s = 0; s < STEPS - 1; s++) {
                     read_filters(kept[0], filters + s * FE * 32 + lane);
-                    step(sum, x, base, shift[s * 4 + lane % 4], kept[0], mask, s == STEPS - 1);
+                    step(sum, x, base, shift[s * 4 + lane % 4], kept[0], mask, false);
                 }
+                read_filters(kept[0], filters + (STEPS - 1) * FE * 32 + lane);
+                step(sum, x, base, shift[(STEPS - 1) * 4 + lane % 4], kept[0], mask, true);
             }
             put_all(p, a, sum, place0, places, f0);
         }

@@ -32,14 +32,14 @@ __device__ __forceinline__ u32 bits_of(float v)
 /* Words of elements side by side, of which `have` are there; Whole: all or none. */
 template <bool Whole> __device__ __forceinline__ words<HELD> held(const T *from, int have)
 {
-    enum { EACH = 4 / sizeof(T) };
+    enum { PER_WORD = 4 / sizeof(T) };
     words<HELD> w = {};
     if (Whole) {
         return have > 0 ? *(const words<HELD> *)from : w;
     }
 #pragma unroll
-    for (int i = 0; i < HELD * EACH; i++) {
-        w.v[i / EACH] |= i < have ? bits_of(from[i]) << i % EACH * 16 : 0;
+    for (int i = 0; i < HELD * PER_WORD; i++) {
+        w.v[i / PER_WORD] |= i < have ? bits_of(from[i]) << i % PER_WORD * 16 : 0;
     }
     return w;
 }
@@ -59,20 +59,21 @@ __device__ __forceinline__ words<HELD> scattered(const args &p, const tile &a, i
 template <bool Whole> __device__ __forceinline__ void get_y(const args &p, const tile &a, u32 (&raw)[RAW], int place0, int places, int f0)
 {
     const int number = threadIdx.x % 32 / 4, place = place0 + threadIdx.x % 4 * LANE;
-    const bool in_line = OW % LANE == 0;    /* all places of a lane are */
+    const bool all = OW % LANE == 0, near = DENSE || all;   /* a lane's places: there are all or none; they lie evenly */
     i64 at = result_at(p, a, place < places ? place : 0);
+    const i64 filter = BESIDE ? 0 : (f0 + number) * p.ys[1];
 #pragma unroll
     for (int e = 0; e < RAW / HELD; e++) {
         const int i = BESIDE ? e % LANE : 0, here = place + i, f = f0 + (BESIDE ? e / LANE * 8 * U + number * U : e * 8 + number);
-        const bool in = (in_line ? place : here) < places && f < p.f;
+        const bool in = (all ? place : here) < places && f < p.f;
         words<HELD> w;
-        if (!in_line && i > 0) {
+        if (!near && i > 0) {
             at = result_at(p, a, in ? here : 0);
         }
         if (BESIDE) {
-            w = held<Whole>(p.y + at + (in_line ? i * p.ys[3] : 0) + f, in ? p.f - f : 0);
+            w = held<Whole>(p.y + at + (near ? i * p.ys[3] : 0) + f, in ? p.f - f : 0);
         } else if (Whole) {
-            w = held<true>(p.y + at + f * p.ys[1], in);
+            w = held<true>(p.y + at + filter + e * (8 * p.ys[1]), in);
         } else {
             w = scattered(p, a, place, in ? places - place : 0, f);
         }
@@ -110,15 +111,24 @@ struct spot {                   /* a lane's places: their windows, and which of 
     u32 mask[2];
 };
 
+/* From a place's window to that of the i-th after it: in the line below, if its own ends before. */
+__device__ __forceinline__ int next_window(int first, int i)
+{
+    const bool below = OW % LANE != 0 && first % OW + i >= OW;
+    return (i * SW * MIXED + (below ? SH * PITCH - OW * SW * MIXED : 0)) * (int)sizeof(cell);
+}
+
 __device__ __forceinline__ spot spot_at(const args &p, int place0, int places)
 {
-    const int first = place0 + threadIdx.x % 4 * LANE;
+    const int first = place0 + threadIdx.x % 4 * LANE, here = min(first, places - 1);
+    const bool near = OW % LANE == 0 || (!MANY && OW >= LANE);
     spot s;
     cell in[LANE];
+    s.base[0] = window_at(p, here);
 #pragma unroll
     for (int i = 0; i < LANE; i++) {
         in[i] = OW % STEP == 0 || first + i < places ? (cell)~0u : (cell)0;
-        s.base[i] = i > 0 && OW % LANE == 0 ? s.base[0] + i * SW * (int)sizeof(cell) : window_at(p, min(first + i, places - 1));
+        s.base[i] = near ? s.base[0] + next_window(here, i) : window_at(p, min(first + i, places - 1));
     }
     join(s.mask, in);
     return s;

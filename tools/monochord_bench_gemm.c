@@ -23,7 +23,8 @@ static const struct { const char *name; bool large; } solvers[] = { /* large: al
 /* Frobenius, on rows spread over the result. */
 static double error_of(const struct shape *s, const struct bench_function *b)
 {
-    const float *x = mc_array_data(b->in[0]), *y = mc_array_data(b->in[1]), *z = mc_array_data(b->out[0]);
+    mc_array *home[] = { must(mc_array_to(b->in[0], "cpu")), must(mc_array_to(b->in[1], "cpu")), must(mc_array_to(b->out[0], "cpu")) };
+    const float *x = mc_array_data(home[0]), *y = mc_array_data(home[1]), *z = mc_array_data(home[2]);
     const size_t m = (size_t)s->m, n = (size_t)s->n, depth = (size_t)s->k;
     const size_t along_a = s->turned == 'A' ? m : 1, down_a = s->turned == 'A' ? 1 : depth, along_b = s->turned == 'B' ? depth : 1, down_b = s->turned == 'B' ? 1 : n;
     double *row = must(calloc(n, sizeof *row)), wrong = 0, all = 0;
@@ -43,6 +44,9 @@ static double error_of(const struct shape *s, const struct bench_function *b)
         }
     }
     free(row);
+    for (int i = 0; i < COUNT(home); i++) {
+        mc_array_unref(&home[i]);
+    }
     return sqrt(wrong / all);
 }
 
@@ -61,10 +65,13 @@ static bool make(const struct shape *s, struct bench_function *b)
         for (int64_t k = mc_array_size(b->in[i]); k-- > 0;) {
             x[k] = (float)(2 * random_next(&state) - 1);
         }
+        b->in[i] = must(bench_place(b->in[i]));
     }
-    b->f = mc_compile(b->g, &(mc_spec){ .name = "gemm", .inputs = "A, B",
-                                        .outputs = a ? "borrow(dot(A.T, B))" : other ? "borrow(dot(A, B.T))" : "borrow(dot(A, B))" });
+    struct text stays = { 0 };
+    bench_stay(&stays, a ? "borrow(dot(A.T, B))" : other ? "borrow(dot(A, B.T))" : "borrow(dot(A, B))");
+    b->f = mc_compile(b->g, &(mc_spec){ .name = "gemm", .inputs = "A, B", .outputs = stays.s });
     b->nout = 1;
+    text_free(&stays);
     return b->f != NULL;
 }
 

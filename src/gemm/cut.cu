@@ -11,6 +11,7 @@
  *
  * The text is compiled for what a problem needs, LINES where nothing is a place of an image, A_DENSE and B_DENSE where terms lie side
  * by side, SPLIT where sums are parts: a short text is on the GPU's way sooner than a small product takes.
+ *
  * A sum may run over several matrices as well, `outer` of them: the places of all images.  Terms and columns of B, and columns of C,
  * may be places of an image: lines that are apart, and places in them; of C every one, or one in so many, with zeros around it.
  *

@@ -1,6 +1,6 @@
 /* cuda_fft.c: on a GPU, convolution by Fourier transforms of N x N (fft.cu) and a product of matrices for each frequency
  * (fft_products.cu, or fft_halves.cu where fewer bits than float32's are enough).  Transforms are butterflies in float32 (fft.cu),
- * or, where bf16's bits are enough, products of matrices themselves (fft_tensor.cu).
+ * or, forth and where bf16's bits are enough, products of matrices themselves (fft_tensor.cu).
  *
  *   forward   Y = X conj(W)   summed over channels
  *   inputs    X = Y W         over filters
@@ -40,7 +40,7 @@ const struct mc_cuda_text mc_conv_fft_halves_text = { "conv/fft_halves.cu", halv
 static const struct mc_cuda_fft_size {
     int n, r1, r2, tiles, threads, blocks;  /* blocks: of a multiprocessor, for which registers are kept */
     size_t shared;              /* as fft_tile.cu lays tiles out */
-    struct { int tiles, threads, blocks; } tensor;  /* tiles forth, half as many back; 0: none */
+    struct { int tiles, threads, blocks; } tensor;  /* forth; 0: none */
 } sizes[] = {
     { 16,  4,  4, 16, 128, 8, 8 * (16 * 209 + 16),  { 0 }         },
     { 32,  8,  4, 8,  256, 4, 8 * (8 * 658 + 32),   { 8, 256, 3 } },
@@ -144,7 +144,7 @@ static double seconds(const struct mc_conv_problem *p, const struct mc_cuda_fft 
         mc_cuda_fft_shape(p, d, role, p->s.n, &rows, &cols);
         const double cells = (double)fft_frequencies_of(d) * (double)rows * (double)fft_lead(cols);
         const double moved = (double)number(p, d, role) * cells + (double)mc_conv_count(&a) * moved_for_one(&a, p);
-        all += mc_cuda_seconds(MC_FLOAT32, false, 10 * cells * log2(d->n), moved, d->tensor ? 1 : 0.25);
+        all += mc_cuda_seconds(MC_FLOAT32, false, 10 * cells * log2(d->n), moved, d->tensor && role != mc_conv_result(p->s.pass) ? 0.5 : 0.25);
     }
     for (int i = IMAGES; i <= FILTERS; i++) {
         const int64_t n = mc_cuda_fft_count(p, d, (enum mc_fft_index)i, p->s.n);
@@ -169,7 +169,6 @@ static struct mc_cuda_fft of_size(const struct mc_cuda_fft_size *z, const struct
     d.forth = d.behind = (struct mc_cuda_fft_grid){ z->tiles, z->threads, z->shared };
     if (d.tensor) {
         d.forth = (struct mc_cuda_fft_grid){ tiles, threads, tensor_shared(z->n, tiles) };
-        d.behind = (struct mc_cuda_fft_grid){ tiles / 2, threads, tensor_shared(z->n, tiles / 2) };
     }
     return d;
 }
@@ -197,17 +196,18 @@ static bool choose(const struct mc_conv_problem *p, int kind, struct mc_cuda_fft
     return least > 0;
 }
 
-static bool load_transforms(struct mc_cuda_fft *d, const struct mc_conv_problem *p)
+/* Kernels of one text; on tensor cores there is only the way forth. */
+static bool load_transforms(struct mc_cuda_fft *d, mc_dtype dtype, bool tensor)
 {
     const struct mc_cuda_fft_size *z = d->size;
-    const struct mc_cuda_text *t = d->tensor ? &mc_conv_fft_tensor_text : &mc_conv_fft_text;
     const struct mc_cuda_named kernels[] = { { &d->spectra, "spectra" }, { &d->back, "back" }, { &d->peaks, d->halves ? "peaks" : NULL } };
+    const size_t from = d->tensor && !tensor, to = tensor ? 1 : NELEM(kernels);
     struct mc_str defines = { 0 };
-    mc_cuda_types(&defines, p->dtype, false);
+    mc_cuda_types(&defines, dtype, false);
     mc_str_addf(&defines, "#define N %d\n#define R1 %d\n#define R2 %d\n#define G %d\n#define THREADS %d\n#define BLOCKS %d\n", z->n, z->r1, z->r2,
-                z->tiles, d->forth.threads, d->tensor ? z->tensor.blocks : z->blocks);
+                z->tiles, tensor ? z->tensor.threads : z->threads, tensor ? z->tensor.blocks : z->blocks);
     mc_str_addf(&defines, "#define BESIDE %d\n#define HALVES %d\n#define PEAKS %d\n", z->n == FFT_PAIRED ? FFT_BESIDE : 1, d->halves, FFT_PEAKS);
-    return mc_cuda_kernels(t, &defines, kernels, NELEM(kernels));
+    return mc_cuda_kernels(tensor ? &mc_conv_fft_tensor_text : &mc_conv_fft_text, &defines, kernels + from, to - from);
 }
 
 static bool load_products(struct mc_cuda_fft *d)
@@ -225,7 +225,7 @@ static bool load_products(struct mc_cuda_fft *d)
 static struct mc_plan *make(const struct mc_conv_problem *p, int kind)
 {
     struct mc_cuda_fft *d = mc_calloc(1, sizeof *d, "plans");
-    if (!d || !choose(p, kind, d) || !load_transforms(d, p) || !load_products(d)) {
+    if (!d || !choose(p, kind, d) || !load_transforms(d, p->dtype, false) || (d->tensor && !load_transforms(d, p->dtype, true)) || !load_products(d)) {
         mc_free(d);
         return NULL;
     }

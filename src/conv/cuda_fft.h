@@ -20,7 +20,7 @@ struct mc_cuda_fft {
     const struct mc_cuda_fft_size *size;
     int n;                      /* places of a tile along one axis */
     bool tiled, halves;         /* halves: spectra of operands are kept in them */
-    bool tensor;                /* transforms on tensor cores */
+    bool tensor;                /* transforms of operands on tensor cores */
     struct mc_cuda_fft_grid forth, behind;
     int64_t images;             /* at a time */
     void *peaks, *spectra, *back, *product[4];  /* of mc_cuda_fft_ways */

@@ -21,7 +21,7 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
 #define FFT16 "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define BLOCKS 8\n#define BESIDE 1\n"
 #define FFT32 "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define BLOCKS 4\n#define BESIDE 1\n"
 #define FFT64 "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 512\n#define BLOCKS 2\n#define BESIDE 1\n"
-#define FFT128 "#define N 128\n#define R1 16\n#define R2 8\n#define G 1\n#define THREADS 256\n#define BLOCKS 3\n#define BESIDE 4\n"
+#define FFT128 "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n#define BLOCKS 1\n#define BESIDE 2\n"
 #define GEMM "#define RM 4\n#define RN 4\n#define A_BY_K 1\n#define B_BY_K 0\n#define HAS_C0 1\n"
 #define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 0\n"
 #define POOL3 "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define WHOLE 0\n#define TOGETHER 1\n" \
@@ -75,9 +75,9 @@ static const struct {
         FFT64 "#define HALVES 1\n", FFT128 "#define HALVES 0\n", FFT128 "#define HALVES 1\n" } },
     { &mc_conv_fft_tensor_text, { "#define T bf16\n#define PEAKS 256\n#define HALVES 1\n" },
       { "#define N 32\n#define R1 8\n#define R2 4\n#define THREADS 256\n#define BLOCKS 3\n#define BESIDE 1\n", "#define N 64\n#define R1 8\n#define R2 8\n#define THREADS 256\n#define BLOCKS 2\n#define BESIDE 1\n",
-        "#define N 128\n#define R1 16\n#define R2 8\n#define THREADS 512\n#define BLOCKS 1\n#define BESIDE 4\n" } },
-    { &mc_conv_fft_products_text, { "#define BESIDE 4\n" }, { "" } },
-    { &mc_conv_fft_halves_text, { "#define BESIDE 4\n" }, { "" } },
+        "#define N 128\n#define R1 16\n#define R2 8\n#define THREADS 512\n#define BLOCKS 1\n#define BESIDE 2\n" } },
+    { &mc_conv_fft_products_text, { "#define BESIDE 2\n" }, { "" } },
+    { &mc_conv_fft_halves_text, { "#define BESIDE 2\n" }, { "" } },
     { &mc_conv_whole_text, { HALVES }, { "#define CC 32\n#define THREADS 128\n", "#define CC 64\n#define THREADS 160\n" } },
     { &mc_conv_whole_weights_text, { HALVES }, { "#define CC 16\n#define THREADS 320\n" } },
     { &mc_conv_spread_text, { HALVES }, { "#define CC 64\n#define THREADS 128\n", "#define CC 16\n#define THREADS 256\n" } },

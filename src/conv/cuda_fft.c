@@ -45,7 +45,7 @@ static const struct mc_cuda_fft_size {
     { 16,  4,  4, 16, 128, 8, 8 * (16 * 209 + 16),  { 0 }         },
     { 32,  8,  4, 8,  256, 4, 8 * (8 * 658 + 32),   { 8, 256, 3 } },
     { 64,  8,  8, 4,  512, 2, 8 * (4 * 2340 + 64),  { 8, 256, 2 } },
-    { 128, 16, 8, 1,  256, 3, 8 * (8772 + 128),     { 4, 512, 1 } },
+    { 128, 16, 8, 2,  512, 1, 8 * (2 * 8772 + 128), { 4, 512, 1 } },
 };
 const char *const mc_cuda_fft_ways[] = { "multiply", "thin", "pairs4", "pairs8" };
 enum { SECTOR = 32, CACHE = 32 << 20 };          /* bytes that memory moves at once, and that a GPU keeps at least */

@@ -194,8 +194,8 @@ __device__ __forceinline__ void write(const args &p, const block &b)
         const unsigned *from = region(g) + stood(col, R2 / 2) * PITCH;
         if (g < b.tiles) {
             cell *to = spectrum<cell>(p, b, col, row, g);
-#if BESIDE == 4
-            *(uint4 *)to = make_uint4(from[stood(row, R2)], from[stood(row + 1, R2)], from[stood(row + 2, R2)], from[stood(row + 3, R2)]);
+#if BESIDE == 2
+            *(uint2 *)to = { from[stood(row, R2)], from[stood(row + 1, R2)] };
 #else
             *to = from[stood(row, R2)];
 #endif

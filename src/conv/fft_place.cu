@@ -92,16 +92,31 @@ struct peak_args {
     unsigned *to;               /* (2, PEAKS) */
 };
 
+__device__ __forceinline__ unsigned larger(unsigned most, T v)
+{
+    const unsigned bits = __float_as_uint(get<float>(v)) & 0x7fffffff;
+    return bits < 0x7f800000 && bits > most ? bits : most;
+}
+
 extern "C" __global__ void __launch_bounds__(512) peaks(const __grid_constant__ peak_args p)
 {
     __shared__ unsigned found[16];
     const T *x = p.x[blockIdx.y];
     const i64 count = p.count[blockIdx.y];
+    enum { V = 16 / sizeof(T) };
+    const i64 whole = (u64)x % 16 ? 0 : count / V;
     unsigned most = 0;
-#pragma unroll 8
-    for (i64 i = blockIdx.x * 512ll + threadIdx.x; i < count; i += PEAKS * 512ll) {
-        const unsigned bits = __float_as_uint(get<float>(x[i])) & 0x7fffffff;
-        most = bits < 0x7f800000 && bits > most ? bits : most;
+#pragma unroll 4
+    for (i64 i = blockIdx.x * 512ll + threadIdx.x; i < whole; i += PEAKS * 512ll) {
+        alignas(16) T v[V];
+        *(uint4 *)v = ((const uint4 *)x)[i];
+#pragma unroll
+        for (int j = 0; j < V; j++) {
+            most = larger(most, v[j]);
+        }
+    }
+    for (i64 i = whole * V + blockIdx.x * 512ll + threadIdx.x; i < count; i += PEAKS * 512ll) {
+        most = larger(most, x[i]);
     }
     most = over_warp(most);
     if (threadIdx.x % 32 == 0) {

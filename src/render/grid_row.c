@@ -284,27 +284,36 @@ static void put(struct print *p, int v, bool lanes)
     mc_str_addf(p->out, n.flags ? "*(i64 *)(at + 8) = f%d; }\n" : "}\n", v);
 }
 
-/* From the first value on: what a lane has added up itself is its warp's already. */
-static void take(struct print *p, int v, bool lanes)
+/* Every `step`th warp's part from `first` on, where `found` says. */
+static void add_parts(struct print *p, int v, struct names n, const char *first, const char *step, const char *found)
 {
-    const struct mc_kval *x = &p->k->val.at[v];
-    struct names n = names_of(p, v, lanes);
-    mc_str_addf(p->out, "c%d = %s; ", v, mc_print_first(p, x));
-    if (n.flags) {
-        mc_str_addf(p->out, "z%d = %d; ", v, mc_print_by_position(x) ? -1 : 0);
-    }
-    mc_str_add(p->out, "ONCE for (u32 w = near ? 0 : threadIdx.x % 32; w < warps; w += near ? 1 : 32) { const char *const at = there_(");
-    part(p, v, "w % (blockDim.x / 32)");
-    mc_str_addf(p->out, ", w / (blockDim.x / 32)); const %s l%d = *(const %s *)at; ", n.type, v, n.type);
+    mc_str_addf(p->out, "ONCE for (u32 w = %s; w < warps; w += %s) { const char *const at = %s; const %s l%d = *(const %s *)at; ", first, step, found, n.type, v, n.type);
     if (n.flags) {
         mc_str_addf(p->out, "const i64 q%d = *(const i64 *)(at + 8); ", v);
     }
     mc_print_merge(p, v);
     mc_str_add(p->out, "}\n");
-    mc_str_add(p->out, "if (!near) { ");
+}
+
+/* From the first value on: what a lane has added up itself is its warp's already.  Only where blocks share a row is there a
+ * division to find a part by. */
+static void take(struct print *p, int v, bool lanes)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    struct names n = names_of(p, v, lanes);
+    mc_str_addf(p->out, "{ const char *const parts = ");
+    part(p, v, "0");
+    mc_str_addf(p->out, "; c%d = %s; ", v, mc_print_first(p, x));
+    if (n.flags) {
+        mc_str_addf(p->out, "z%d = %d; ", v, mc_print_by_position(x) ? -1 : 0);
+    }
+    mc_str_add(p->out, "if (near) {\n");
+    add_parts(p, v, n, "0", "1", "parts + w * 16");
+    mc_str_add(p->out, "} else {\n");
+    add_parts(p, v, n, "threadIdx.x % 32", "32", "there_(parts + w % (blockDim.x / 32) * 16, w / (blockDim.x / 32))");
     exchange_in_warp(p, v, names_of(p, v, false), n.flags ? 'z' : 0);
     mc_str_addf(p->out, "c%d = __shfl_sync(~0u, c%d, 0);", v, v);
-    mc_str_addf(p->out, n.flags ? " z%d = __shfl_sync(~0u, z%d, 0); }\n" : " }\n", v, v);
+    mc_str_addf(p->out, n.flags ? " z%d = __shfl_sync(~0u, z%d, 0); } }\n" : " } }\n", v, v);
 }
 
 static void alone(struct print *p, int v, bool lanes)

@@ -74,7 +74,7 @@ static const struct {
       { FFT16 "#define HALVES 0\n", FFT16 "#define HALVES 1\n", FFT32 "#define HALVES 0\n", FFT32 "#define HALVES 1\n", FFT64 "#define HALVES 0\n",
         FFT64 "#define HALVES 1\n", FFT128 "#define HALVES 0\n", FFT128 "#define HALVES 1\n" } },
     { &mc_conv_fft_tensor_text, { "#define T bf16\n#define PEAKS 256\n#define HALVES 1\n" },
-      { "#define N 32\n#define R1 8\n#define R2 4\n#define THREADS 256\n#define BLOCKS 3\n#define BESIDE 1\n", "#define N 64\n#define R1 8\n#define R2 8\n#define THREADS 256\n#define BLOCKS 2\n#define BESIDE 1\n",
+      { "#define N 64\n#define R1 8\n#define R2 8\n#define THREADS 256\n#define BLOCKS 2\n#define BESIDE 1\n",
         "#define N 128\n#define R1 16\n#define R2 8\n#define THREADS 512\n#define BLOCKS 1\n#define BESIDE 2\n" } },
     { &mc_conv_fft_products_text, { "#define BESIDE 2\n" }, { "" } },
     { &mc_conv_fft_halves_text, { "#define BESIDE 2\n" }, { "" } },

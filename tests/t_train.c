@@ -53,7 +53,7 @@ static const struct row good[] = {
       { "'m.npz' is not usable", "going on from 'm.npz.old'", "     4  " } },
     { TRAIN " m.txt" SMALL " --quiet --report none --epochs 30 && @/monochord predict m.npz --data digits:600", 0, { "100 examples: error ", "answers (across)" } },
     { TRAIN " m.txt" SMALL " --report none --epochs 200 --line 'rule sgd rate=0' --line 'patience 2'", 0, { "no better one in 2 epochs", "(of the best epoch)" } },
-    { "MONOCHORD_FLAGS=debug=plan " TRAIN " c.txt" SMALL " --batch 10 --epochs 9 --report none", 0, { "us measured", "     9  " } }, /* 540 steps */
+    { "MONOCHORD_FLAGS=debug=plan,onednn=none " TRAIN " c.txt" SMALL " --batch 10 --epochs 9 --report none", 0, { "us measured", "     9  " } }, /* 540 steps */
     { "MONOCHORD_FLAGS=debug=plan,plan=estimate " TRAIN " c.txt" SMALL " --batch 10 --epochs 9 --report none > log 2>&1; grep -q 'us measured' log || echo as was said", 0,
       { "as was said" } },
     { "MONOCHORD_FLAGS=debug=plan " TRAIN " c.txt" SMALL " --report none > log 2>&1; grep -q 'us measured' log || echo too few", 0, { "too few" } },

@@ -29,12 +29,6 @@ void mc_direct_shape(struct mc_direct_args *a, const struct mc_conv_problem *p);
 void mc_direct_bind(struct mc_direct_args *a, const struct mc_conv_problem *p, void *const *operand);
 void *mc_direct_kernel(const struct mc_direct_args *a, const struct mc_conv_problem *p, bool wide, const char *name);   /* wide: sums in float64 */
 
-/* ---- cuda_few.c: what solvers for few channels share ---- */
-/* Strides of n, c (f), row, column, and of f, c, taps; the result: elements from w to the tap that is read first. */
-int64_t mc_few_strides(const struct mc_conv_problem *p, int64_t xs[4], int64_t ws[4], int64_t ys[4]);
-bool mc_few_beside(const struct mc_conv_problem *p);    /* are filters y's innermost axis?  Else its lines are dense */
-const char *mc_few_refuse(const struct mc_conv_problem *p);
-
 /* ---- cuda_sample.c: the family's error and allows (plan.h) ---- */
 double mc_conv_cuda_error(const struct mc_problem *p, void *const *operand);
 double mc_conv_cuda_allows(const struct mc_problem *p);

@@ -2,8 +2,7 @@
  * TF32 is allowed, forward and the gradient of its filters.
  *
  * Invariant: a block's tile of x, with fragments of filters forward, and its sums for weights, fit in shared memory. */
-#include "conv/cuda.h"
-#include "conv/halves.h"
+#include "conv/few.h"
 
 static const char shared[] = {
 #include "conv/few_tensor_text.h"
@@ -22,22 +21,13 @@ enum { WARPS = 8, MOST_TAPS = 484, MOST_STRIDE = 4, MOST_EIGHTS = 12, MOST_ACROS
 enum { HALF_SHARED = 100 << 10, MOST_SHARED = 200 << 10 };     /* two blocks a processor, or one */
 
 struct args {
-    const void *x;
-    void *w, *y;
-    const void *c0, *bias;
-    void *parts;
-    int64_t xs[4], ws[4], ys[4];
-    int n, f, in[2], out[2], pad[2];
+    struct mc_few_args few;
     int images, rows, lines, down, tiles, blocks, whole, straight;
-    float alpha, beta;
 };
 struct tensor {
-    struct mc_plan base;
-    void *kernel, *add;
-    struct mc_grid grid, add_grid;
+    struct mc_few few;
     struct args args;
-    int64_t w_first;            /* elements from w to the tap that is read first */
-    bool beside, inside;        /* y's filters, x's channels lie side by side */
+    bool inside;                /* x's channels lie side by side */
     bool fours, straight;       /* y, x can be moved as words, if they are aligned */
     bool dense;                 /* a tile's places lie one behind the other in y */
     int size, step;             /* bytes of an element; terms of a product */
@@ -50,51 +40,28 @@ struct tensor {
 
 /* ---- a call ---- */
 
-static bool aligned(const void *p)
-{
-    return (uintptr_t)p % 16 == 0;
-}
-
-static void *after(void *p, const struct tensor *d)
-{
-    return (char *)p + d->w_first * d->size;
-}
-
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct tensor *d = (const struct tensor *)(const void *)plan;
-    const struct mc_conv_problem *p = conv(plan->problem);
-    const bool back = p->s.pass == CONV_WEIGHTS;
     struct args a = d->args;
     (void)threads;
-    a.x = operand[CONV_X];
-    a.w = after(operand[CONV_W], d);
-    a.y = operand[CONV_Y];
-    a.c0 = p->beta == 0 ? NULL : back ? after(operand[CONV_C0], d) : operand[CONV_C0];
-    a.bias = p->has_bias ? operand[CONV_BIAS] : NULL;
-    a.parts = workspace;
-    a.whole = d->fours && aligned(a.y);
-    a.straight = d->straight && aligned(a.x);
-    TRY(mc_cuda_follow(mc_cuda_current(), d->kernel, back ? "weights" : "forward", &d->grid, &a, sizeof a));
-    return back ? mc_cuda_follow(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a) : MC_OK;
+    mc_few_bind(&d->few, &a.few, conv(plan->problem), operand, workspace);
+    a.whole = d->fours && mc_few_aligned(a.few.y);
+    a.straight = d->straight && mc_few_aligned(a.few.x);
+    return mc_few_run(&d->few, &a, sizeof a);
 }
 
 /* ---- tiles ---- */
-
-static int up(int64_t n, int unit)
-{
-    return (int)((n + unit - 1) / unit * unit);
-}
 
 /* x's first cell lies on sixteen bytes.  Eight places are words of banks that the next line's do not meet, as far as can be. */
 static void set_line(struct tensor *d, const struct mc_conv_shape *s)
 {
     const int each = 16 / d->size, mixed = d->inside ? (int)s->c : 1, pad = (int)s->pad[2] * mixed;
     const int need = (int)((s->out[2] - 1) * s->stride[2] + s->k[2]) * mixed;
-    d->left = up(MC_MAX(pad, 0), each);
+    d->left = mc_few_up(MC_MAX(pad, 0), each);
     d->lead = d->left - pad;
     const int unit = s->stride[2] * mixed * d->size <= 8 ? 16 : 32, words = (d->lead + need) * d->size / 4 + 1;
-    d->pitch = (up(words - unit / 2, unit) + unit / 2) * 4 / d->size;
+    d->pitch = (mc_few_up(words - unit / 2, unit) + unit / 2) * 4 / d->size;
 }
 
 static size_t tile_bytes(const struct tensor *d, const struct mc_conv_shape *s)
@@ -106,14 +73,14 @@ static size_t tile_bytes(const struct tensor *d, const struct mc_conv_shape *s)
 static double tile_work(const struct tensor *d, const struct mc_conv_shape *s)
 {
     const struct args *a = &d->args;
-    const int places = a->images * a->rows * a->out[1], lane = d->step / 4;
-    const double lines = up((int64_t)a->images * a->lines * (d->inside ? 1 : s->c), WARPS) / WARPS;
-    const double bring = lines * (10 + (d->straight ? 8 + 1.0 * d->size : 8.0 * d->size) * up(d->pitch * d->size, 512) / 512);
+    const int places = a->images * a->rows * a->few.out[1], lane = d->step / 4;
+    const double lines = mc_few_up((int64_t)a->images * a->lines * (d->inside ? 1 : s->c), WARPS) / WARPS;
+    const double bring = lines * (10 + (d->straight ? 8 + 1.0 * d->size : 8.0 * d->size) * mc_few_up(d->pitch * d->size, 512) / 512);
     if (s->pass == CONV_FORWARD) {
-        const double steps = up(d->taps, d->step) / d->step, step = 1.5 * lane * d->places + d->eights * (1 + d->places / 2);
-        return 100 + bring + up(places, WARPS * 8 * d->places) / (WARPS * 8 * d->places) * (20 * d->places + steps * step + 4 * d->places * d->eights);
+        const double steps = mc_few_up(d->taps, d->step) / d->step, step = 1.5 * lane * d->places + d->eights * (1 + d->places / 2);
+        return 100 + bring + mc_few_up(places, WARPS * 8 * d->places) / (WARPS * 8 * d->places) * (20 * d->places + steps * step + 4 * d->places * d->eights);
     }
-    return 100 + bring + up(places, d->sets * d->step) / (d->sets * d->step) * (40 + 6.0 * d->eights + d->each * (1.5 * lane + d->eights / 2));
+    return 100 + bring + mc_few_up(places, d->sets * d->step) / (d->sets * d->step) * (40 + 6.0 * d->eights + d->each * (1.5 * lane + d->eights / 2));
 }
 
 static void set_rows(struct tensor *d, const struct mc_conv_shape *s, int images, int rows)
@@ -129,7 +96,7 @@ static void set_rows(struct tensor *d, const struct mc_conv_shape *s, int images
 static double all_work(const struct tensor *d, const struct mc_conv_shape *s)
 {
     const double first = (double)tile_bytes(d, s) / 32;     /* for which all wait */
-    return first + (double)conv_ceil(d->args.tiles, mc_halves_processors() * d->blocks) * tile_work(d, s);
+    return first + (double)conv_ceil(d->args.tiles, mc_cuda_processors() * d->blocks) * tile_work(d, s);
 }
 
 /* Rows of an image, or whole images, whichever is least work for the processor that has most; no more bytes than that. */
@@ -165,7 +132,7 @@ static int parts_of(int64_t count, int unit, const int *parts, int n)
 {
     int best = parts[0];
     for (int i = 1; i < n; i++) {
-        if (up(count, parts[i] * unit) <= up(count, best * unit)) {
+        if (mc_few_up(count, parts[i] * unit) <= mc_few_up(count, best * unit)) {
             best = parts[i];
         }
     }
@@ -174,7 +141,7 @@ static int parts_of(int64_t count, int unit, const int *parts, int n)
 
 static size_t fragment_bytes(const struct tensor *d)
 {
-    const size_t steps = (size_t)(up(d->taps, d->step) / d->step);
+    const size_t steps = (size_t)(mc_few_up(d->taps, d->step) / d->step);
     return steps * (size_t)d->eights * 32 * 8 + steps * (size_t)d->step * 4;
 }
 
@@ -187,20 +154,20 @@ static size_t sum_bytes(const struct tensor *d)
 static bool runs(const struct tensor *d, const struct mc_conv_problem *p, int run)
 {
     const struct args *a = &d->args;
-    if (d->beside) {
-        return a->f % run == 0 && a->ys[0] % run == 0 && a->ys[2] % run == 0 && a->ys[3] % run == 0;
+    if (d->few.beside) {
+        return a->few.f % run == 0 && a->few.ys[0] % run == 0 && a->few.ys[2] % run == 0 && a->few.ys[3] % run == 0;
     }
-    const bool lines = a->out[1] % run == 0 && a->ys[2] % run == 0;
-    const bool planes = a->ys[2] == a->out[1] && p->s.out[1] * p->s.out[2] % run == 0 && a->rows * a->out[1] % run == 0;
-    return p->at.y[4] == 1 && a->ys[0] % run == 0 && a->ys[1] % run == 0 && (lines || planes);
+    const bool lines = a->few.out[1] % run == 0 && a->few.ys[2] % run == 0;
+    const bool planes = a->few.ys[2] == a->few.out[1] && p->s.out[1] * p->s.out[2] % run == 0 && a->rows * a->few.out[1] % run == 0;
+    return p->at.y[4] == 1 && a->few.ys[0] % run == 0 && a->few.ys[1] % run == 0 && (lines || planes);
 }
 
 /* The longest in which it can; else those that leave a lane's neighbours side by side. */
 static void choose_run(struct tensor *d, const struct mc_conv_problem *p)
 {
     const bool back = p->s.pass == CONV_WEIGHTS;
-    const int least = back && !d->beside ? d->step / 4 : 2;
-    d->run = back && !d->beside ? least : 16 / d->size;
+    const int least = back && !d->few.beside ? d->step / 4 : 2;
+    d->run = back && !d->few.beside ? least : 16 / d->size;
     while (d->run > least && (!runs(d, p, d->run) || (back && d->eights % d->run != 0))) {
         d->run /= 2;
     }
@@ -222,13 +189,13 @@ static void shape_forward(struct tensor *d, const struct mc_conv_problem *p)
 static void shape_weights(struct tensor *d, const struct mc_conv_problem *p)
 {
     static const int sixteens[] = { 1, 2, 3, 4 };
-    const int columns = up(d->taps, 8) / 8;
+    const int columns = mc_few_up(d->taps, 8) / 8;
     d->eights = 2 * parts_of(p->s.f, 16, sixteens, NELEM(sixteens));
-    d->across = up(columns, MOST_SUMS * 2 / d->eights) / (MOST_SUMS * 2 / d->eights);
+    d->across = mc_few_up(columns, MOST_SUMS * 2 / d->eights) / (MOST_SUMS * 2 / d->eights);
     while (MOST_ACROSS % d->across != 0) {
         d->across++;
     }
-    d->each = up(columns, d->across) / d->across;
+    d->each = mc_few_up(columns, d->across) / d->across;
     const bool light = d->eights / 2 * d->each <= LIGHT_SUMS && d->across <= WARPS && sum_bytes(d) <= HALF_SHARED;
     d->sets = MC_MAX((light ? WARPS : MOST_ACROSS) / d->across, 1);
     d->blocks = light ? 2 : 1;
@@ -239,7 +206,7 @@ static void shape_weights(struct tensor *d, const struct mc_conv_problem *p)
 static bool straight(const struct tensor *d, const struct mc_conv_problem *p)
 {
     const int each = 16 / d->size, mixed = d->inside ? (int)p->s.c : 1;
-    const int64_t *const at = d->args.xs;
+    const int64_t *const at = d->args.few.xs;
     return at[3] == mixed && at[0] % each == 0 && at[2] % each == 0 && (d->inside || at[1] % each == 0);
 }
 
@@ -247,15 +214,8 @@ static void shape(struct tensor *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     struct args *a = &d->args;
-    *a = (struct args){ .n = (int)s->n, .f = (int)s->f, .alpha = (float)p->alpha, .beta = (float)p->beta };
-    for (int i = 0; i < 2; i++) {
-        a->in[i] = (int)s->in[i + 1];
-        a->out[i] = (int)s->out[i + 1];
-        a->pad[i] = (int)s->pad[i + 1];
-    }
+    mc_few_shape(&d->few, &a->few, p);
     d->size = (int)mc_dtypes[p->dtype].size;
-    d->w_first = mc_few_strides(p, a->xs, a->ws, a->ys);
-    d->beside = mc_few_beside(p);
     d->inside = s->c > 1 && p->at.x[1] == 1;
     d->step = 32 / d->size;
     d->taps = (int)(s->c * s->k[1] * s->k[2]);
@@ -267,62 +227,48 @@ static void shape(struct tensor *d, const struct mc_conv_problem *p)
         shape_weights(d, p);
     }
     choose_run(d, p);
-    d->dense = a->ys[2] == a->out[1] * a->ys[3] && (a->images == 1 || a->ys[0] == a->out[0] * a->ys[2]);
+    d->dense = a->few.ys[2] == a->few.out[1] * a->few.ys[3] && (a->images == 1 || a->few.ys[0] == a->few.out[0] * a->few.ys[2]);
 }
 
 static void grids(struct tensor *d, const struct mc_conv_shape *s)
 {
     struct args *a = &d->args;
     const size_t beyond = (size_t)((s->stride[1] + 1) * d->pitch * d->size);   /* a lane's last places may not be there */
-    const unsigned across = (unsigned)conv_ceil(s->f, 8 * d->eights), blocks = (unsigned)MC_MIN(a->tiles, mc_halves_processors() * d->blocks);
+    const unsigned across = (unsigned)conv_ceil(s->f, 8 * d->eights), blocks = (unsigned)MC_MIN(a->tiles, mc_cuda_processors() * d->blocks);
     if (s->pass == CONV_FORWARD) {
-        d->grid = (struct mc_grid){ { blocks, across, 1 }, { 32 * WARPS, 1, 1 }, fragment_bytes(d) + tile_bytes(d, s) + beyond };
+        d->few.grid = (struct mc_grid){ { blocks, across, 1 }, { 32 * WARPS, 1, 1 }, fragment_bytes(d) + tile_bytes(d, s) + beyond };
         return;
     }
-    const int64_t count = s->f * d->taps;
     a->blocks = (int)blocks;
-    d->grid = (struct mc_grid){ { blocks, across, 1 }, { (unsigned)(32 * d->across * d->sets), 1, 1 }, MC_MAX(sum_bytes(d), tile_bytes(d, s) + beyond) };
-    d->add_grid = (struct mc_grid){ { (unsigned)conv_ceil(count, 32), 1, 1 }, { 256, 1, 1 }, 0 };
-    d->base.workspace = (size_t)(a->blocks * count) * sizeof(float);
+    d->few.grid = (struct mc_grid){ { blocks, across, 1 }, { (unsigned)(32 * d->across * d->sets), 1, 1 }, MC_MAX(sum_bytes(d), tile_bytes(d, s) + beyond) };
+    mc_few_parts(&d->few, s, a->blocks);
 }
 
-static bool load(struct tensor *d, const struct mc_conv_problem *p)
+static void define(struct mc_str *defines, const struct tensor *d, const struct mc_conv_problem *p)
 {
-    struct mc_str defines = { 0 };
-    const struct mc_conv_shape *s = &p->s;
-    const bool back = s->pass == CONV_WEIGHTS;
-    mc_cuda_types(&defines, p->dtype, false);
-    mc_str_addf(&defines, "#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n#define OH %d\n#define OW %d\n", (int)s->c, (int)s->k[1],
-                (int)s->k[2], (int)s->stride[1], (int)s->stride[2], d->args.out[0], d->args.out[1]);
-    mc_str_addf(&defines, "#define PITCH %d\n#define LEFT %d\n#define LEAD %d\n#define MANY %d\n#define DENSE %d\n#define STRAIGHT %d\n", d->pitch, d->left, d->lead,
-                d->args.images > 1, d->dense, d->straight);
-    mc_str_addf(&defines, "#define BESIDE %d\n#define INSIDE %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n#define BLOCKS %d\n", d->beside, d->inside,
-                p->beta != 0, p->has_bias, (int)p->act, d->blocks);
-    if (back) {
-        mc_str_addf(&defines, "#define S16 %d\n#define EK %d\n#define ACROSS %d\n#define DOWN %d\n#define U %d\n#define WHOLE %s\n", d->eights / 2, d->each, d->across,
+    mc_cuda_types(defines, p->dtype, false);
+    mc_few_defines(defines, &d->few, p);
+    mc_str_addf(defines, "#define OH %d\n#define OW %d\n#define PITCH %d\n#define LEFT %d\n#define LEAD %d\n#define MANY %d\n#define DENSE %d\n#define STRAIGHT %d\n",
+                d->args.few.out[0], d->args.few.out[1], d->pitch, d->left, d->lead, d->args.images > 1, d->dense, d->straight);
+    mc_str_addf(defines, "#define INSIDE %d\n#define BLOCKS %d\n", d->inside, d->blocks);
+    if (d->few.weights) {
+        mc_str_addf(defines, "#define S16 %d\n#define EK %d\n#define ACROSS %d\n#define DOWN %d\n#define U %d\n#define WHOLE %s\n", d->eights / 2, d->each, d->across,
                     d->sets, d->run, d->fours ? "true" : "false");
     } else {
-        mc_str_addf(&defines, "#define FE %d\n#define PE %d\n#define G %d\n#define WARPS %d\n", d->eights, d->places, d->run / 2, WARPS);
+        mc_str_addf(defines, "#define FE %d\n#define PE %d\n#define G %d\n#define WARPS %d\n", d->eights, d->places, d->run / 2, WARPS);
     }
-    const struct mc_cuda_named kernels[] = { { &d->kernel, back ? "weights" : "forward" }, { &d->add, back ? "add" : NULL } };
-    return mc_cuda_kernels(back ? &mc_conv_few_weights_text : &mc_conv_few_forward_text, &defines, kernels, NELEM(kernels));
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    struct tensor *d = mc_calloc(1, sizeof *d, "plans");
-    if (!d) {
-        return NULL;
-    }
-    d->base.run = run;
-    shape(d, p);
-    grids(d, &p->s);
-    if (!load(d, p)) {
-        mc_free(d);
-        return NULL;
-    }
-    return &d->base;
+    struct mc_str defines = { 0 };
+    struct tensor d = { .size = 0 };
+    shape(&d, p);
+    grids(&d, &p->s);
+    d.few.base.run = run;
+    define(&defines, &d, p);
+    return mc_few_plan(&d.few, sizeof d, d.few.weights ? &mc_conv_few_weights_text : &mc_conv_few_forward_text, &defines);
 }
 
 /* ---- what it takes ---- */
@@ -332,7 +278,7 @@ static bool fits(const struct mc_conv_problem *p)
     struct tensor d = { .size = 0 };
     shape(&d, p);
     grids(&d, &p->s);
-    return d.grid.shared <= (mc_cuda_current() ? mc_cuda_current()->shared : MOST_SHARED);
+    return d.few.grid.shared <= (mc_cuda_current() ? mc_cuda_current()->shared : MOST_SHARED);
 }
 
 static bool small(const struct mc_conv_problem *p)

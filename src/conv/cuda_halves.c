@@ -25,11 +25,6 @@ const struct mc_cuda_text mc_conv_whole_text = { "conv/whole.cu", gathering, &fi
 
 enum { MOST_CHANNELS = 64 };
 
-int mc_halves_processors(void)
-{
-    return mc_cuda_current() ? MC_MAX(mc_cuda_current()->processors, 1) : 100;
-}
-
 /* ---- a call ---- */
 
 static bool aligned(const void *p)
@@ -160,7 +155,7 @@ static bool small(const struct mc_conv_problem *p)
 
 bool mc_halves_fit(const struct mc_halves *h)
 {
-    bool ok = h->kernel[1].grid.blocks[1] <= 4 * (unsigned)mc_halves_processors() && h->kernel[1].grid.threads[0] <= 32 * (unsigned)h->warps;
+    bool ok = h->kernel[1].grid.blocks[1] <= 4 * (unsigned)mc_cuda_processors() && h->kernel[1].grid.threads[0] <= 32 * (unsigned)h->warps;
     for (size_t i = 0; i < NELEM(h->kernel); i++) {
         ok = ok && h->kernel[i].grid.shared <= HALVES_MOST_SHARED;
     }

@@ -16,7 +16,7 @@ static void lay_out(struct mc_halves *d, const struct mc_conv_problem *p)
 {
     mc_halves_shape(d, p, true, p->s.flip);
     struct mc_halves_args *a = &d->args;
-    const int places = a->in[0] * a->in[1], columns = mc_halves_up(a->results, TILE) / TILE, processors = mc_halves_processors();
+    const int places = a->in[0] * a->in[1], columns = mc_halves_up(a->results, TILE) / TILE, processors = mc_cuda_processors();
     a->right = MC_MIN(columns, MC_MAX(WARPS / (mc_halves_up(places, TILE) / TILE), 1));
     a->images = MC_MAX(MC_MIN(MC_MIN(WARPS * TILE / (places * a->right), (a->n + processors - 1) / processors), a->n), 1);
     a->down = mc_halves_up(a->images * places, TILE) / TILE;

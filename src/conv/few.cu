@@ -18,12 +18,12 @@ struct args {
     float *parts;
     i64 xs[4], ws[4], ys[4];    /* n, c (f), row, column; w: f, c, taps */
     int n, f, in[2], out[2], pad[2];
+    float alpha, beta;
     int images, rows, across, pitch;    /* of a tile: images, rows of y, groups of P in one of them; floats of a line of x */
     int down, tiles, lines;     /* tiles below each other in an image; all; lines of x that a channel of a tile has */
     int blocks;                 /* weights: parts of the sums */
     int filters;                /* forward: floats from a tap to the next */
     int whole;                  /* y can be read and written four elements at a time, of a line or filters side by side */
-    float alpha, beta;
 };
 
 /* ---- shared memory ---- */
@@ -309,15 +309,8 @@ extern "C" __global__ void __launch_bounds__(256, 1) weights(const __grid_consta
     }
 }
 
-/* What the blocks came to. */
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
-    follow();
-    const int count = p.f * TAPS, e = blockIdx.x * 32 + threadIdx.x % 32;
-    const float sum = sum_of_parts(p.parts, count, p.blocks, e);
-    if (threadIdx.x < 32 && e < count) {
-        const i64 at = weight_at(p.ws, e / TAPS, e % TAPS);
-        p.w[at] = p.alpha * sum + (HAS_C0 ? p.beta * p.c0[at] : 0.f);
-    }
+    add_blocks(p, [&](i64 at, float sum) { p.w[at] = p.alpha * sum + (HAS_C0 ? p.beta * p.c0[at] : 0.f); });
 }
 #endif

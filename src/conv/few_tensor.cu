@@ -21,11 +21,11 @@ struct args {
     float *parts;
     i64 xs[4], ws[4], ys[4];    /* n, c (f), row, column; w: f, c, taps */
     int n, f, in[2], out[2], pad[2];
+    float alpha, beta;
     int images, rows, lines;    /* of a tile: images, rows of y, lines of x that a channel has */
     int down, tiles;            /* tiles below each other in an image; all */
     int blocks;                 /* weights: parts of the sums */
     int whole, straight;        /* what lies side by side in y, lines of x: can be moved as words */
-    float alpha, beta;
 };
 template <int N> struct alignas(4 * N) words { u32 v[N]; };
 

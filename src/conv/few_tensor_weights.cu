@@ -220,14 +220,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) weights(const _
     }
 }
 
-/* What the blocks came to. */
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
-    follow();
-    const int count = p.f * TAPS, e = blockIdx.x * 32 + threadIdx.x % 32;
-    const float sum = sum_of_parts(p.parts, count, p.blocks, e);
-    if (threadIdx.x < 32 && e < count) {
-        const i64 at = weight_at(p.ws, e / TAPS, e % TAPS);
-        p.w[at] = put<T>(p.alpha * sum + (HAS_C0 ? p.beta * get<float>(p.c0[at]) : 0.f));
-    }
+    add_blocks(p, [&](i64 at, float sum) { p.w[at] = put<T>(p.alpha * sum + (HAS_C0 ? p.beta * get<float>(p.c0[at]) : 0.f)); });
 }

@@ -43,7 +43,6 @@ void mc_halves_filters(struct mc_halves *h, int steps, int across);
 struct mc_plan *mc_halves_plan(const struct mc_halves *h, const struct mc_conv_problem *p, const struct mc_cuda_text *t);
 const char *mc_halves_refuse(const struct mc_conv_problem *p); /* what none of them takes */
 bool mc_halves_fit(const struct mc_halves *h);                 /* threads and shared memory of all kernels */
-int mc_halves_processors(void);
 
 static inline int mc_halves_up(int64_t n, int unit)
 {

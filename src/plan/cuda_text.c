@@ -126,6 +126,11 @@ bool mc_cuda_kernels(const struct mc_cuda_text *t, struct mc_str *defines, const
     return ok;
 }
 
+int mc_cuda_processors(void)
+{
+    return mc_cuda_current() ? MC_MAX(mc_cuda_current()->processors, 1) : 100;
+}
+
 const char *mc_cuda_too_old(void)
 {
     const struct mc_cuda *d = mc_cuda_current();

@@ -2,7 +2,7 @@
  * gradient of its filters.
  *
  * Invariant: a block's part of the problem fits in shared memory. */
-#include "conv/cuda.h"
+#include "conv/few.h"
 #include "pooled/solver.h"
 
 static const char text[] = {
@@ -19,11 +19,8 @@ struct args {
     int n, f, in[2], y[2], out[2], pad[2], before[2], lines, pitch, across, windows, fours, filters, blocks, whole;
 };
 struct few {
-    struct mc_plan base;
-    void *kernel, *add;
-    struct mc_grid grid, add_grid;
+    struct mc_few few;
     struct args args;
-    int64_t w_first;            /* elements from w to the tap that is read first */
     bool planes;                /* of maxima and of marks can be moved four numbers at a time */
     int q;                      /* forward: filters of a thread */
 };
@@ -31,25 +28,18 @@ struct few {
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct few *d = (const struct few *)(const void *)plan;
-    const bool weights = pooled(plan->problem)->conv.s.pass == CONV_WEIGHTS;
     struct args a = d->args;
     (void)threads;
     a.x = operand[POOLED_X];
-    a.w = (float *)operand[POOLED_W] + d->w_first;
+    a.w = (float *)operand[POOLED_W] + d->few.w_first;
     a.g = operand[POOLED_G];
     a.mark = operand[POOLED_MARKS];
     a.parts = workspace;
-    a.whole = d->planes && (uintptr_t)a.g % 16 == 0 && (uintptr_t)a.mark % 4 == 0;
-    TRY(mc_cuda_follow(mc_cuda_current(), d->kernel, weights ? "weights" : "forward", &d->grid, &a, sizeof a));
-    return weights ? mc_cuda_follow(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a) : MC_OK;
+    a.whole = d->planes && mc_few_aligned(a.g) && (uintptr_t)a.mark % 4 == 0;
+    return mc_few_run(&d->few, &a, sizeof a);
 }
 
 /* ---- a plan ---- */
-
-static int up(int64_t n, int unit)
-{
-    return (int)((n + unit - 1) / unit * unit);
-}
 
 /* Forward: a line begins in a bank of its own for as many threads as read at once.  Weights: the cells of a window lie in
  * different banks. */
@@ -58,7 +48,7 @@ static int pitch_of(const struct mc_pooled_problem *p, int across)
     const struct mc_conv_shape *s = &p->conv.s;
     const int sh = (int)s->stride[1], sw = (int)s->stride[2];
     if (s->pass == CONV_FORWARD) {
-        int unit = ((across - 1) * P * sw + up((P - 1) * sw + s->k[2], 4)) / 4;
+        int unit = ((across - 1) * P * sw + mc_few_up((P - 1) * sw + s->k[2], 4)) / 4;
         for (int tries = 0; tries < 8 && (unit * sh * (int)p->w[1] - across * sw) % 8 != 0; tries++) {
             unit++;
         }
@@ -87,7 +77,7 @@ static void shape(struct few *d, const struct mc_pooled_problem *p)
         a->before[i] = (int)p->pad[i + 1];
     }
     for (int i = 1; i < 3 && s->flip; i++) {
-        d->w_first += (s->k[i] - 1) * ws[2 + i];
+        d->few.w_first += (s->k[i] - 1) * ws[2 + i];
         a->ws[1 + i] = -a->ws[1 + i];
     }
     const bool forward = s->pass == CONV_FORWARD;
@@ -97,8 +87,8 @@ static void shape(struct few *d, const struct mc_pooled_problem *p)
     a->pitch = pitch_of(p, a->across);
     a->lines = (int)((rows - 1) * s->stride[1] + s->k[1]);
     a->windows = (int)(p->out[1] * p->out[2]);
-    a->fours = up(a->windows - 4, BANKS) + 4;      /* four banks further for each filter */
-    a->filters = up(s->f, d->q) + 4;
+    a->fours = mc_few_up(a->windows - 4, BANKS) + 4;      /* four banks further for each filter */
+    a->filters = mc_few_up(s->f, d->q) + 4;
     d->planes = a->windows % 4 == 0 && (!forward || a->out[1] % 2 == 0) && a->gs[0] % 4 == 0 && a->gs[1] % 4 == 0 && a->ks[0] % 4 == 0 && a->ks[1] % 4 == 0;
 }
 
@@ -108,7 +98,7 @@ static int64_t shared_floats(const struct few *d, const struct mc_conv_shape *s)
     const struct args *a = &d->args;
     const int64_t image = s->c * a->lines * a->pitch, taps = s->c * s->k[1] * s->k[2];
     return s->pass == CONV_FORWARD ? taps * a->filters + image
-                                   : MC_MAX(up(a->windows, 4) + 2 * (up(image, 4) + 40 * (int64_t)a->fours), WARPS * 32 * taps);
+                                   : MC_MAX(mc_few_up(a->windows, 4) + 2 * (mc_few_up(image, 4) + 40 * (int64_t)a->fours), WARPS * 32 * taps);
 }
 
 static void grids(struct few *d, const struct mc_pooled_problem *p)
@@ -116,46 +106,30 @@ static void grids(struct few *d, const struct mc_pooled_problem *p)
     const struct mc_conv_shape *s = &p->conv.s;
     struct args *a = &d->args;
     const size_t shared = (size_t)shared_floats(d, s) * sizeof(float);
-    const int64_t processors = mc_cuda_current() ? MC_MAX(mc_cuda_current()->processors, 1) : 100, weights = s->f * s->c * s->k[1] * s->k[2];
+    const int64_t processors = mc_cuda_processors();
     if (s->pass == CONV_FORWARD) {
         const int64_t work = (int64_t)a->out[0] * a->across * conv_ceil(s->f, d->q), turns = conv_ceil(work, THREADS);
-        d->grid = (struct mc_grid){ { (unsigned)s->n, 1, 1 }, { (unsigned)up(conv_ceil(work, turns), 32), 1, 1 }, shared };
+        d->few.grid = (struct mc_grid){ { (unsigned)s->n, 1, 1 }, { (unsigned)mc_few_up(conv_ceil(work, turns), 32), 1, 1 }, shared };
         return;
     }
     const int64_t groups = conv_ceil(s->f, 32);
     a->blocks = (int)MC_MIN(s->n, MC_MAX(2 * processors / groups, (int64_t)1));
-    d->grid = (struct mc_grid){ { (unsigned)a->blocks, (unsigned)groups, 1 }, { 32 * WARPS, 1, 1 }, shared };
-    d->add_grid = (struct mc_grid){ { (unsigned)conv_ceil(weights, 32), 1, 1 }, { 256, 1, 1 }, 0 };
-    d->base.workspace = (size_t)(a->blocks * weights) * sizeof(float);
-}
-
-static bool load(struct few *d, const struct mc_pooled_problem *p)
-{
-    struct mc_str defines = { 0 };
-    const struct mc_conv_shape *s = &p->conv.s;
-    const bool weights = s->pass == CONV_WEIGHTS;
-    mc_str_addf(&defines, "#define PASS %d\n#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n#define Q %d\n#define W1 %d\n"
-                "#define W2 %d\n#define S1 %d\n#define S2 %d\n", (int)s->pass, (int)s->c, (int)s->k[1], (int)s->k[2], (int)s->stride[1], (int)s->stride[2],
-                d->q, (int)p->w[1], (int)p->w[2], (int)p->stride[1], (int)p->stride[2]);
-    const struct mc_cuda_named kernels[] = { { &d->kernel, weights ? "weights" : "forward" }, { &d->add, weights ? "add" : NULL } };
-    return mc_cuda_kernels(&mc_pooled_few_text, &defines, kernels, NELEM(kernels));
+    d->few.grid = (struct mc_grid){ { (unsigned)a->blocks, (unsigned)groups, 1 }, { 32 * WARPS, 1, 1 }, shared };
+    mc_few_parts(&d->few, s, a->blocks);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_pooled_problem *p = pooled(p_);
-    struct few *d = mc_calloc(1, sizeof *d, "plans");
-    if (!d) {
-        return NULL;
-    }
-    d->base.run = run;
-    shape(d, p);
-    grids(d, p);
-    if (!load(d, p)) {
-        mc_free(d);
-        return NULL;
-    }
-    return &d->base;
+    struct mc_str defines = { 0 };
+    struct few d = { .few.weights = p->conv.s.pass == CONV_WEIGHTS };
+    shape(&d, p);
+    grids(&d, p);
+    d.few.base.run = run;
+    mc_few_defines(&defines, &d.few, &p->conv);
+    mc_str_addf(&defines, "#define PASS %d\n#define Q %d\n#define W1 %d\n#define W2 %d\n#define S1 %d\n#define S2 %d\n", (int)p->conv.s.pass, d.q, (int)p->w[1],
+                (int)p->w[2], (int)p->stride[1], (int)p->stride[2]);
+    return mc_few_plan(&d.few, sizeof d, &mc_pooled_few_text, &defines);
 }
 
 /* ---- what it takes ---- */

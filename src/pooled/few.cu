@@ -207,14 +207,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) weights(const __grid
     }
 }
 
-/* What the blocks came to. */
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
-    follow();
-    const int count = p.f * TAPS, e = blockIdx.x * 32 + threadIdx.x % 32;
-    const float sum = sum_of_parts(p.parts, count, p.blocks, e);
-    if (threadIdx.x < 32 && e < count) {
-        p.w[weight_at(p.ws, e / TAPS, e % TAPS)] = sum;
-    }
+    add_blocks(p, [&](i64 at, float sum) { p.w[at] = sum; });
 }
 #endif

@@ -154,7 +154,7 @@ TEST(grid_stages_read_back)
 }
 
 /* What the host says of a kernel is what the text has: NAME_v where vectors are, launches of their own for stages where sums are
- * split and no earlier walk makes them, NAME_r where rows are kept, NAME_q where they are in pieces, NAME_tally where sums ride along. */
+ * split and no earlier walk makes them, NAME_r where rows are kept, NAME_t where by several blocks, NAME_q where they are in pieces, NAME_tally where sums ride along. */
 TEST(grid_entries)
 {
     mc_graph *g = mc_graph_new();
@@ -180,6 +180,8 @@ TEST(grid_entries)
         CHECK(end && mc_grid_splits(k) == (stage && stage < end), "%s", name);
         snprintf(name, sizeof name, "%s_r(", k->name);
         CHECK((mc_grid_row(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
+        snprintf(name, sizeof name, "%s_t(", k->name);
+        CHECK((mc_grid_together(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
         snprintf(name, sizeof name, "%s_q(", k->name);
         CHECK((mc_grid_single(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
         const char *made = of ? strstr(of, "both_(z") : NULL;

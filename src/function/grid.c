@@ -3,19 +3,34 @@
  * Invariant: a form takes a kernel only where its operands lie as that form reads them. */
 #include "function/grid.h"
 
+/* The form that keeps rows in registers at this shape, blocks for each of them; none: there is no such form. */
+struct keeper { void *fn; struct mc_grid_row row; unsigned blocks; };
+
+static struct keeper keeper_of(const struct mc_kernel *k, const struct mc_grid_kernel *g, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place,
+                               unsigned most)
+{
+    const struct { void *fn; struct mc_grid_row row; unsigned least, most; } forms[] = {
+        { g->together, mc_grid_together(k), 2, most }, { g->row, mc_grid_row(k), 1, 1 }, { g->single, mc_grid_single(k), 1, 1 },
+    };
+    for (size_t i = 0; i < NELEM(forms) && k->mode != KERNEL_MAP; i++) {
+        const unsigned n = forms[i].fn ? mc_spread_keeps_rows(k, s, l, place, forms[i].row, forms[i].most) : 0;
+        if (n >= forms[i].least) {
+            return (struct keeper){ forms[i].fn, forms[i].row, n };
+        }
+    }
+    return (struct keeper){ 0 };
+}
+
 static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p, struct mc_grid_launch *l, const struct mc_step *st, const struct mc_axes *s,
                       const struct mc_grid_kernel *g)
 {
     const struct mc_kernel *k = st->kernel;
     struct mc_grid_args a = mc_grid_args(l->args, k->operand.n);
     bool map = k->mode == KERNEL_MAP;
-    const unsigned most = mc_spread_most(k, f->code->cuda->together);
-    const struct mc_grid_row whole = mc_grid_row(k), single = mc_grid_single(k);
-    const bool wide = !map && g->row && mc_spread_keeps_rows(k, s, l, p->place, whole, most);
-    const bool row = wide || (!map && g->single && mc_spread_keeps_rows(k, s, l, p->place, single, most));
-    const bool column = !map && !row && g->column && mc_spread_keeps_columns(k, s, l, p->place);
+    const struct keeper row = keeper_of(k, g, s, l, p->place, f->code->cuda->together);
+    const bool column = !map && !row.fn && g->column && mc_spread_keeps_columns(k, s, l, p->place);
     int first = map || column ? 0 : s->n[0], of = column ? GRID_COLUMN : mc_grid_vector(k);
-    int v = column ? of : !row && s->n[!map] > 0 && g->vector && mc_axes_dense(k, s, l, p->place, first, of) ? of : 1;
+    int v = column ? of : !row.fn && s->n[!map] > 0 && g->vector && mc_axes_dense(k, s, l, p->place, first, of) ? of : 1;
     memset(a.head, 0, sizeof *a.head);
     a.head->flat = map && s->n[0] == 1 && mc_axes_dense(k, s, l, p->place, 0, v);
     for (int x = 0; x < s->n[0] + s->n[1]; x++) {
@@ -42,9 +57,9 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
         if (column) {
             l->fn = g->column;
             mc_spread_columns(k, l, a.head);
-        } else if (row) {
-            l->fn = wide ? g->row : g->single;
-            mc_spread_rows(k, l, a.head, wide ? whole : single, most);
+        } else if (row.fn) {
+            l->fn = row.fn;
+            mc_spread_rows(k, l, a.head, row.row, row.blocks);
         } else {
             mc_spread_points(k, l, a.head, v);
         }
@@ -62,12 +77,13 @@ unsigned mc_grid_never(const struct mc_step *st)
 {
     const struct mc_kernel *k = st->kernel;
     const int64_t length = mc_known_length(st);
-    const struct mc_grid_row row = mc_grid_row(k), single = mc_grid_single(k);
+    const struct mc_grid_row row = mc_grid_row(k), together = mc_grid_together(k), single = mc_grid_single(k);
     if (length < 0) {
         return 0;
     }
-    return (length % mc_grid_vector(k) ? GRID_VECTOR : 0) | (row.vector && (length % row.vector || !mc_spread_keeps(row, length, mc_spread_most(k, GRID_TOGETHER))) ? GRID_ROW : 0) |
-           (single.vector && !mc_spread_keeps(single, length, mc_spread_most(k, GRID_TOGETHER)) ? GRID_SINGLE : 0);
+    return (length % mc_grid_vector(k) ? GRID_VECTOR : 0) | (row.vector && (length % row.vector || !mc_spread_keeps(row, length, 1)) ? GRID_ROW : 0) |
+           (together.vector && (length % together.vector || !mc_spread_shares(together, length)) ? GRID_TOGETHER : 0) |
+           (single.vector && !mc_spread_keeps(single, length, 1) ? GRID_SINGLE : 0);
 }
 
 /* ---- planning and running ---- */

@@ -22,14 +22,14 @@ void mc_axes_divide(struct mc_grid_head *h, int axis);          /* by which a ke
 /* ---- grid_spread.c: the threads of each form.  h->count is there already ---- */
 void mc_spread_map(struct mc_grid_launch *l, struct mc_grid_head *h, const struct mc_axes *s, int64_t count);
 void mc_spread_points(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h, int vector);
-void mc_spread_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h, struct mc_grid_row row, unsigned most);
+void mc_spread_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h, struct mc_grid_row row, unsigned n);
 void mc_spread_columns(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h);
 void mc_spread_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h); /* behind one of these */
-unsigned mc_spread_most(const struct mc_kernel *k, unsigned together); /* blocks that may share a row, of a GPU that lets so many */
 /* A length that the lanes of `most` blocks can keep and that keeps them busy? */
 bool mc_spread_keeps(struct mc_grid_row row, int64_t length, unsigned most);
-bool mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place, struct mc_grid_row row,
-                          unsigned most);
+bool mc_spread_shares(struct mc_grid_row row, int64_t length);  /* that several blocks keep together, at least where rows are few? */
+unsigned mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place, struct mc_grid_row row,
+                              unsigned most);
 bool mc_spread_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place);
 
 #endif

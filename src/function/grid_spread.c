@@ -68,28 +68,26 @@ void mc_spread_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, stru
     l->tally_grid = (struct mc_grid){ { blocks(h->count[1], GRID_PLACES), (unsigned)n, 1 }, { GRID_PLACES, 1024 / GRID_PLACES, 1 }, 0 };
 }
 
-/* Channels of images are sooner walked twice: of 32 images of 56 x 56 four blocks each took 38 us, where walks take 27. */
-unsigned mc_spread_most(const struct mc_kernel *k, unsigned together)
+/* Elements that a block's lanes keep. */
+static int64_t room(struct mc_grid_row row)
 {
-    return mc_grid_torn(k) ? 1 : together;
+    return (int64_t)row.vector * row.kept * row.most;
 }
 
 /* Blocks that share a row in registers, `most` of them at most: as many as it takes, then as keep the GPU busy where each has
  * enough to do. */
 static unsigned together(struct mc_grid_row row, int64_t points, int64_t length, unsigned most)
 {
-    const int64_t room = (int64_t)row.vector * row.kept * row.most;
     unsigned n = 1;
-    while (n < most && (length > n * room || (points * n < ENOUGH_BLOCKS / 2 && length >= 2 * n * WORTH))) {
+    while (n < most && (length > n * room(row) || (points * n < ENOUGH_BLOCKS / 2 && length >= 2 * n * WORTH))) {
         n *= 2;
     }
     return n;
 }
 
-/* Threads of a kernel that keeps its rows in registers. */
-void mc_spread_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h, struct mc_grid_row row, unsigned most)
+/* Threads of a kernel that keeps its rows in the registers of n blocks each. */
+void mc_spread_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h, struct mc_grid_row row, unsigned n)
 {
-    const unsigned n = together(row, h->count[0], h->count[1], most);
     int64_t each = (int64_t)row.vector * row.kept * n;
     unsigned lanes = MC_MAX(power((h->count[1] + each - 1) / each), (unsigned)WARP), apart = MC_MAX(BLOCK / 2 / lanes, 1);
     l->grid = (struct mc_grid){ { blocks(h->count[0], apart), n, 1 }, { lanes, apart, 1 }, 0, n };
@@ -164,20 +162,26 @@ void mc_spread_columns(const struct mc_kernel *k, struct mc_grid_launch *l, stru
 /* A length that lanes can keep and that keeps them busy. */
 bool mc_spread_keeps(struct mc_grid_row row, int64_t length, unsigned most)
 {
-    return row.vector && length * 2 >= row.vector * WARP && length <= (int64_t)row.vector * row.kept * row.most * most;
+    return row.vector && length * 2 >= row.vector * WARP && length <= room(row) * most;
 }
 
-/* May a form that keeps rows do it?  Rows that lie dense, or in pieces that do, of such a length.  Where all its blocks are
- * few, long rows are better split over more of them. */
-bool mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place, struct mc_grid_row row,
-                          unsigned most)
+bool mc_spread_shares(struct mc_grid_row row, int64_t length)
+{
+    return mc_spread_keeps(row, length, GRID_MOST_TOGETHER) && together(row, 1, length, GRID_MOST_TOGETHER) > 1;
+}
+
+/* How many blocks may have a row each in a form that keeps rows; 0: they cannot.  Rows that lie dense, or in pieces that do, of
+ * such a length.  Where all its blocks are few, long rows are better split over more of them. */
+unsigned mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place, struct mc_grid_row row,
+                              unsigned most)
 {
     const bool torn = mc_grid_torn(k);
     if (!mc_spread_keeps(row, s->count[1], most) || s->n[1] < 1 || s->n[1] > 1 + torn || !mc_axes_near(k, s) || !mc_axes_dense(k, s, l, place, s->n[0], row.vector)) {
-        return false;
+        return 0;
     }
-    const bool many = s->count[0] * together(row, s->count[0], s->count[1], most) >= (torn ? FEW_ROWS : ENOUGH_BLOCKS / 2);
-    return many || (torn ? s->count[1] < LONG : k->nstage > 1);
+    const unsigned n = together(row, s->count[0], s->count[1], most);
+    const bool many = s->count[0] * n >= (torn ? FEW_ROWS : ENOUGH_BLOCKS / 2);
+    return many || (torn ? s->count[1] < LONG : k->nstage > 1) ? n : 0;
 }
 
 /* May NAME_c do it?  Neighbours that lie dense, and one axis of them. */

@@ -45,10 +45,10 @@ void mc_grid_entries(struct print *p)
 /* What keeps a row in registers. */
 static void forms_of_rows(struct print *p, const struct mc_kernel *of)
 {
-    const struct mc_grid_row row[] = { mc_grid_row(of), mc_grid_single(of) };
-    for (int i = 0; i < 2; i++) {
-        if (row[i].vector) {
-            mc_grid_print_row(p, row[i], "rq"[i]);
+    const struct { struct mc_grid_row row; char form; } forms[] = { { mc_grid_row(of), 'r' }, { mc_grid_together(of), 't' }, { mc_grid_single(of), 'q' } };
+    for (size_t i = 0; i < NELEM(forms); i++) {
+        if (forms[i].row.vector) {
+            mc_grid_print_row(p, forms[i].row, forms[i].form);
         }
     }
     memset(p->done, 0, p->k->val.n);
@@ -100,21 +100,27 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
     mc_free(p.need);
 }
 
-static bool any_column(int n, struct mc_kernel *const *kernels)
+static bool meets(const struct mc_kernel *k)
+{
+    return mc_grid_together(k).vector > 0;
+}
+
+/* What kernels of a form call, where there is one. */
+static void add_calls(struct mc_str *out, const char *text, bool (*has)(const struct mc_kernel *k), int n, struct mc_kernel *const *kernels)
 {
     bool any = false;
     for (int i = 0; i < n; i++) {
-        any |= mc_grid_column(kernels[i]);
+        any |= has(kernels[i]);
     }
-    return any;
+    mc_str_add(out, any ? text : "");
 }
 
 void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels)
 {
     mc_str_add(out, d->prelude);
     mc_str_add(out, mc_prelude_code);
-    mc_str_add(out, mc_grid_together);
-    mc_str_add(out, any_column(n, kernels) ? mc_grid_down : "");
+    add_calls(out, mc_grid_meeting, meets, n, kernels);
+    add_calls(out, mc_grid_down, mc_grid_column, n, kernels);
     mc_print_functions(out, d, n, kernels);
     for (int i = 0; i < n; i++) {
         print_kernel(out, d, kernels[i]);

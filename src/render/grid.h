@@ -51,7 +51,7 @@ extern const char mc_grid_down[];                                        /* what
 void mc_grid_print_column(struct print *p);                              /* NAME_c; p->k's mode is KERNEL_COLUMN */
 
 /* ---- grid_row.c ---- */
-extern const char mc_grid_together[];
-void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form); /* NAME_r, NAME_q */
+extern const char mc_grid_meeting[];                                     /* what each NAME_t calls */
+void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form); /* NAME_r, NAME_t, NAME_q */
 
 #endif

@@ -2,6 +2,7 @@
  * registers, so that several stages read memory once.
  *
  *   NAME_r  sixteen bytes at a time, of rows that lie dense, or in pieces of whole vectors as a channel of images does
+ *   NAME_t  the same of dense rows that blocks share; what it takes to find the others' sums is not in NAME_r
  *   NAME_q  an element at a time, of rows in pieces of any size
  *
  * Lane i has the vectors i, i + lanes and so on, a few of them.  Sums go along a lane's own elements and within its
@@ -14,22 +15,21 @@
 enum { REGISTERS = 32, FEW = 56, MANY = 96, MOST = 112, TORN = 64, TORN_MOST = 80 }; /* a lane's: for all but what is kept; with which
                                                                 1024 lanes fit, 512, 512 at all; of a row in pieces 1024, 512 */
 
-/* The blocks along y, where they run together: their barrier; none ends before others have read its parts; what lies at p in
- * another's shared memory. */
-const char mc_grid_together[] =
+/* The blocks along y, which run together: their barrier; none ends before others have read its parts; what lies at p in
+ * another's shared memory.  On a GPU that cannot NAME_t is not launched. */
+const char mc_grid_meeting[] =
     "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n"
-    "INLINE void meet_() { __syncthreads(); }\nINLINE void leave_() { }\nINLINE const char *there_(const char *p, u32 block) { return p; }\n"
+    "INLINE void meet_() { }\nINLINE void leave_() { }\nINLINE const char *there_(const char *p, u32 block) { return p; }\n"
     "#else\n"
-    "INLINE void meet_() { if (gridDim.y == 1) { __syncthreads(); return; }\n"
+    "INLINE void meet_() {\n"
     "#if defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ < 13\n"
     "  asm volatile(\"barrier.cluster.arrive; barrier.cluster.wait;\" ::: \"memory\"); }\n"
     "#else /* that would wait for memory, too, which nothing is passed through */\n"
     "  asm volatile(\"fence.release.sync_restrict::shared::cta.cluster; barrier.cluster.arrive.relaxed; barrier.cluster.wait; \"\n"
     "               \"fence.acquire.sync_restrict::shared::cluster.cluster;\" ::: \"memory\"); }\n"
     "#endif\n"
-    "INLINE void leave_() { if (gridDim.y > 1) asm volatile(\"barrier.cluster.arrive.relaxed; barrier.cluster.wait;\" ::: \"memory\"); }\n"
-    "INLINE const char *there_(const char *p, u32 block) { u64 a; if (gridDim.y == 1) return p;\n"
-    "  asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(a) : \"l\"(p), \"r\"(block)); return (const char *)a; }\n"
+    "INLINE void leave_() { asm volatile(\"barrier.cluster.arrive.relaxed; barrier.cluster.wait;\" ::: \"memory\"); }\n"
+    "INLINE const char *there_(const char *p, u32 block) { u64 a; asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(a) : \"l\"(p), \"r\"(block)); return (const char *)a; }\n"
     "#endif\n";
 
 static bool is_load(const struct print *p, size_t i)
@@ -78,19 +78,24 @@ struct mc_grid_row mc_grid_single(const struct mc_kernel *k)
     return k->never & GRID_SINGLE ? (struct mc_grid_row){ 0 } : of_pieces(k, 1, 8, 1);
 }
 
-struct mc_grid_row mc_grid_row(const struct mc_kernel *k)
+static struct mc_grid_row dense(const struct mc_kernel *k)
 {
     const struct kept n = kept(k);
-    if (k->mode != KERNEL_ROW || k->never & GRID_ROW) {
-        return (struct mc_grid_row){ 0 };
-    }
-    if (mc_grid_torn(k)) {
-        return of_pieces(k, (int)(16 / n.size), 8, 4);
-    }
     size_t each = 4 * n.loads + 16 / n.size * MC_MAX(n.size / 4, 1) * (n.sums + (size_t)k->nsaved); /* registers for each vector that is kept */
     int most = REGISTERS + 4 * each <= MANY ? 4 : 2;
     size_t registers = REGISTERS + (size_t)most * each;
-    return registers > MOST ? (struct mc_grid_row){ 0 } : (struct mc_grid_row){ (int)(16 / n.size), most, registers > FEW ? 512 : 1024 };
+    return k->mode != KERNEL_ROW || registers > MOST ? (struct mc_grid_row){ 0 } : (struct mc_grid_row){ (int)(16 / n.size), most, registers > FEW ? 512 : 1024 };
+}
+
+struct mc_grid_row mc_grid_row(const struct mc_kernel *k)
+{
+    return k->never & GRID_ROW ? (struct mc_grid_row){ 0 } : mc_grid_torn(k) ? of_pieces(k, (int)(16 / kept(k).size), 8, 4) : dense(k);
+}
+
+/* Channels of images are sooner walked twice: of 32 images of 56 x 56 four blocks each took 38 us, where walks take 27. */
+struct mc_grid_row mc_grid_together(const struct mc_kernel *k)
+{
+    return k->never & GRID_TOGETHER || mc_grid_torn(k) ? (struct mc_grid_row){ 0 } : dense(k);
 }
 
 /* ---- what is kept ---- */
@@ -240,7 +245,7 @@ static void walk(struct print *p, bool lanes)
 }
 
 /* ---- exchange: each reduction of the stage within its warp, then all of them from warp to warp behind one barrier: each lane
- * adds up all warps', or, where they are many, each warp ---- */
+ * adds up all its block's warps', each warp all blocks' ---- */
 
 struct names { char value, flag; const char *type; bool flags; };
 
@@ -284,10 +289,10 @@ static void put(struct print *p, int v, bool lanes)
     mc_str_addf(p->out, n.flags ? "*(i64 *)(at + 8) = f%d; }\n" : "}\n", v);
 }
 
-/* Every `step`th warp's part from `first` on, where `found` says. */
-static void add_parts(struct print *p, int v, struct names n, const char *first, const char *step, const char *found)
+/* The part at the address `at`, behind what is added up. */
+static void add_part(struct print *p, int v, struct names n)
 {
-    mc_str_addf(p->out, "ONCE for (u32 w = %s; w < warps; w += %s) { const char *const at = %s; const %s l%d = *(const %s *)at; ", first, step, found, n.type, v, n.type);
+    mc_str_addf(p->out, "const %s l%d = *(const %s *)at; ", n.type, v, n.type);
     if (n.flags) {
         mc_str_addf(p->out, "const i64 q%d = *(const i64 *)(at + 8); ", v);
     }
@@ -295,25 +300,39 @@ static void add_parts(struct print *p, int v, struct names n, const char *first,
     mc_str_add(p->out, "}\n");
 }
 
-/* From the first value on: what a lane has added up itself is its warp's already.  Only where blocks share a row is there a
- * division to find a part by. */
+static void take_first(struct print *p, int v, bool lanes)
+{
+    struct names n = names_of(p, v, lanes);
+    mc_str_add(p->out, "{ const char *const at = ");
+    part(p, v, "0");
+    mc_str_addf(p->out, "; c%d = *(const %s *)at; ", v, n.type);
+    mc_str_addf(p->out, n.flags ? "z%d = *(const i64 *)(at + 8); }\n" : "}\n", v);
+}
+
 static void take(struct print *p, int v, bool lanes)
+{
+    mc_str_add(p->out, "{ const char *const at = ");
+    part(p, v, "w");
+    mc_str_add(p->out, "; ");
+    add_part(p, v, names_of(p, v, lanes));
+}
+
+/* Of all blocks, a lane every so many: from the first value on, for what a lane has added up itself is its warp's already. */
+static void take_together(struct print *p, int v, bool lanes)
 {
     const struct mc_kval *x = &p->k->val.at[v];
     struct names n = names_of(p, v, lanes);
-    mc_str_addf(p->out, "{ const char *const parts = ");
-    part(p, v, "0");
-    mc_str_addf(p->out, "; c%d = %s; ", v, mc_print_first(p, x));
+    mc_str_addf(p->out, "c%d = %s; ", v, mc_print_first(p, x));
     if (n.flags) {
         mc_str_addf(p->out, "z%d = %d; ", v, mc_print_by_position(x) ? -1 : 0);
     }
-    mc_str_add(p->out, "if (near) {\n");
-    add_parts(p, v, n, "0", "1", "parts + w * 16");
-    mc_str_add(p->out, "} else {\n");
-    add_parts(p, v, n, "threadIdx.x % 32", "32", "there_(parts + w % (blockDim.x / 32) * 16, w / (blockDim.x / 32))");
+    mc_str_add(p->out, "ONCE for (u32 w = threadIdx.x % 32; w < warps; w += 32) { const char *const at = there_(");
+    part(p, v, "w % (blockDim.x / 32)");
+    mc_str_add(p->out, ", w / (blockDim.x / 32)); ");
+    add_part(p, v, n);
     exchange_in_warp(p, v, names_of(p, v, false), n.flags ? 'z' : 0);
-    mc_str_addf(p->out, "c%d = __shfl_sync(~0u, c%d, 0);", v, v);
-    mc_str_addf(p->out, n.flags ? " z%d = __shfl_sync(~0u, z%d, 0); } }\n" : " } }\n", v, v);
+    mc_str_addf(p->out, "c%d = __shfl_sync(~0u, c%d, 0); ", v, v);
+    mc_str_addf(p->out, n.flags ? "z%d = __shfl_sync(~0u, z%d, 0);\n" : "\n", v, v);
 }
 
 static void alone(struct print *p, int v, bool lanes)
@@ -334,28 +353,56 @@ static void each(struct print *p, bool lanes, void (*f)(struct print *p, int v, 
     }
 }
 
-static void exchange(struct print *p, bool lanes)
+/* From warp to warp of a block, whose team may be one warp. */
+static void exchange_in_block(struct print *p, bool lanes)
 {
-    each(p, lanes, within);
     mc_str_add(p->out, "if (warps > 1) {\nif (threadIdx.x % 32 == 0) {\n");
     each(p, lanes, put);
-    mc_str_add(p->out, "}\nmeet_();\n");
+    mc_str_add(p->out, "}\n__syncthreads();\n");
+    each(p, lanes, take_first);
+    mc_str_add(p->out, "ONCE for (u32 w = 1; w < warps; w++) {\n");
     each(p, lanes, take);
-    mc_str_add(p->out, "} else {\n");
+    mc_str_add(p->out, "}\n} else {\n");
     each(p, lanes, alone);
     mc_str_add(p->out, "}\n");
+}
+
+static void exchange_together(struct print *p, bool lanes)
+{
+    mc_str_add(p->out, "if (threadIdx.x % 32 == 0) {\n");
+    each(p, lanes, put);
+    mc_str_add(p->out, "}\nmeet_();\n");
+    each(p, lanes, take_together);
+}
+
+static void exchange(struct print *p, bool lanes, bool together)
+{
+    each(p, lanes, within);
+    if (together) {
+        exchange_together(p, lanes);
+    } else {
+        exchange_in_block(p, lanes);
+    }
     mc_print_each(p, mc_print_finish);
     mc_str_add(p->out, "\n");
 }
 
 /* ---- the kernel ---- */
 
+/* Behind a row: where a team has several, the next one's parts go where this one's are read. */
+static const char *end_of_row(const struct print *p, bool together)
+{
+    return mc_grid_tallies(p->k) ? together ? "}\nmeet_();\n" : "}\n__syncthreads();\n" : together ? "}\nleave_();\n" : "}\n";
+}
+
 void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form)
 {
+    const bool together = form == 't';
     memset(p->done, 0, p->k->val.n);
     mc_str_addf(p->out, "ENTRY __launch_bounds__(%d) %s_%c(const %s_args A)\n{\nBEGIN\nconst int K = %d, V = %d; extern __shared__ i64 shared_[];\n", row.most, p->k->name,
                 form, p->k->name, row.kept, row.vector);
-    mc_str_add(p->out, "const u32 lanes = blockDim.x * gridDim.y, lane = blockIdx.y * blockDim.x + threadIdx.x, warps = lanes / 32, n = A.count[1] / V;\nconst bool near = warps <= 8 && gridDim.y == 1; /* few parts are sooner added up by every lane */\n");
+    mc_str_add(p->out, together ? "const u32 lanes = blockDim.x * gridDim.y, lane = blockIdx.y * blockDim.x + threadIdx.x" : "const u32 lanes = blockDim.x, lane = threadIdx.x");
+    mc_str_add(p->out, ", warps = lanes / 32, n = A.count[1] / V;\n");
     if (mc_grid_torn(p->k)) {
         mc_str_add(p->out, "const u32 axis = A.axes[0], inner = A.size[axis], magic = A.magic[axis], shift = A.shift[axis];\n");
     }
@@ -376,14 +423,13 @@ void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form)
             mc_str_add(p->out, "\n");
             walk(p, lanes);
             if (reduces) {
-                exchange(p, lanes);
+                exchange(p, lanes, together);
             }
         }
     }
     mc_str_add(p->out, "if (live && lane == 0) {\n");
     mc_print_row_stores(p);
-    mc_str_add(p->out, mc_grid_tallies(p->k) ? "}\nmeet_(); /* the next row's parts go where this one's are read */\n" :
-                                                  "}\nleave_();\n");
+    mc_str_add(p->out, end_of_row(p, together));
     mc_grid_close_rows(p);
     tallies(p, true);
     mc_str_add(p->out, "}\n");

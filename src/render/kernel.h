@@ -57,7 +57,7 @@ struct mc_kernel {
     bool bounded;               /* has functions that are exact below a bound alone: err[3] is set where an argument
                                    was beyond, and whoever launched it has the reference make its results anew */
     bool wide;                  /* printed over vectors: its innermost loop takes sixteen elements at a time */
-    unsigned never;             /* forms that sizes known beforehand rule out: GRID_VECTOR, GRID_ROW, GRID_SINGLE for a GPU's grid;
+    unsigned never;             /* forms that sizes known beforehand rule out: GRID_VECTOR and its neighbours for a GPU's grid;
                                    ROW_VECTOR, ROW_LOOP of a wide row kernel */
     double flops;               /* an element */
 };
@@ -131,20 +131,21 @@ bool mc_grid_ends(const struct mc_kernel *k);    /* does its last stage reduce? 
 bool mc_grid_moments(const struct mc_kernel *k, int stage); /* are all its sums made by the walk before?  Then it has none, and no launch */
 enum { GRID_LANES = 512 };                       /* threads of a block of NAME and NAME_v at most, where they reduce */
 enum { GRID_SHARED = 16 };                       /* bytes of shared memory a thread needs where lanes are above each other or more than 32 */
-enum { GRID_VECTOR = 1, GRID_ROW = 2, GRID_SINGLE = 4 };
+enum { GRID_VECTOR = 1, GRID_ROW = 2, GRID_SINGLE = 4, GRID_TOGETHER = 8 };
 int  mc_grid_vector(const struct mc_kernel *k);  /* elements NAME_v takes at once; 1: there is only NAME. */
 bool mc_grid_tallies(const struct mc_kernel *k); /* does anything ride along?  Then there is NAME_tally, which adds up what the teams have */
 enum { GRID_PLACES = 8 };                        /* of a row that a block of NAME_tally takes: threads along x; along y are 128 */
 size_t mc_grid_tally_size(const struct mc_kernel *k); /* bytes of a team's sum of one element; 0: nothing rides along */
-enum { GRID_TOGETHER = 8 };                      /* blocks along y that may share a row of NAME_r, where the GPU runs them together */
-/* grid_row.c: NAME_r keeps a whole row in the registers of its lanes, where it lies dense; NAME_q one that is torn into pieces of
- * any size, as a channel of images is, an element at a time */
+enum { GRID_MOST_TOGETHER = 8 };                 /* blocks along y that may share a row of NAME_t, where the GPU runs them together */
+/* grid_row.c: NAME_r keeps a whole row in the registers of its lanes, where it lies dense; NAME_t in those of several blocks;
+ * NAME_q one that is torn into pieces of any size, as a channel of images is, an element at a time */
 struct mc_grid_row {
     int vector;                 /* elements at once; 0: there is no such form */
     int kept;                   /* vectors of a row that a lane keeps */
     int most;                   /* lanes of a block */
 };
 struct mc_grid_row mc_grid_row(const struct mc_kernel *k);
+struct mc_grid_row mc_grid_together(const struct mc_kernel *k);
 struct mc_grid_row mc_grid_single(const struct mc_kernel *k);
 bool mc_grid_torn(const struct mc_kernel *k);    /* an axis is kept within the reduced ones: its rows are in pieces */
 /* grid_column.c: NAME_c takes so many neighbours a thread, where sums go along what lies outside */

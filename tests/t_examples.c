@@ -76,6 +76,8 @@ static const struct row examples[] = {
     { "printf 'input x float64[?]; output x' | @/monochord run - --time", 1, { "input 'x' has no value" } },
     { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed random --size x=2,3", 1, { "more sizes" } },
     { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed random --size x=few", 1, { "'few' is no list of sizes" } },
+    { "printf 'input x float64[?, ?]; output x + 1' | @/monochord run - --feed random --size x=6", 1, { "--size x says 1 of the input's 2 sizes" } },
+    { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed random --size y=6", 1, { "--size: there is no input 'y'" } },
     { "printf 'input x float64[?]; output x + 1' | @/monochord run - --feed y=/dev/null --feed random", 1, { "'y'" } },
     { "printf 'input x float64[?]; input y float64; output x + 1' | @/monochord run -", 1, { "'y' is not used" } },
     { "printf 'input x float64[2]; input y float64[3]; output x + y' | @/monochord run - --feed random", 1, { "x", "y" } },

@@ -28,7 +28,7 @@ static const char *value_of(const struct pair *list, int n, const char *name)
     return NULL;
 }
 
-/* Sizes of input i: as declared, and those that are not from --size, else UNKNOWN_SIZE. */
+/* Sizes of input i: from --size, which says as many as the declaration leaves open at least; else as declared, or UNKNOWN_SIZE. */
 static bool sizes_of(const struct program *p, int i, const struct options *o, int64_t *dims)
 {
     mc_node *x = mc_var(p->g, p->input[i]);
@@ -43,11 +43,35 @@ static bool sizes_of(const struct program *p, int i, const struct options *o, in
                 return false;
             }
             given = *end ? end + 1 : end;
+        } else if (given && mc_node_dims(x)[k] < 0) {
+            complain("--size %s says %d of the input's %d sizes", p->input[i], k, mc_node_rank(x));
+            return false;
         }
     }
     if (given && *given) {
         complain("--size %s has more sizes than the input's %d", p->input[i], mc_node_rank(x));
         return false;
+    }
+    return true;
+}
+
+static bool is_input(const struct program *p, const char *name, size_t length)
+{
+    bool yes = false;
+    for (int i = 0; i < p->ninput; i++) {
+        yes |= word_is(name, length, p->input[i]);
+    }
+    return yes;
+}
+
+static bool sizes_are_of_inputs(const struct program *p, const struct options *o)
+{
+    for (int i = 0; i < o->nsize; i++) {
+        const size_t length = strcspn(o->size[i].name, "=");
+        if (!is_input(p, o->size[i].name, length)) {
+            complain("--size: there is no input '%.*s'", (int)length, o->size[i].name);
+            return false;
+        }
     }
     return true;
 }
@@ -59,10 +83,7 @@ static bool feed_shared(struct program *p, const struct options *o)
         memcpy(name, o->feed[i].name, strcspn(o->feed[i].name, "="));
         mc_shared *s = mc_shared_named(p->g, name);
         mc_array *value = s ? mc_npy_load(o->feed[i].value) : NULL;
-        bool known = s != NULL, good = value && mc_shared_set(s, value) >= 0;
-        for (int k = 0; k < p->ninput; k++) {
-            known |= strcmp(p->input[k], name) == 0;
-        }
+        bool known = s || is_input(p, name, strlen(name)), good = value && mc_shared_set(s, value) >= 0;
         if (s && !good) {
             complain_library("--feed");
         } else if (!known) {
@@ -99,7 +120,7 @@ static bool feed_inputs(struct program *p, const struct options *o)
             return false;
         }
     }
-    return feed_shared(p, o);
+    return sizes_are_of_inputs(p, o) && feed_shared(p, o);
 }
 
 /* ---- calling ---- */
@@ -232,7 +253,7 @@ const char run_options[] =
     "  FILE               declarations and formulas, docs/text-form.md; - is standard input\n"
     "  --pass NAME        show formulas, graph, kernels, steps or plan\n"
     "  --feed random      uniform numbers for every input; --feed NAME=FILE.npy for one input or shared variable\n"
-    "  --size NAME=6,784  sizes of a random input; where nothing is said, 8\n"
+    "  --size NAME=6,784  sizes of a random input, all that its declaration leaves open; 8 each where it is not named\n"
     "  --below N          random whole numbers are less than N (2)\n"
     "  --calls N          call N times (1)\n"
     "  --time             call for a second and print what one call takes\n"

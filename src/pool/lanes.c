@@ -3,14 +3,6 @@
  * Invariant: lanes never meet, so what is summed is summed in scan order in each of them. */
 #include "pool/solver.h"
 
-struct lanes {
-    struct mc_plan base;
-    struct mc_pool_grid grid;
-    const struct mc_pool_kernel *kernel;
-    int64_t cuts;
-    int slots;
-};
-
 /* The cells of window u as rows: calls kernel on at most POOL_ROWS of them at a time. */
 static void each_cell(const struct mc_pool_problem *p, const struct mc_pool_plane *at, const int64_t u[3], mc_pool_row_kernel *kernel)
 {
@@ -79,15 +71,6 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
     }
 }
 
-static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
-{
-    const struct lanes *l = (const struct lanes *)(const void *)plan;
-    (void)workspace;
-    mc_pool_each(&(struct mc_pool_each){ .plan = plan, .g = &l->grid, .operand = operand, .work = work, .cuts = l->cuts,
-                                         .slots = l->slots, .threads = threads });
-    return MC_OK;
-}
-
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_pool_problem *p = pooling(p_);
@@ -110,13 +93,10 @@ static double estimate(const struct mc_problem *p_)
 
 static struct mc_plan *plan(const struct mc_problem *p)
 {
-    struct lanes *l = mc_calloc(1, sizeof *l, "plans");
+    struct mc_pool_planes *l = mc_pool_planes(sizeof *l, pooling(p), work);
     if (!l) {
         return NULL;
     }
-    l->base.run = run;
-    mc_pool_grid(pooling(p), &l->grid);
-    l->slots = mc_team_size();
     /* Enough parts that no member idles long; a part of lanes is at least 64 of them. */
     const int64_t want = 8 * (int64_t)l->slots, blocks = (l->grid.lanes + 63) / 64;
     l->cuts = MC_MAX(1, MC_MIN(blocks, (want + l->grid.planes - 1) / l->grid.planes));

@@ -5,12 +5,9 @@
 #include "pool/solver.h"
 
 struct packed {
-    struct mc_plan base;            /* child[0]: a dense plane */
-    struct mc_pool_grid grid;
+    struct mc_pool_planes planes;   /* child[0]: a dense plane */
     mc_dtype inner;                 /* the child's */
     size_t at[POOL_NARRAY], work;   /* in a thread's room: where each array is, and the child's workspace */
-    size_t bytes;                   /* of a room */
-    int slots;
 };
 
 /* The sizes of a plane of an array: those of x or y. */
@@ -29,7 +26,7 @@ static void move(const struct packed *k, const struct mc_pool_problem *p, int ro
 {
     const bool key = role == POOL_KEY;
     const mc_dtype far = key ? p->s.mark : p->dtype, near = key ? p->s.mark : k->inner;
-    const int64_t *n = sizes_of(&p->s, role), *slot = k->grid.slot[role];
+    const int64_t *n = sizes_of(&p->s, role), *slot = k->planes.grid.slot[role];
     const int64_t size = mc_dtypes[far].size, step = mc_dtypes[near].size;
     for (int64_t a = 0; a < n[0]; a++) {
         for (int64_t b = 0; b < n[1]; b++, room += n[2] * step) {
@@ -61,18 +58,11 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
                 }
             }
             if (turn == 0) {
-                k->base.child[0]->run(k->base.child[0], operand, room + k->work, 1);
+                const struct mc_plan *child = k->planes.base.child[0];
+                child->run(child, operand, room + k->work, 1);
             }
         }
     }
-}
-
-static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
-{
-    const struct packed *k = (const struct packed *)(const void *)plan;
-    mc_pool_each(&(struct mc_pool_each){ .plan = plan, .g = &k->grid, .operand = operand, .work = work, .cuts = 1, .scratch = workspace,
-                                         .bytes = k->bytes, .slots = k->slots, .threads = threads });
-    return MC_OK;
 }
 
 static const char *refuse(const struct mc_problem *p_)
@@ -113,29 +103,26 @@ static size_t room_for(int64_t cells, size_t size)
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_pool_problem *p = pooling(p_);
-    struct packed *k = mc_calloc(1, sizeof *k, "plans");
+    struct packed *k = mc_pool_planes(sizeof *k, p, work);
+    size_t bytes = 0;
     if (!k) {
         return NULL;
     }
     k->inner = p->dtype == MC_FLOAT64 ? MC_FLOAT64 : MC_FLOAT32;
     const struct mc_pool_problem q = plane_of(p, k->inner);
-    k->base.run = run;
-    k->slots = mc_team_size();
-    k->base.child[0] = mc_plan_with(&q.base, &mc_pool_rows);
-    if (!k->base.child[0]) {
+    struct mc_plan *child = k->planes.base.child[0] = mc_plan_with(&q.base, &mc_pool_rows);
+    if (!child) {
         mc_free(k);
         return NULL;
     }
-    mc_pool_grid(p, &k->grid);
     for (int r = 0; r < POOL_NARRAY; r++) {
         const int64_t *n = sizes_of(&p->s, r);
-        k->at[r] = k->bytes;
-        k->bytes += room_for(n[0] * n[1] * n[2], mc_dtypes[r == POOL_KEY ? p->s.mark : k->inner].size);
+        k->at[r] = bytes;
+        bytes += room_for(n[0] * n[1] * n[2], mc_dtypes[r == POOL_KEY ? p->s.mark : k->inner].size);
     }
-    k->work = k->bytes;
-    k->bytes += room_for((int64_t)k->base.child[0]->workspace, 1);
-    k->base.workspace = k->bytes * (size_t)k->slots;
-    return &k->base;
+    k->work = bytes;
+    mc_pool_scratch(&k->planes, bytes + child->workspace);
+    return &k->planes.base;
 }
 
 const struct mc_solver mc_pool_packed = { .name = "packed", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -6,10 +6,7 @@
 
 enum { TABLE = 256 };
 struct rows {
-    struct mc_plan base;
-    struct mc_pool_grid grid;
-    int slots;
-    size_t bytes;                       /* of scratch for each */
+    struct mc_pool_planes planes;
     struct mc_pool_span whole[3];
     int64_t offset[TABLE];              /* SPREAD, GATHER: of the cell with this mark in a window that is not cut */
 };
@@ -283,27 +280,17 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
     }
 }
 
-static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
-{
-    const struct rows *r = (const struct rows *)(const void *)plan;
-    mc_pool_each(&(struct mc_pool_each){ .plan = plan, .g = &r->grid, .operand = operand, .work = work, .cuts = 1,
-                                         .scratch = workspace, .bytes = r->bytes, .slots = r->slots, .threads = threads });
-    return MC_OK;
-}
-
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_pool_problem *p = pooling(p_);
     const struct mc_pool_shape *s = &p->s;
-    struct mc_pool_grid g;
     if (p->dtype != MC_FLOAT32 && p->dtype != MC_FLOAT64) {
         return "takes float32 and float64 only";
     }
     if (s->pass != POOL_FORWARD && s->key == POOL_KEY_X) {
         return "knows marks only, not ties that share";
     }
-    mc_pool_grid(p, &g);
-    return mc_pool_columns_apart(p, &g) ? "needs columns side by side" : mc_pool_hollow(p);
+    return mc_pool_hollow_columns(p);
 }
 
 static double estimate(const struct mc_problem *p_)
@@ -314,27 +301,23 @@ static double estimate(const struct mc_problem *p_)
 
 static struct mc_plan *plan(const struct mc_problem *p)
 {
-    struct rows *r = mc_calloc(1, sizeof *r, "plans");
+    const struct mc_pool_problem *q = pooling(p);
+    struct rows *r = mc_pool_planes(sizeof *r, q, work);
     if (!r) {
         return NULL;
     }
-    const struct mc_pool_problem *q = pooling(p);
-    r->base.run = run;
-    mc_pool_grid(q, &r->grid);
-    r->slots = mc_team_size();
     for (int i = 0; i < 3; i++) {
         r->whole[i] = mc_pool_whole_windows(&q->s, i);
     }
-    const int64_t *w = q->s.w, *xs = r->grid.slot[POOL_X];
+    const int64_t *w = q->s.w, *xs = r->planes.grid.slot[POOL_X];
     for (int64_t m = 0; m < TABLE; m++) { /* a mark that no window has is some cell of it */
         const int64_t a = m / w[2] / w[1];
         r->offset[m] = (a < w[0] ? a : 0) * xs[0] + m / w[2] % w[1] * xs[1] + m % w[2] * xs[2];
     }
     if (q->s.pass == POOL_SPREAD && q->s.mode != POOL_MAX) {
-        r->bytes = ((size_t)q->s.in[2] * mc_dtypes[q->dtype].size + 127) / 128 * 128;
-        r->base.workspace = r->bytes * (size_t)r->slots;
+        mc_pool_scratch(&r->planes, (size_t)q->s.in[2] * mc_dtypes[q->dtype].size);
     }
-    return &r->base;
+    return &r->planes.base;
 }
 
 const struct mc_solver mc_pool_rows = { .name = "rows", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -86,14 +86,6 @@ void mc_pool_grid(const struct mc_pool_problem *p, struct mc_pool_grid *g)
     }
 }
 
-bool mc_pool_columns_apart(const struct mc_pool_problem *p, const struct mc_pool_grid *g)
-{
-    const struct mc_pool_shape *s = &p->s;
-    bool far = s->in[2] > 1 && g->slot[POOL_X][2] != 1;
-    far = far || (s->out[2] > 1 && (g->slot[POOL_Y][2] != 1 || (mc_pool_keyed(p) && g->slot[POOL_KEY][2] != 1)));
-    return far || g->lanes > 1;
-}
-
 struct mc_pool_span mc_pool_whole_windows(const struct mc_pool_shape *s, int slot)
 {
     const int64_t st = s->stride[slot], pad = s->pad[slot], room = s->in[slot] - s->w[slot] + pad;
@@ -140,26 +132,32 @@ void mc_pool_finish(void *const *operand, const struct mc_pool_grid *g, int64_t 
 /* ---- planes ---- */
 
 enum { NEAR = 32 << 10 }; /* bytes of a result that are worth finishing at once: the nearest cache has them still */
-struct job { const struct mc_pool_each *e; int64_t chunk, n, near; };
+struct job {
+    const struct mc_pool_planes *d;
+    void *const *operand;
+    char *scratch;
+    int64_t chunk, n, near;
+};
 
 /* Part `cut` of the lanes: whole lines of the caches. */
-static int64_t lanes_from(const struct mc_pool_each *e, int64_t cut)
+static int64_t lanes_from(const struct mc_pool_planes *d, int64_t cut)
 {
-    const int64_t blocks = (e->g->lanes + 63) / 64;
-    return MC_MIN(blocks * cut / e->cuts * 64, e->g->lanes);
+    const int64_t blocks = (d->grid.lanes + 63) / 64;
+    return MC_MIN(blocks * cut / d->cuts * 64, d->grid.lanes);
 }
 
 /* Planes may be small: no division here but where there are several axes or cuts. */
-static void one(const struct mc_pool_each *e, int64_t number, int slot)
+static void one(const struct job *j, int64_t number, int slot)
 {
-    const struct mc_pool_grid *g = e->g;
-    const struct mc_pool_problem *q = pooling(e->plan->problem);
+    const struct mc_pool_planes *d = j->d;
+    const struct mc_pool_grid *g = &d->grid;
+    const struct mc_pool_problem *q = pooling(d->base.problem);
     const int64_t size = mc_dtypes[q->dtype].size;
     int64_t plane = number, from = 0, to = g->lanes;
-    if (e->cuts > 1) {
-        plane = number / e->cuts;
-        from = lanes_from(e, number % e->cuts);
-        to = lanes_from(e, number % e->cuts + 1);
+    if (d->cuts > 1) {
+        plane = number / d->cuts;
+        from = lanes_from(d, number % d->cuts);
+        to = lanes_from(d, number % d->cuts + 1);
     }
     int64_t at[POOL_NARRAY] = { from, from, from };
     for (int i = g->nfree - 1; i >= 0; i--) {
@@ -170,47 +168,68 @@ static void one(const struct mc_pool_each *e, int64_t number, int slot)
         plane = i ? plane / g->size[i] : 0;
     }
     const struct mc_pool_plane p = {
-        .g = g, .lanes = to - from, .scratch = e->scratch + (size_t)slot * e->bytes,
-        .at = { (char *)e->operand[POOL_X] + at[POOL_X] * size, (char *)e->operand[POOL_Y] + at[POOL_Y] * size,
-                mc_pool_keyed(q) ? (char *)e->operand[POOL_KEY] + at[POOL_KEY] * (int64_t)mc_dtypes[q->s.mark].size : NULL },
+        .g = g, .lanes = to - from, .scratch = j->scratch + (size_t)slot * d->bytes,
+        .at = { (char *)j->operand[POOL_X] + at[POOL_X] * size, (char *)j->operand[POOL_Y] + at[POOL_Y] * size,
+                mc_pool_keyed(q) ? (char *)j->operand[POOL_KEY] + at[POOL_KEY] * (int64_t)mc_dtypes[q->s.mark].size : NULL },
     };
     if (to > from) {
-        e->work(e->plan, &p);
+        d->work(&d->base, &p);
     }
 }
 
 /* Planes whose result the nearest cache holds. */
-static int64_t near_planes(const struct mc_pool_each *e)
+static int64_t near_planes(const struct mc_pool_planes *d)
 {
-    const struct mc_pool_problem *q = pooling(e->plan->problem);
+    const struct mc_pool_problem *q = pooling(d->base.problem);
     const int64_t *result = q->s.pass == POOL_SPREAD ? q->s.in : q->s.out;
-    const int64_t bytes = result[0] * result[1] * result[2] * e->g->lanes * mc_dtypes[q->dtype].size;
+    const int64_t bytes = result[0] * result[1] * result[2] * d->grid.lanes * mc_dtypes[q->dtype].size;
     return MC_MAX(NEAR / MC_MAX(bytes, 1), 1);
 }
 
 static void chunk(void *arg, int64_t task, int slot)
 {
     const struct job *j = arg;
-    const struct mc_pool_each *e = j->e;
+    const struct mc_pool_planes *d = j->d;
     int64_t begin = task * j->chunk;
     for (int64_t i = begin, end = MC_MIN(i + j->chunk, j->n); i < end; i++) {
-        one(e, i, slot);
-        if (e->cuts > 1) {
-            const int64_t from = lanes_from(e, i % e->cuts), to = lanes_from(e, i % e->cuts + 1);
-            mc_pool_finish(e->operand, e->g, i / e->cuts, i / e->cuts + (to > from), from, to - from);
+        one(j, i, slot);
+        if (d->cuts > 1) {
+            const int64_t from = lanes_from(d, i % d->cuts), to = lanes_from(d, i % d->cuts + 1);
+            mc_pool_finish(j->operand, &d->grid, i / d->cuts, i / d->cuts + (to > from), from, to - from);
         } else if (i + 1 == end || i + 1 - begin == j->near) {
-            mc_pool_finish(e->operand, e->g, begin, i + 1, 0, e->g->lanes);
+            mc_pool_finish(j->operand, &d->grid, begin, i + 1, 0, d->grid.lanes);
             begin = i + 1;
         }
     }
 }
 
-void mc_pool_each(const struct mc_pool_each *e)
+static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
-    const int threads = e->threads > 0 ? MC_MIN(e->threads, e->slots) : e->slots;
-    struct job j = { .e = e, .n = e->g->planes * e->cuts, .near = near_planes(e) };
+    const struct mc_pool_planes *d = (const struct mc_pool_planes *)(const void *)plan;
+    struct job j = { .d = d, .operand = operand, .scratch = workspace, .n = d->grid.planes * d->cuts, .near = near_planes(d) };
+    threads = threads > 0 ? MC_MIN(threads, d->slots) : d->slots;
     j.chunk = MC_MAX(j.n / (8 * (int64_t)threads), 1);
-    mc_team_tasks(chunk, &j, (j.n + j.chunk - 1) / j.chunk, e->slots, threads, mc_pool_seconds(pooling(e->plan->problem)));
+    mc_team_tasks(chunk, &j, (j.n + j.chunk - 1) / j.chunk, d->slots, threads, mc_pool_seconds(pooling(plan->problem)));
+    return MC_OK;
+}
+
+void *mc_pool_planes(size_t size, const struct mc_pool_problem *p, mc_pool_work *work)
+{
+    struct mc_pool_planes *d = mc_calloc(1, size, "plans");
+    if (d) {
+        d->base.run = run;
+        d->work = work;
+        d->cuts = 1;
+        d->slots = mc_team_size();
+        mc_pool_grid(p, &d->grid);
+    }
+    return d;
+}
+
+void mc_pool_scratch(struct mc_pool_planes *d, size_t bytes)
+{
+    d->bytes = (bytes + 127) / 128 * 128;
+    d->base.workspace = d->bytes * (size_t)d->slots;
 }
 
 /* ---- estimates ---- */
@@ -237,4 +256,14 @@ const char *mc_pool_hollow(const struct mc_pool_problem *p)
         }
     }
     return p->s.out[0] * p->s.out[1] * p->s.out[2] == 0 ? "leaves empty results to the reference" : NULL;
+}
+
+const char *mc_pool_hollow_columns(const struct mc_pool_problem *p)
+{
+    const struct mc_pool_shape *s = &p->s;
+    struct mc_pool_grid g;
+    mc_pool_grid(p, &g);
+    bool far = s->in[2] > 1 && g.slot[POOL_X][2] != 1;
+    far = far || (s->out[2] > 1 && (g.slot[POOL_Y][2] != 1 || (mc_pool_keyed(p) && g.slot[POOL_KEY][2] != 1)));
+    return far || g.lanes > 1 ? "needs columns side by side" : mc_pool_hollow(p);
 }

@@ -7,12 +7,9 @@
 
 enum { MOST_BYTES = 1 << 20 }; /* of a padded plane: it stays in the second cache */
 struct slide {
-    struct mc_plan base;
-    struct mc_pool_grid grid;
-    int slots;
+    struct mc_pool_planes planes;
     int64_t size[3], at[3];         /* of the padded plane: sizes, and where window 0 stands in it */
     struct mc_pool_span whole;      /* of slot 2 */
-    size_t bytes;                   /* of it, for each thread */
     const struct mc_pool_kernel *kernel;
 };
 
@@ -58,10 +55,10 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
 {
     const struct slide *p = (const struct slide *)(const void *)plan;
     const struct mc_pool_shape *s = &pooling(plan->problem)->s;
-    const int64_t *xs = p->grid.slot[POOL_X], *ys = p->grid.slot[POOL_Y], *n = p->size;
+    const int64_t *xs = p->planes.grid.slot[POOL_X], *ys = p->planes.grid.slot[POOL_Y], *n = p->size;
     const int size = mc_dtypes[pooling(plan->problem)->dtype].size;
     char *z = at->scratch;
-    memset(z, 0, p->bytes);
+    memset(z, 0, p->planes.bytes);
     for (int64_t u0 = 0; u0 < s->out[0]; u0++) {
         for (int64_t u1 = 0; u1 < s->out[1]; u1++) {
             const struct mc_pool_cut a = pool_cut(s, 0, u0), b = pool_cut(s, 1, u1);
@@ -84,19 +81,10 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
 
 /* ---- the solver ---- */
 
-static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
-{
-    const struct slide *p = (const struct slide *)(const void *)plan;
-    mc_pool_each(&(struct mc_pool_each){ .plan = plan, .g = &p->grid, .operand = operand, .work = work, .cuts = 1,
-                                         .scratch = workspace, .bytes = p->bytes, .slots = p->slots, .threads = threads });
-    return MC_OK;
-}
-
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_pool_problem *p = pooling(p_);
     const struct mc_pool_shape *s = &p->s;
-    struct mc_pool_grid g;
     if (p->dtype != MC_FLOAT32 && p->dtype != MC_FLOAT64) {
         return "takes float32 and float64 only";
     }
@@ -111,8 +99,7 @@ static const char *refuse(const struct mc_problem *p_)
     if (s->w[0] * s->w[1] > POOL_ROWS || padded_bytes(p) > MOST_BYTES) {
         return "needs windows and planes that are small";
     }
-    mc_pool_grid(p, &g);
-    return mc_pool_columns_apart(p, &g) ? "needs columns side by side" : mc_pool_hollow(p);
+    return mc_pool_hollow_columns(p);
 }
 
 static double estimate(const struct mc_problem *p_)
@@ -123,20 +110,16 @@ static double estimate(const struct mc_problem *p_)
 
 static struct mc_plan *plan(const struct mc_problem *p)
 {
-    struct slide *r = mc_calloc(1, sizeof *r, "plans");
+    const struct mc_pool_problem *q = pooling(p);
+    struct slide *r = mc_pool_planes(sizeof *r, q, work);
     if (!r) {
         return NULL;
     }
-    const struct mc_pool_problem *q = pooling(p);
-    r->base.run = run;
-    mc_pool_grid(q, &r->grid);
-    r->slots = mc_team_size();
     padded(&q->s, r->size, r->at);
     r->whole = mc_pool_whole_windows(&q->s, 2);
     r->kernel = mc_pool_kernel(q->dtype == MC_FLOAT64, q->s.in[2]);
-    r->bytes = ((size_t)padded_bytes(q) + 127) / 128 * 128;
-    r->base.workspace = r->bytes * (size_t)r->slots;
-    return &r->base;
+    mc_pool_scratch(&r->planes, (size_t)padded_bytes(q));
+    return &r->planes.base;
 }
 
 const struct mc_solver mc_pool_slide = { .name = "slide", .refuse = refuse, .estimate = estimate, .plan = plan };

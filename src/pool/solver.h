@@ -41,24 +41,24 @@ struct mc_pool_plane {
     void *scratch;                  /* its thread's */
 };
 typedef void mc_pool_work(const struct mc_plan *plan, const struct mc_pool_plane *at);
-/* Calls work for each plane, its lanes in `cuts` parts, on the team.  scratch: bytes for each of `slots` threads. */
-struct mc_pool_each {
-    const struct mc_plan *plan;
-    const struct mc_pool_grid *g;
-    void *const *operand;
+/* How a plan begins that goes plane by plane on the team. */
+struct mc_pool_planes {
+    struct mc_plan base;
+    struct mc_pool_grid grid;
     mc_pool_work *work;
-    int64_t cuts;
-    char *scratch;
-    size_t bytes;
-    int slots, threads;
+    int64_t cuts;                   /* parts of a plane's lanes: 1 unless the plan says more */
+    int slots;                      /* threads at most */
+    size_t bytes;                   /* of scratch for each of them */
 };
-void mc_pool_each(const struct mc_pool_each *e);
+/* A plan of so many bytes that begins so, all else zeros; NULL: no memory. */
+void *mc_pool_planes(size_t size, const struct mc_pool_problem *p, mc_pool_work *work);
+void mc_pool_scratch(struct mc_pool_planes *d, size_t bytes);   /* so many for a thread */
 bool mc_pool_keyed(const struct mc_pool_problem *p);  /* is there a third array? */
 /* Planes [from, to) of the result are finished, of each of them `lanes` lanes from `lane` on. */
 void mc_pool_finish(void *const *operand, const struct mc_pool_grid *g, int64_t from, int64_t to, int64_t lane, int64_t lanes);
 double mc_pool_seconds(const struct mc_pool_problem *p);    /* of one thread, at the speed of memory */
-bool mc_pool_columns_apart(const struct mc_pool_problem *p, const struct mc_pool_grid *g); /* not side by side, or lanes are */
 const char *mc_pool_hollow(const struct mc_pool_problem *p); /* refuses what only the reference takes */
+const char *mc_pool_hollow_columns(const struct mc_pool_problem *p); /* and where columns are not side by side */
 
 static inline const struct mc_pool_problem *pooling(const struct mc_problem *p)
 {

@@ -11,7 +11,6 @@ extern const struct mc_solver mc_gemm_cublaslt, mc_gemm_cuda_split, mc_gemm_cuda
 extern const struct mc_cuda_text mc_gemm_plain_text, mc_gemm_thin_text;
 
 double mc_gemm_acted(enum mc_act act, double v);  /* what an epilogue makes of v, for checks */
-int64_t mc_gemm_cuda_processors(void);           /* of the GPU that was entered; as many as some have, without one */
 double mc_gemm_cuda_seconds(const struct mc_gemm_problem *p, double part); /* at that part of the peak */
 
 #endif

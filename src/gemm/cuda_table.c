@@ -86,11 +86,6 @@ const struct mc_family mc_gemm_cuda = {
 
 /* ---- planning ---- */
 
-int64_t mc_gemm_cuda_processors(void)
-{
-    return mc_cuda_current() ? MC_MAX(mc_cuda_current()->processors, 1) : 100;
-}
-
 double mc_gemm_cuda_seconds(const struct mc_gemm_problem *p, double part)
 {
     const double b = (double)p->batch, m = (double)p->m, n = (double)p->n, k = (double)p->k;

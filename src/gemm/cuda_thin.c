@@ -49,7 +49,7 @@ static struct shape shape_of(const struct mc_gemm_problem *p)
     s.rows = MC_MAX(p->m, p->n);
     s.q = MC_MIN(p->m, p->n);
     const bool dense = s.rows == 1 || llabs(xs[2]) <= llabs(xs[1]);
-    const int64_t size = (int64_t)mc_dtypes[p->dtype].size, processors = mc_gemm_cuda_processors();
+    const int64_t size = (int64_t)mc_dtypes[p->dtype].size, processors = mc_cuda_processors();
     s.wide = dense ? 1 : WIDEST;
     s.r = 1;
     while (s.r < ROWS && s.r * 2 * s.q <= SUMS && s.wide * s.r * 2 * s.q <= SHARED_SUMS) {
@@ -96,8 +96,8 @@ static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
     const struct shape s = shape_of(p);
-    const double size = mc_dtypes[p->dtype].size, processors = (double)mc_gemm_cuda_processors(), blocks = (double)(s.blocks * s.splits);
-    const double steps = (double)gemm_ceil(p->k, THREADS / s.wide * s.splits), waves = (double)gemm_ceil(s.blocks * s.splits, BLOCKS * mc_gemm_cuda_processors());
+    const double size = mc_dtypes[p->dtype].size, processors = (double)mc_cuda_processors(), blocks = (double)(s.blocks * s.splits);
+    const double steps = (double)gemm_ceil(p->k, THREADS / s.wide * s.splits), waves = (double)gemm_ceil(s.blocks * s.splits, BLOCKS * mc_cuda_processors());
     const double loads = blocks * (THREADS / 32) * steps * (double)(s.r + s.q) / processors * load_seconds;
     const double bytes = size * (double)p->k * ((double)(p->batch * s.rows) + (double)(s.blocks * s.q)) / cache_bytes;
     return launch_seconds * (s.splits > 1 ? 2 : 1) + MC_MAX(MC_MAX(waves * steps * chain_seconds, loads), MC_MAX(bytes, mc_gemm_cuda_seconds(p, 0.5)));

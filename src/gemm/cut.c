@@ -21,7 +21,7 @@ static int64_t tiles(int64_t m, int64_t n, int64_t batch)
 static int64_t splits(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
 {
     const int64_t steps = gemm_ceil(k, TILE) * outer, most = MC_MIN(MC_MAX(steps / STEPS, (int64_t)PARTS), steps);
-    return MC_MAX(MC_MIN(BLOCKS * mc_gemm_cuda_processors() / MC_MAX(tiles(m, n, batch), (int64_t)1), most), (int64_t)1);
+    return MC_MAX(MC_MIN(BLOCKS * mc_cuda_processors() / MC_MAX(tiles(m, n, batch), (int64_t)1), most), (int64_t)1);
 }
 
 bool mc_gemm_cut_small(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
@@ -34,7 +34,7 @@ bool mc_gemm_cut_small(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t o
 double mc_gemm_cut_seconds(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
 {
     const int64_t parts = splits(m, n, k, batch, outer);
-    const double waves = (double)gemm_ceil(tiles(m, n, batch) * parts, BLOCKS * mc_gemm_cuda_processors()), steps = (double)gemm_ceil(gemm_ceil(k, TILE) * outer, parts);
+    const double waves = (double)gemm_ceil(tiles(m, n, batch) * parts, BLOCKS * mc_cuda_processors()), steps = (double)gemm_ceil(gemm_ceil(k, TILE) * outer, parts);
     return 2e-6 + waves * steps * step_seconds + (parts > 1 ? 1e-6 : 0);
 }
 
@@ -53,7 +53,7 @@ bool mc_gemm_cut_make(struct mc_gemm_cut *c, enum mc_act act, size_t *workspace)
     const bool few = splits(a->m, a->n, a->k, a->batch, a->outer) <= FEW;
     const struct mc_cuda_named kernels[] = { { &c->product, "product" }, { &c->add, few ? "add_few" : "add" } };
     const int64_t down = gemm_ceil(a->m, TILE), across = gemm_ceil(a->n, TILE), results = (int64_t)a->batch * a->m * a->n;
-    const int64_t run = MC_MAX(down * across * a->batch / (WAVES * BLOCKS * mc_gemm_cuda_processors()), (int64_t)1);
+    const int64_t run = MC_MAX(down * across * a->batch / (WAVES * BLOCKS * mc_cuda_processors()), (int64_t)1);
     a->splits = (int)splits(a->m, a->n, a->k, a->batch, a->outer);
     c->fours[0] = a->as[2] == 1 && a->as[1] % 4 == 0 && a->as[0] % 4 == 0 && a->outer_step[0] % 4 == 0;
     c->fours[1] = a->b_terms.right == 1 && a->b_terms.across == INT32_MAX && a->b_cols.right % 4 == 0 && a->b_cols.down % 4 == 0 && a->bs % 4 == 0 &&

@@ -92,4 +92,11 @@ static inline const char *complaint(const char *formula, mc_dtype d, int rank)
     return text;
 }
 
+static inline void drop(mc_array **a, int n)
+{
+    for (int i = 0; i < n; i++) {
+        mc_array_unref(&a[i]);
+    }
+}
+
 #endif

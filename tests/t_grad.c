@@ -1,51 +1,11 @@
 /* t_grad.c: what a gradient is asked for and how: known gradients, constants, disconnected and whole-number
- * variables, Lop and Rop, and the check by differences itself.  `formulas` brings every op that has a
+ * variables, and the check by differences itself.  `formulas` brings every op that has a
  * gradient before the differences. */
-#include "check.h"
-#include "grad/grad.h"
+#include "grad_scene.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static const char *const world = "input u float64[?]; input v float64[?]; input m float64[3, 4]; input n float64[?, ?]; "
-                                 "input r float64[1, ?]; input c float64[?, 1]; input t float64[2, 3, 4]; input s float64; "
-                                 "input k int64[?]; input b bool[?, ?]; input i int32";
-static const struct { const char *name; int64_t dims[3]; } shapes[] = {
-    { "u", { 4 } }, { "v", { 4 } }, { "m", { 3, 4 } }, { "n", { 3, 4 } }, { "r", { 1, 4 } }, { "c", { 3, 1 } }, { "t", { 2, 3, 4 } },
-    { "s", { 0 } }, { "k", { 3 } }, { "b", { 3, 4 } }, { "i", { 0 } },
-};
-enum { NLEAF = (int)NELEM(shapes) };
-
-struct scene { mc_graph *g; mc_node *leaf[NLEAF]; mc_array *value[NLEAF]; };
-
-static struct scene scene_new(void)
-{
-    struct scene w = { .g = mc_graph_new() };
-    mc_flag_set("floatX", "float64");
-    mc_formula(w.g, world);
-    for (int i = 0; i < NLEAF; i++) {
-        w.leaf[i] = mc_var(w.g, shapes[i].name);
-        w.value[i] = mc_array_new(mc_node_dtype(w.leaf[i]), mc_node_rank(w.leaf[i]), shapes[i].dims);
-        mc_array *a = w.value[i];
-        for (int64_t k = 0; k < mc_array_size(a); k++) {
-            char *to = a->data + k * mc_dtypes[a->dtype].size;
-            mc_is_float(a->dtype) ? mc_store_f64(a->dtype, to, test_uniform(.2, .9)) : mc_store_i64(a->dtype, to, (int64_t)(test_random() % 2));
-        }
-    }
-    for (int64_t k = 0; k < 3; k++) { /* k = 2, 0, 1 */
-        mc_store_i64(MC_INT64, w.value[8]->data + k * 8, (k + 2) % 3);
-    }
-    return w;
-}
-
-static void scene_free(struct scene *w)
-{
-    for (int i = 0; i < NLEAF; i++) {
-        mc_array_unref(&w->value[i]);
-    }
-    mc_graph_free(w->g);
-}
 
 /* y with constants in place of whole-number inputs, and the floats it needs. */
 static mc_node *only_floats(struct scene *w, mc_node *y, mc_node **wrt, mc_array **value, int *n)
@@ -71,15 +31,6 @@ static mc_node *only_floats(struct scene *w, mc_node *y, mc_node **wrt, mc_array
     }
     mc_free(list);
     return y;
-}
-
-static double eval1(struct scene *w, mc_node *y)
-{
-    mc_array *out = NULL;
-    mc_status s = mc_eval(NLEAF, w->leaf, w->value, 1, &y, &out);
-    double v = CHECK(s == MC_OK, "%s %s", mc_last_error(), mc_error(w->g)) ? mc_array_get(out, NULL) : 0;
-    mc_array_unref(&out);
-    return v;
 }
 
 /* ---- every op that has a gradient ---- */
@@ -314,139 +265,6 @@ TEST(wrong_demands)
     mc_node *pair = mc_formula(w.g, "max_and_argmax(m, axis=0)"), *cost = mc_formula(w.g, "sum(m)");
     CHECK(mc_grads(cost, 1, &pair, &d, NULL) == MC_EARG && strstr(mc_last_error(), "is a tuple"), "%s", mc_last_error());
     CHECK(mc_is_error(d), "an error gives a gradient");
-    scene_free(&w);
-}
-
-/* ---- users' ops ---- */
-
-/* (a * b, a + b), with its gradient; arg says what is wrong with it. */
-enum { RIGHT, TWICE, FOREIGN, CUT };
-
-static mc_status pair_run(void *arg, int nin, const mc_array *const *in, int nout, mc_array *const *out)
-{
-    (void)arg, (void)nin, (void)nout;
-    for (int64_t i = 0; i < mc_array_size(in[0]); i++) {
-        double a = mc_load_f64(MC_FLOAT64, in[0]->data + 8 * i), b = mc_load_f64(MC_FLOAT64, in[1]->data + 8 * i);
-        mc_store_f64(MC_FLOAT64, out[0]->data + 8 * i, a * b);
-        mc_store_f64(MC_FLOAT64, out[1]->data + 8 * i, a + b);
-    }
-    return MC_OK;
-}
-
-static mc_graph *elsewhere;
-
-static mc_node *pair_grad(void *arg, int nin, mc_node *const *in, int nout, mc_node *const *out, mc_node *const *g, int wrt)
-{
-    int how = *(int *)arg;
-    mc_node *part = nin == 2 && nout == 2 ? mc_op(in[0]->graph, "mul", 2, (mc_node *[]){ g[0], in[1 - wrt] }, NULL) : NULL;
-    part = mc_op(out[0]->graph, "add", 2, (mc_node *[]){ part, g[1] }, NULL);
-    return how == RIGHT ? part : how == TWICE ? mc_op(part->graph, "add", 2, (mc_node *[]){ part, part }, NULL)
-         : how == FOREIGN ? mc_number(elsewhere, MC_FLOAT64, 1) : NULL;
-}
-
-TEST(gradients_of_ops_with_callbacks)
-{
-    static const struct { int how; const char *f; mc_status status; const char *says; } row[] = {
-        { RIGHT, "pair(u, v)[0]", MC_OK, "" },                      /* the other result's gradient is given as zeros */
-        { RIGHT, "pair(u, v)[1] ** 2", MC_OK, "" },
-        { RIGHT, "p, q = pair(u * 2, v); p * q", MC_OK, "" },
-        { TWICE, "pair(u, v)[0]", MC_ECHECK, "verify_grad: by u[" },
-        { FOREIGN, "pair(u, v)[0]", MC_EGRAD, "pair: its gradient belongs to another graph" },
-        { CUT, "pair(u, v)[0]", MC_EGRAD, "the cost does not depend on u" },
-    };
-    for (size_t i = 0; i < NELEM(row); i++) {
-        struct scene w = scene_new();
-        int how = row[i].how;
-        double worst;
-        elsewhere = mc_graph_new();
-        CHECK(mc_register(w.g, &(mc_custom){ .name = "pair", .nin = 2, .nout = 2, .run = pair_run, .grad = pair_grad, .arg = &how }) == MC_OK,
-              "%s", mc_last_error());
-        mc_status s = mc_verify_grad(mc_formula(w.g, row[i].f), 2, w.leaf, w.value, &worst);
-        CHECK(s == row[i].status && (s == MC_OK || strstr(mc_last_error(), row[i].says)), "%s, way %d: %s", row[i].f, how, mc_last_error());
-        mc_graph_free(elsewhere);
-        scene_free(&w);
-    }
-    struct scene w = scene_new();
-    CHECK(mc_register(w.g, &(mc_custom){ .name = "blunt", .nin = 1, .nout = 1, .run = pair_run }) == MC_OK, "%s", mc_last_error());
-    CHECK(mc_is_error(mc_formula(w.g, "grad(sum(blunt(u)), u)")) && strstr(mc_error(w.g), "blunt has no gradient by its argument 1: blunt(u)"), "%s",
-          mc_error(w.g));
-    scene_free(&w);
-}
-
-/* A row of kernel text has its derivatives as formulas, and broadcasts like any scalar op. */
-TEST(gradients_of_ops_with_kernel_text)
-{
-    struct scene w = scene_new();
-    mc_custom op = { .name = "cubic", .nin = 2, .nout = 1, .kernel = "a * a * b", .kernel_grad = { "2 * g * a * b", "g * sqr(a)" } };
-    CHECK(mc_register(w.g, &op) == MC_OK, "%s", mc_last_error());
-    mc_node *y = mc_formula(w.g, "cubic(m, r)"), *g = mc_formula(w.g, "m + n");
-    mc_name(mc_Lop(y, mc_var(w.g, "m"), g), "da"); /* with a known gradient the kernel itself need not run */
-    mc_name(mc_Lop(y, mc_var(w.g, "r"), g), "db");
-    CHECK(fabs(eval1(&w, mc_formula(w.g, "sum(abs(da - 2 * (m + n) * m * r)) + sum(abs(db - sum((m + n) * m * m, axis=0, keepdims=True)))"))) < 1e-13,
-          "%s", mc_error(w.g));
-    op = (mc_custom){ .name = "half", .nin = 2, .nout = 1, .kernel = "a * b", .kernel_grad = { "g * b", NULL } };
-    CHECK(mc_register(w.g, &op) == MC_OK, "%s", mc_last_error());
-    CHECK(!mc_is_error(mc_formula(w.g, "grad(sum(half(u, v)), u)")), "%s", mc_error(w.g));
-    CHECK(mc_is_error(mc_formula(w.g, "grad(sum(half(u, v)), v)")) && strstr(mc_error(w.g), "half has no gradient by its argument 2"), "%s",
-          mc_error(w.g));
-    scene_free(&w);
-}
-
-/* ---- Lop and Rop ---- */
-
-static mc_array *matrix_of(struct scene *w, mc_node *y)
-{
-    mc_array *out = NULL;
-    CHECK(mc_eval(NLEAF, w->leaf, w->value, 1, &y, &out) == MC_OK, "%s %s", mc_last_error(), mc_error(w->g));
-    return out;
-}
-
-/* <Lop(f, x, a), b> = <a, Rop(f, x, b)>, and Rop is what differences along b say. */
-TEST(Lop_and_Rop_are_adjoint)
-{
-    static const char *const functions[] = {
-        "tanh(m) * u", "dot(m, n.T)", "softmax(m)", "reshape(m, [4, 3]) ** 2", "sum(m, axis=0)", "m[k] * 2", "m[:, ::2]", "exp(sum(m))",
-        "join([m, n], axis=1)", "m / sum(m, axis=1, keepdims=True)", "3 * m", "floor(m) + m", "where(b, m, n * m)",
-    };
-    for (size_t f = 0; f < NELEM(functions); f++) {
-        struct scene w = scene_new();
-        mc_node *x = mc_var(w.g, "m"), *b = mc_var(w.g, "n"), *y = mc_name(mc_formula(w.g, functions[f]), "y");
-        mc_node *a = mc_name(mc_formula(w.g, "cos(y * 3)"), "a");
-        mc_node *l = mc_Lop(y, x, a), *r = mc_Rop(y, x, b);
-        if (CHECK(mc_graph_status(w.g) == MC_OK, "%s: %s", functions[f], mc_error(w.g))) {
-            mc_name(l, "l");
-            mc_name(r, "right");
-            double left = eval1(&w, mc_formula(w.g, "sum(l * n)")), right = eval1(&w, mc_formula(w.g, "sum(a * right)"));
-            CHECK(fabs(left - right) < 1e-12 * fmax(1, fabs(left)), "%s: %.17g and %.17g", functions[f], left, right);
-
-            mc_node *up = y, *down = y, *moved[2] = { mc_formula(w.g, "m + 1e-6 * n"), mc_formula(w.g, "m - 1e-6 * n") };
-            mc_graph_replace(w.g, 1, &x, &moved[0], 1, &up);
-            mc_graph_replace(w.g, 1, &x, &moved[1], 1, &down);
-            mc_name(up, "up");
-            mc_name(down, "down");
-            double off = eval1(&w, mc_formula(w.g, "max(abs((up - down) / 2e-6 - right))"));
-            CHECK(off < 1e-8 * fmax(1, fabs(right)), "%s: Rop is off by %g", functions[f], off);
-            mc_array *shape = matrix_of(&w, r), *like = matrix_of(&w, y);
-            CHECK(shape && like && mc_dims_equal(shape->rank, shape->dims, like->rank, like->dims), "%s: Rop has another shape", functions[f]);
-            mc_array_unref(&shape);
-            mc_array_unref(&like);
-        }
-        scene_free(&w);
-    }
-}
-
-TEST(Rop_leaves_no_trace)
-{
-    struct scene w = scene_new();
-    mc_node *r = mc_Rop(mc_formula(w.g, "reshape(tanh(n), [-1]) * 2"), mc_var(w.g, "n"), mc_var(w.g, "m"));
-    size_t count;
-    mc_node **list = mc_graph_reach(1, &r, &count);
-    for (size_t i = 0; i < count; i++) {
-        CHECK(list[i]->op != &mc_op_input || list[i]->name, "an input without a name is left in it");
-    }
-    CHECK(!mc_is_error(r) && count > 3, "%s", mc_error(w.g));
-    mc_free(list);
-    CHECK(mc_is_error(mc_Rop(mc_var(w.g, "u"), mc_var(w.g, "v"), mc_var(w.g, "v"))) && mc_graph_status(w.g) == MC_EGRAD, "%s", mc_error(w.g));
     scene_free(&w);
 }
 

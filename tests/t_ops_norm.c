@@ -5,13 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void drop(mc_array **a, int n)
-{
-    for (int i = 0; i < n; i++) {
-        mc_array_unref(&a[i]);
-    }
-}
-
 /* Have two formulas over x the same value? */
 static void same(const char *a, const char *b, const mc_array *x, double tol)
 {

@@ -9,6 +9,7 @@ static bool serves(const struct mc_solver *s, enum mc_conv_pass pass)
     return s == &mc_conv_cuda_few || s == &mc_conv_cuda_few_tensor ? pass != CONV_INPUTS
            : s == &mc_conv_cuda_exchange_full ? pass != CONV_WEIGHTS
            : s == &mc_conv_cuda_spread        ? pass == CONV_INPUTS
+           : s == &mc_conv_cuda_few_spread    ? pass == CONV_INPUTS
            : s == &mc_conv_cudnn              ? mc_nv_found(NV_CUDNN)->there
                                               : true;
 }
@@ -178,6 +179,32 @@ TEST(cuda_few_channels_on_tensor_cores)
                 one(&p.base, &mc_conv_cuda_few_tensor, &t);
                 wanted += p.dtype != MC_FLOAT32 || p.tf32;
             }
+        }
+    }
+    tell(&t, 1);
+    CHECK(t.served == wanted && t.failed == 0, "served %d of %d, failed %d", t.served, wanted, t.failed);
+}
+
+/* Gradients of inputs on tensor cores: lines of several images a block, and of whole blocks, that can be fetched in words and that
+ * cannot; filters in chunks; lines and places of x that nothing reaches; strides beyond the filter; images that lie otherwise. */
+TEST(cuda_few_channels_spread)
+{
+    static const char *const shapes[] = { "n5c1f32 i28x28 k5x5", "n3c3f40 i20x41 k11x11", "n7c1f9 i13x11 k3x3 p1x1", "n2c3f96 i35x38 k11x11 s4x4 p2x2 flip", "n2c4f130 i50 k11 p5",
+                                          "n3c2f5 i31x200 k4x3 s1x2 p2x0 flip", "n2c3f20 i17x300 k3x3 p1x1", "n2c1f200 i40x43 k9x8 p3x3", "n3c1f4 i9x11 k2x1 s3x4",
+                                          "n2c3f17 i12x16 k3x3 p-1x-2 q0x-1", "n3c3f12 i9x30 k11x11 p7x5", "n2c4f8 i6x40 k2x20 p0x3" };
+    static const struct { int variant; bool tf32, x_otherwise; } kinds[] = { { 12 }, { 0, true }, { 5 }, { 2, true }, { 5, false, true }, { 8, true }, { 9, true } };
+    struct tally t = { 0 };
+    int wanted = 0;
+    GPU_OR_SKIP();
+    const size_t step = test_is_full() ? 1 : 2;
+    for (size_t s = 0; s < NELEM(shapes); s++) {
+        for (size_t v = s % step; v < NELEM(kinds); v += step, wanted++) {
+            struct mc_conv_problem p = convolution(shapes[s], CONV_INPUTS, &variants[kinds[v].variant]);
+            p.tf32 = kinds[v].tf32;
+            if (kinds[v].x_otherwise) {
+                lay_out(&p, CONV_X, p.at.x, B01C);
+            }
+            one(&p.base, &mc_conv_cuda_few_spread, &t);
         }
     }
     tell(&t, 1);

@@ -18,6 +18,10 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
     "#define DENSE 0\n#define STRAIGHT 0\n#define INSIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n#define BLOCKS 2\n"
 #define FEW3 "#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define OH 31\n#define OW 29\n#define PITCH 240\n#define LEFT 16\n#define LEAD 7\n#define MANY 0\n" \
     "#define DENSE 1\n#define STRAIGHT 1\n#define INSIDE 1\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n#define BLOCKS 2\n"
+#define SPREAD3 "#define C 3\n#define KH 11\n#define KW 11\n#define SH 1\n#define SW 1\n#define OH 118\n#define OW 118\n#define PW 2\n#define GW 4\n#define MT 4\n#define R 2\n" \
+    "#define NE 5\n#define IMAGES 1\n#define SLOTS 3\n#define ZPITCH 132\n"
+#define SPREAD1 "#define C 1\n#define KH 5\n#define KW 7\n#define SH 2\n#define SW 3\n#define OH 24\n#define OW 48\n#define PW 2\n#define GW 4\n#define MT 4\n#define R 4\n" \
+    "#define NE 1\n#define IMAGES 2\n#define SLOTS 2\n#define ZPITCH 52\n"
 #define FFT16 "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define BLOCKS 8\n#define BESIDE 1\n"
 #define FFT32 "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define BLOCKS 4\n#define BESIDE 1\n"
 #define FFT64 "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 512\n#define BLOCKS 2\n#define BESIDE 1\n"
@@ -68,6 +72,10 @@ static const struct {
                                    "#define T float\n" FEW3 "#define BESIDE 0\n#define U 2\n#define WHOLE false\n", "#define T bf16\n" FEW3 "#define BESIDE 1\n#define U 8\n#define WHOLE true\n",
                                    "#define T float\n" FEW3 "#define BESIDE 1\n#define U 4\n#define WHOLE false\n" },
       { "#define S16 4\n#define EK 5\n#define ACROSS 4\n#define DOWN 2\n" } },
+    { &mc_conv_few_spread_text, { "#define T half\n" SPREAD3 "#define CF 96\n#define PITCH 120\n#define UNIT 4\n", "#define T bf16\n" SPREAD3 "#define CF 96\n#define PITCH 120\n#define UNIT 4\n",
+                                  "#define T float\n" SPREAD3 "#define CF 48\n#define PITCH 120\n#define UNIT 4\n", "#define T bf16\n" SPREAD1 "#define CF 32\n#define PITCH 56\n#define UNIT 16\n",
+                                  "#define T float\n" SPREAD1 "#define CF 24\n#define PITCH 56\n#define UNIT 4\n" },
+      { "#define HAS_C0 0\n", "#define HAS_C0 1\n" } },
     { &mc_conv_fold_text, { "#define INDEX unsigned\n", "#define INDEX u64\n" }, { "#define T unsigned short\n#define PACK 8\n", "#define T unsigned long long\n#define PACK 1\n" } },
     { &mc_conv_im2col_text, { FLOATS }, { "#define INDEX unsigned\n", "#define INDEX u64\n" } },
     { &mc_conv_fft_text, { "#define T float\n#define PEAKS 256\n", "#define T bf16\n#define PEAKS 256\n" },

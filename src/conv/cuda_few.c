@@ -158,6 +158,7 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     return p->dtype != MC_FLOAT32 ? "multiplies float32"
+           : p->s.pass == CONV_INPUTS ? "goes forward, and back to filters"
            : mc_few_refuse(p)     ? mc_few_refuse(p)
            : !small(p)            ? "takes small filters, strides up to 2"
            : !fits(p)             ? "has no room for such lines in shared memory"

@@ -15,7 +15,7 @@ void mc_few_shape(struct mc_few *d, struct mc_few_args *a, const struct mc_conv_
 {
     const struct mc_conv_shape *s = &p->s;
     *a = (struct mc_few_args){ .n = (int)s->n, .f = (int)s->f, .alpha = (float)p->alpha, .beta = (float)p->beta };
-    *d = (struct mc_few){ .weights = s->pass == CONV_WEIGHTS, .beside = p->at.y[1] == 1 && p->at.y[4] != 1 };
+    *d = (struct mc_few){ .pass = s->pass, .beside = p->at.y[1] == 1 && p->at.y[4] != 1 };
     copy4(a->xs, p->at.x, p->at.x + 3);
     copy4(a->ws, p->at.w, p->at.w + 3);
     copy4(a->ys, p->at.y, p->at.y + 3);
@@ -33,11 +33,17 @@ void mc_few_shape(struct mc_few *d, struct mc_few_args *a, const struct mc_conv_
 void mc_few_parts(struct mc_few *d, const struct mc_conv_shape *s, int blocks)
 {
     const int64_t weights = s->f * s->c * s->k[1] * s->k[2];
-    d->add_grid = (struct mc_grid){ { (unsigned)conv_ceil(weights, 32), 1, 1 }, { 256, 1, 1 }, 0 };
+    d->then_grid = (struct mc_grid){ { (unsigned)conv_ceil(weights, 32), 1, 1 }, { 256, 1, 1 }, 0 };
     d->base.workspace = (size_t)(blocks * weights) * sizeof(float);
 }
 
 /* ---- a plan ---- */
+
+static const char *const names[][2] = {
+    [CONV_FORWARD] = { "forward", NULL     },
+    [CONV_INPUTS]  = { "filters", "inputs" },
+    [CONV_WEIGHTS] = { "weights", "add"    },
+};
 
 void mc_few_defines(struct mc_str *defines, const struct mc_few *d, const struct mc_conv_problem *p)
 {
@@ -55,7 +61,7 @@ struct mc_plan *mc_few_plan(const struct mc_few *d, size_t size, const struct mc
         return NULL;
     }
     memcpy(made, d, size);
-    const struct mc_cuda_named kernels[] = { { &made->kernel, d->weights ? "weights" : "forward" }, { &made->add, d->weights ? "add" : NULL } };
+    const struct mc_cuda_named kernels[] = { { &made->kernel, names[d->pass][0] }, { &made->then, names[d->pass][1] } };
     if (!mc_cuda_kernels(text, defines, kernels, NELEM(kernels))) {
         mc_free(made);
         return NULL;
@@ -71,15 +77,15 @@ void mc_few_bind(const struct mc_few *d, struct mc_few_args *a, const struct mc_
     a->x = operand[CONV_X];
     a->w = (char *)operand[CONV_W] + first;
     a->y = operand[CONV_Y];
-    a->c0 = p->beta != 0 ? (char *)operand[CONV_C0] + (d->weights ? first : 0) : NULL;
+    a->c0 = p->beta != 0 ? (char *)operand[CONV_C0] + (d->pass == CONV_WEIGHTS ? first : 0) : NULL;
     a->bias = p->has_bias ? operand[CONV_BIAS] : NULL;
     a->parts = workspace;
 }
 
 mc_status mc_few_run(const struct mc_few *d, const void *args, size_t size)
 {
-    TRY(mc_cuda_follow(mc_cuda_current(), d->kernel, d->weights ? "weights" : "forward", &d->grid, args, size));
-    return d->weights ? mc_cuda_follow(mc_cuda_current(), d->add, "add", &d->add_grid, args, size) : MC_OK;
+    TRY(mc_cuda_follow(mc_cuda_current(), d->kernel, names[d->pass][0], &d->grid, args, size));
+    return d->then ? mc_cuda_follow(mc_cuda_current(), d->then, names[d->pass][1], &d->then_grid, args, size) : MC_OK;
 }
 
 /* ---- what they take ---- */
@@ -101,7 +107,6 @@ const char *mc_few_refuse(const struct mc_conv_problem *p)
 {
     return mc_conv_hollow(p)                  ? mc_conv_hollow(p)
            : p->wide                          ? "sums in float32, and conv.precision asks for float64"
-           : p->s.pass == CONV_INPUTS         ? "goes forward, and back to filters"
            : p->s.unshared || p->s.groups > 1 ? "has the same filters everywhere and all channels for each"
            : p->s.c > MOST_CHANNELS           ? "takes up to four channels"
            : p->s.in[0] != 1 || p->s.k[0] != 1 || p->s.out[0] != 1 || p->s.pad[0] != 0 ? "takes images in one or two dimensions"

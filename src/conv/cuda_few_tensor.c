@@ -4,6 +4,9 @@
  * Invariant: a block's tile of x, with fragments of filters forward, and its sums for weights, fit in shared memory. */
 #include "conv/few.h"
 
+static const char cells[] = {
+#include "conv/few_cells_text.h"
+    , 0 };
 static const char shared[] = {
 #include "conv/few_tensor_text.h"
     , 0 };
@@ -13,7 +16,8 @@ static const char forward[] = {
 static const char weights[] = {
 #include "conv/few_tensor_weights_text.h"
     , 0 };
-static const struct mc_cuda_text shared_text = { "conv/few_tensor.cu", shared, &mc_conv_few_tile_text };
+const struct mc_cuda_text mc_conv_few_cells_text = { "conv/few_cells.cu", cells, &mc_conv_few_tile_text };
+static const struct mc_cuda_text shared_text = { "conv/few_tensor.cu", shared, &mc_conv_few_cells_text };
 const struct mc_cuda_text mc_conv_few_forward_text = { "conv/few_tensor_forward.cu", forward, &shared_text },
                           mc_conv_few_weights_text = { "conv/few_tensor_weights.cu", weights, &shared_text };
 
@@ -251,7 +255,7 @@ static void define(struct mc_str *defines, const struct tensor *d, const struct 
     mc_str_addf(defines, "#define OH %d\n#define OW %d\n#define PITCH %d\n#define LEFT %d\n#define LEAD %d\n#define MANY %d\n#define DENSE %d\n#define STRAIGHT %d\n",
                 d->args.few.out[0], d->args.few.out[1], d->pitch, d->left, d->lead, d->args.images > 1, d->dense, d->straight);
     mc_str_addf(defines, "#define INSIDE %d\n#define BLOCKS %d\n", d->inside, d->blocks);
-    if (d->few.weights) {
+    if (d->few.pass == CONV_WEIGHTS) {
         mc_str_addf(defines, "#define S16 %d\n#define EK %d\n#define ACROSS %d\n#define DOWN %d\n#define U %d\n#define WHOLE %s\n", d->eights / 2, d->each, d->across,
                     d->sets, d->run, d->fours ? "true" : "false");
     } else {
@@ -268,7 +272,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     grids(&d, &p->s);
     d.few.base.run = run;
     define(&defines, &d, p);
-    return mc_few_plan(&d.few, sizeof d, d.few.weights ? &mc_conv_few_weights_text : &mc_conv_few_forward_text, &defines);
+    return mc_few_plan(&d.few, sizeof d, d.few.pass == CONV_WEIGHTS ? &mc_conv_few_weights_text : &mc_conv_few_forward_text, &defines);
 }
 
 /* ---- what it takes ---- */
@@ -290,6 +294,7 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "multiplies halves, or float32 where TF32 is allowed"
+           : p->s.pass == CONV_INPUTS                ? "goes forward, and back to filters"
            : mc_few_refuse(p)                        ? mc_few_refuse(p)
            : !small(p)                               ? "takes small filters, strides up to 4"
            : !fits(p)                                ? "has no room for such lines in shared memory"

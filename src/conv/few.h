@@ -1,4 +1,5 @@
-/* few.h: what solvers for images of few channels share: cuda_few.c, cuda_few_tensor.c, and pooled/cuda_few.c.
+/* few.h: what solvers for images of few channels share: cuda_few.c, cuda_few_tensor.c, cuda_few_spread.c, and
+ * pooled/cuda_few.c.
  *
  * Invariant: a plan of theirs begins with a struct mc_few, and the arguments of their kernels for a convolution alone with
  * a struct mc_few_args. */
@@ -18,9 +19,9 @@ struct mc_few_args {
 };
 struct mc_few {
     struct mc_plan base;
-    void *kernel, *add;
-    struct mc_grid grid, add_grid;
-    bool weights;               /* the gradient of filters: `add` adds up what blocks of `weights` came to; else `forward` alone */
+    enum mc_conv_pass pass;
+    void *kernel, *then;        /* `forward` alone; `filters`, then `inputs`, as products have those; `weights`, then `add`, which adds up blocks' sums */
+    struct mc_grid grid, then_grid;
     int64_t w_first;            /* elements from w to the tap that is read first */
     bool beside;                /* y's filters lie side by side, else its lines are dense */
 };

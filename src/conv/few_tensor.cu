@@ -10,8 +10,6 @@
  * Compiled in: OH x OW places of y; BESIDE: y's filters lie side by side, else its lines are dense; INSIDE: so do x's channels,
  * and in a tile too.  A tile's line has PITCH cells: LEFT in front of x's first, LEAD in front of the first window.  MANY: tiles
  * are several images; DENSE: all their places lie one behind the other in y; STRAIGHT: x's lines can be fetched in words. */
-typedef unsigned u32;
-enum { HALVES = sizeof(T) == 2, LANE = HALVES ? 4 : 2, STEP = 4 * LANE, EACH = 16 / sizeof(T) };
 enum { MIXED = INSIDE ? C : 1, PLANES = C / MIXED };
 
 struct args {
@@ -29,27 +27,6 @@ struct args {
 };
 template <int N> struct alignas(4 * N) words { u32 v[N]; };
 
-/* ---- cells ---- */
-
-template <bool Halves> struct cells { typedef unsigned short type; };
-template <> struct cells<false> { typedef u32 type; };
-typedef cells<HALVES>::type cell;
-
-__device__ __forceinline__ cell cell_of(half v)
-{
-    return v.bits;
-}
-__device__ __forceinline__ cell cell_of(bf16 v)
-{
-    return v.bits;
-}
-__device__ __forceinline__ u32 cell_of(float v)
-{
-    u32 r;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(v));
-    return r;
-}
-
 /* A lane's terms, for a product. */
 __device__ __forceinline__ void join(u32 (&r)[2], const cell (&v)[LANE])
 {
@@ -57,24 +34,6 @@ __device__ __forceinline__ void join(u32 (&r)[2], const cell (&v)[LANE])
     for (int i = 0; i < 2; i++) {
         r[i] = HALVES ? v[i * LANE / 2] | (u32)v[(i + 1) * LANE / 2 - 1] << 16 : v[i * LANE / 2];
     }
-}
-
-/* ---- products of STEP terms ---- */
-
-__device__ __forceinline__ void multiply_as(half, float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
-{
-    multiply(d, a, b0, b1);
-}
-__device__ __forceinline__ void multiply_as(bf16, float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-__device__ __forceinline__ void multiply_as(float, float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1)
-{
-    const u32 b[2] = { b0, b1 };
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 /* ---- tiles ---- */

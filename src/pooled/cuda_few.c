@@ -122,7 +122,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_pooled_problem *p = pooled(p_);
     struct mc_str defines = { 0 };
-    struct few d = { .few.weights = p->conv.s.pass == CONV_WEIGHTS };
+    struct few d = { .few.pass = p->conv.s.pass };
     shape(&d, p);
     grids(&d, p);
     d.few.base.run = run;

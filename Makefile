@@ -23,9 +23,9 @@ export CC CXX
 
 FLAGS := -DCMAKE_C_COMPILER=$(CC) -DMONOCHORD_WERROR=$(if $(WERROR),ON,OFF)
 setup := @scripts/setup.sh cc cmake
-# $(call build,FOLDER,CMAKE OPTIONS)
+# $(call build,FOLDER,CMAKE OPTIONS,WHAT OF IT)
 build = @cmake -S . -B $(1) -G "Unix Makefiles" $(FLAGS) $(2) >/dev/null && \
-	env -u MAKEFLAGS -u MAKELEVEL cmake --build $(1) -j$(JOBS)
+	env -u MAKEFLAGS -u MAKELEVEL cmake --build $(1) -j$(JOBS) $(if $(3),--target $(3))
 # Kernels that tests compile are kept with the build, not among the user's; builds under a sanitizer, whose kernels
 # are the same, find them there.
 # Texts for GPUs are compiled by NVRTC, where scripts/nvrtc.sh could fetch it.
@@ -50,7 +50,11 @@ endif
 test-full: all ## all tests, the slow ones too
 	@$(call tests,$(BUILD)) --tier full --times $(WHAT)
 
-demo: all ## LeNet learns drawn digits, the tutorial's loop races NumPy; leaves report.html
+program: ## build the library and the program alone
+	$(setup)
+	$(call build,$(BUILD),,tool)
+
+demo: program ## LeNet learns drawn digits, the tutorial's loop races NumPy; leaves report.html
 	@$(BUILD)/monochord demo
 
 test-gpu: ## WHAT="t_cuda t_gemm": tests on this machine's GPU, built in build-gpu/, output in build-gpu/gpu_test.txt; SANITIZE=1: under compute-sanitizer
@@ -128,5 +132,5 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/    make \1	\2/p' Makefile | expand -t 22
 
 , := ,
-.PHONY: all test test-full test-gpu demo bench asan tsan fuzz format layers symbols headers install-test bless docs \
+.PHONY: all program test test-full test-gpu demo bench asan tsan fuzz format layers symbols headers install-test bless docs \
 	install wc clean help

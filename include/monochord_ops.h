@@ -554,8 +554,10 @@ MC_API mc_node *mc_stochastic_max_pool(mc_node *rng, mc_node *x, const char *how
 /* global_pool(x, mode=average_inc_pad:text): each channel of x as one number: all axes behind batch and channels
  * in one window */
 MC_API mc_node *mc_global_pool(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* spatial_pyramid_pool(x, pool_dims=None:ints, mode=max:text): (batch, channels, all windows) of levels of 4 by
- * 4, 2 by 2 and 1 window, or those of pool_dims, whatever the size of the image */
+/* spatial_pyramid_pool(x, pool_dims=None:ints, mode=max:text, implementation=fast:text): (batch, channels, all
+ * windows) of levels of 4 by 4, 2 by 2 and 1 window, or those of pool_dims, whatever the size of the image;
+ * implementation='kaiming': neighbours share a cell where the size is no multiple, and images may have fewer
+ * cells than windows */
 MC_API mc_node *mc_spatial_pyramid_pool(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* upscale(x, factor:int, mode=repeat:text, nd=2:int): the last nd axes factor times as long: elements repeated,
  * or with mode='dilate' zeros between them */

@@ -320,6 +320,7 @@ TEST(wrong_data_says_what_is_wrong)
     put_npz("neg.npz", "x", "y", mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3)), mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ 0, -1 }));
     put_npz("wide.npz", "x", "y", mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3)), mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ 0, INT64_C(1) << 32 }));
     put_npz("real.npz", "x", "y", mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3)), mc_array_new(MC_FLOAT32, MC_SHAPE(2)));
+    put_npz("hot.npz", "x", "y", mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3)), mc_array_new(MC_INT32, MC_SHAPE(2, 5)));
     put_npz("flat.npz", "x", "y", mc_array_new(MC_FLOAT32, MC_SHAPE(2)), mc_array_new(MC_INT32, MC_SHAPE(2)));
     put_npz("zero.npz", "x", "y", mc_array_new(MC_FLOAT32, MC_SHAPE(0, 3)), mc_array_new(MC_INT32, MC_SHAPE(0)));
     put_npz("tiny.npz", "x", "y", mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3)), mc_array_new(MC_INT32, MC_SHAPE(2)));
@@ -341,7 +342,7 @@ TEST(wrong_data_says_what_is_wrong)
         { "c1",       MC_TRAIN, "the label of example 0 is 10, but classes are 0 to 9" },
         { "c2",       MC_TRAIN, "3072 bytes are no whole number of records of 3073" },
         { "c3",       MC_TEST,  "there are no examples" },
-        { "c3",       MC_TRAIN, "cannot read" },
+        { "c3",       MC_TRAIN, "c3/train.bin': No such file" },
         { "sizes",    MC_TRAIN, "is 3x4x4 (channels, rows, columns), but" },
         { "grey",     MC_TRAIN, "is 1x3x4 (channels, rows, columns), but" },
         { "empty",    MC_TRAIN, "has no folders with pictures" },
@@ -352,6 +353,7 @@ TEST(wrong_data_says_what_is_wrong)
         { "neg.npz",  MC_TRAIN, "the label of example 1 is -1, but classes are 0 to" },
         { "wide.npz", MC_TRAIN, "the label of example 1 is 4294967296" },
         { "real.npz", MC_TRAIN, "labels are whole numbers, not float32" },
+        { "hot.npz",  MC_TRAIN, "labels are one whole number for each example, not 5" },
         { "flat.npz", MC_TRAIN, "want an array of rank 2 or more" },
         { "zero.npz", MC_TRAIN, "there are no examples" },
         { "tiny.npz", MC_TEST,  "2 examples are too few to hold some out" },

@@ -51,6 +51,13 @@ static const struct row {
     { IMAGES, "feature_pool 2", "maximum(x[:, ::2], x[:, 1::2])" },
     { IMAGES, "feature_wta 2", "reshape(stack(where(x[:, ::2] >= x[:, 1::2], x[:, ::2], 0), where(x[:, 1::2] > x[:, ::2], x[:, 1::2], 0), axis=2), [3, 4, 6, 6])" },
     { IMAGES, "global_pool", "mean(mean(x, axis=3), axis=2)" },
+    { IMAGES, "nonlinearity selu", "selu(x)" },
+    { IMAGES, "nonlinearity selu(2,3)", "2 * elu(x, alpha=3)" },
+    { IMAGES, "spatial_pyramid 4 implementation=kaiming",
+      "reshape(stack(max(x[:, :, :2, :2], axis=[2, 3]), max(x[:, :, :2, 1:3], axis=[2, 3]), max(x[:, :, :2, 3:5], axis=[2, 3]), max(x[:, :, :2, 4:], axis=[2, 3]), "
+      "max(x[:, :, 1:3, :2], axis=[2, 3]), max(x[:, :, 1:3, 1:3], axis=[2, 3]), max(x[:, :, 1:3, 3:5], axis=[2, 3]), max(x[:, :, 1:3, 4:], axis=[2, 3]), "
+      "max(x[:, :, 3:5, :2], axis=[2, 3]), max(x[:, :, 3:5, 1:3], axis=[2, 3]), max(x[:, :, 3:5, 3:5], axis=[2, 3]), max(x[:, :, 3:5, 4:], axis=[2, 3]), "
+      "max(x[:, :, 4:, :2], axis=[2, 3]), max(x[:, :, 4:, 1:3], axis=[2, 3]), max(x[:, :, 4:, 3:5], axis=[2, 3]), max(x[:, :, 4:, 4:], axis=[2, 3]), axis=2), [3, 4, 16])" },
     { IMAGES, "spatial_pyramid 2,1", "concatenate(flatten(pool(x, [3, 3]), ndim=3), dimshuffle(max(x, axis=[2, 3]), [0, 1, -1]), axis=2)" },
     { IMAGES "\na = conv 3 1 linear", "concat x a", "join(x, a, axis=1)" },
     { IMAGES "\na = conv 3 3 linear", "concat x a crop=none,none,center,lower", "join(x[:, :, 1:5, :4], a, axis=1)" },

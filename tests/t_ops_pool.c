@@ -149,6 +149,9 @@ TEST(other_names_of_pooling)
     expect("upscale(x[:, :2], factor=2)", x, 16, (const double[]){ 1, 1, 2, 2, 1, 1, 2, 2, 5, 5, 6, 6, 5, 5, 6, 6 });
     expect("upscale(x[:1, :3], factor=2, mode='dilate', nd=1)", x, 6, (const double[]){ 1, 0, 2, 0, 3, 0 });
     expect("spatial_pyramid_pool(reshape(x, [1, 1, 2, 4]), pool_dims=[2, 1])", x, 5, (const double[]){ 2, 4, 6, 8, 8 });
+    expect("spatial_pyramid_pool(reshape(x[0, :3], [1, 1, 1, 3]), pool_dims=[2], implementation='kaiming')", x, 4, (const double[]){ 2, 3, 2, 3 });
+    expect("spatial_pyramid_pool(reshape(x, [1, 1, 2, 4]), pool_dims=[3, 1], mode='average_inc_pad', implementation='kaiming')", x, 10,
+           (const double[]){ 1.5, 2.5, 3.5, 3.5, 4.5, 5.5, 5.5, 6.5, 7.5, 4.5 });
     expect("c01b_to_bc01(bc01_to_c01b(reshape(x, [1, 2, 2, 2])))", x, 8, square);
     mc_array_unref(&x);
 }

@@ -125,6 +125,8 @@ static const struct { const char *formula; int rank; const char *says; } wrong[]
     { "upscale(x, factor=0)", 2, "factor 0" },
     { "upscale(x, factor=2, mode='bilinear')", 2, "there is no mode 'bilinear'" },
     { "spatial_pyramid_pool(specify_shape(x, [1, 1, 3, 3]), pool_dims=[4])", 4, "size 3 of axis 2 is less than 4 windows" },
+    { "spatial_pyramid_pool(specify_shape(x, [1, 1, 3, 3]), implementation='exact')", 4, "there is no implementation 'exact'; fast or kaiming" },
+    { "spatial_pyramid_pool(specify_shape(x, [1, 1, 3, 3]), pool_dims=[65], implementation='kaiming')", 4, "a level of 65 windows" },
 };
 
 TEST(poolings_that_cannot_be)

@@ -404,5 +404,7 @@ int main(int argc, char **argv)
             return print_usage(c, stdout), 0;
         }
     }
-    return c->run(argc > 1 ? argc - 1 : argc, argc > 1 ? argv + 1 : argv);
+    int status = c->run(argc > 1 ? argc - 1 : argc, argc > 1 ? argv + 1 : argv);
+    bool told = fflush(stdout) == 0 && !ferror(stdout); /* results that were lost are no success */
+    return told ? status : complain("cannot write the output: %s", strerror(errno)) | status;
 }

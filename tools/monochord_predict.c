@@ -2,6 +2,7 @@
  *
  * Invariant: all that is needed is in the checkpoint: the model's text, its parameters, the names of the classes. */
 #include "train.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,22 @@ static mc_data *as_data(const struct model *m, const char *path, bool invert)
     return d;
 }
 
+/* The likeliest of n; v is used up. */
+static void tell(const char *path, int n, double *v, const struct text *classes)
+{
+    printf("%s:", path);
+    for (int i = 0; i < BEST_ANSWERS && i < n; i++) {
+        char name[64];
+        int best = 0;
+        for (int k = 1; k < n; k++) {
+            best = v[k] > v[best] ? k : best;
+        }
+        printf("%s %s %.2f%%", i ? "," : "", class_name(classes, best, name), 100 * v[best]);
+        v[best] = -HUGE_VAL;
+    }
+    printf("\n");
+}
+
 static bool answer(struct model *m, mc_function *f, const char *path, bool invert, const struct text *classes)
 {
     const mc_array *x, *t;
@@ -57,20 +74,15 @@ static bool answer(struct model *m, mc_function *f, const char *path, bool inver
     }
     if (good) {
         double *v = must(malloc((size_t)m->classes * sizeof *v));
-        printf("%s:", path);
         for (int64_t k = 0; k < m->classes; k++) {
             v[k] = mc_array_get(p, (int64_t[]){ 0, k });
+            good = good && isfinite(v[k]);
         }
-        for (int i = 0; i < BEST_ANSWERS && i < m->classes; i++) {
-            char name[64];
-            int best = 0;
-            for (int k = 1; k < m->classes; k++) {
-                best = v[k] > v[best] ? k : best;
-            }
-            printf("%s %s %.2f%%", i ? "," : "", class_name(classes, best, name), 100 * v[best]);
-            v[best] = -1;
+        if (!good) {
+            complain("%s: the model's answer is not finite", path);
+        } else {
+            tell(path, m->classes, v, classes);
         }
-        printf("\n");
         free(v);
     }
     mc_array_unref(&p);
@@ -137,10 +149,11 @@ int command_predict(int argc, char **argv)
     if (good && pictures && !f) {
         good = !complain_library("cannot compile the prediction");
     }
-    for (int i = 0; i < pictures && good; i++) {
-        good = answer(&m, f, argv[i], invert, &classes);
+    bool able = good;
+    for (int i = 0; i < pictures && able; i++) { /* what is wrong with one is told, the others are answered */
+        good = answer(&m, f, argv[i], invert, &classes) && good;
     }
-    good = good && (!where || evaluate(&m, where));
+    good = able && (!where || evaluate(&m, where)) && good;
     mc_function_free(f);
     model_free(&m);
     text_free(&classes);

@@ -93,6 +93,9 @@ static bool set_up(struct run *r)
     if (!has_room(r->o.save) || !has_room(r->o.report) || !has_room(r->o.curve)) {
         return false;
     }
+    if (!r->o.resume && !r->o.anew && access(r->o.save, F_OK) == 0) {
+        return complain("'%s' is there already: --resume goes on from it, --new begins anew", r->o.save), false;
+    }
     if (!model_find(&r->m.text, r->o.model) || !model_make(&r->m, r->o.model, r->o.seed, r->o.lines, r->o.nlines) || !open_data(r) || !compile(r)) {
         return false;
     }
@@ -100,9 +103,7 @@ static bool set_up(struct run *r)
     if (r->o.resume && !checkpoint_load(r)) {
         return false;
     }
-    if (!r->o.resume && !r->o.anew && access(r->o.save, F_OK) == 0) {
-        return complain("'%s' is there already: --resume goes on from it, --new begins anew", r->o.save), false;
-    }
+    r->kept = r->o.resume;
     return true;
 }
 
@@ -171,8 +172,8 @@ static void explain(struct run *r, const char *ill)
     int64_t found = r->p.step;
     const mc_array *x, *t;
     bool good = true;
-    complain("%s is not finite in epoch %lld, batch %lld (step %lld); the checkpoint is from before", ill, (long long)r->p.epoch + 1,
-             (long long)r->p.batch, (long long)r->p.step);
+    complain("%s is not finite in epoch %lld, batch %lld (step %lld)%s", ill, (long long)r->p.epoch + 1, (long long)r->p.batch, (long long)r->p.step,
+             r->kept ? "; the checkpoint is from before" : "");
     mc_function_free(r->m.step);
     r->m.step = mc_flag_set("mode", "NANGUARD") == MC_OK ? mc_net_learner(r->m.net) : NULL;
     if (!r->m.step || !snapshot_return(r, r->last) || !begin(r)) {
@@ -210,6 +211,7 @@ static bool save(struct run *r)
     r->last = s;
     text_free(&ill);
     r->unsaved = !snapshot_save(r, s);
+    r->kept = r->kept || !r->unsaved;
     r->saved = seconds_now();
     r->saving = r->saved - start;
     r->newer = false;

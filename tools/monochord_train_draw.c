@@ -13,7 +13,8 @@ static const char chart_style[] =
     "<style>svg.chart{width:100%;height:auto;display:block}svg.chart text{font:12px system-ui,sans-serif;fill:#5f6872}svg.chart .t{font-size:13px;fill:#1f2328}"
     "svg.chart .g{stroke:#dfe3e8}svg.chart .a{stroke:#3b7dd8}svg.chart .d{stroke:#d97706}svg.chart circle.a{fill:#3b7dd8}svg.chart circle.d{fill:#d97706}"
     "@media(prefers-color-scheme:dark){svg.chart text{fill:#9aa3ad}svg.chart .t{fill:#e8eaed}svg.chart .g{stroke:#2b3038}svg.chart .a{stroke:#5b9bf0}"
-    "svg.chart .d{stroke:#f0a04b}svg.chart circle.a{fill:#5b9bf0}svg.chart circle.d{fill:#f0a04b}}</style>";
+    "svg.chart .d{stroke:#f0a04b}svg.chart circle.a{fill:#5b9bf0}svg.chart circle.d{fill:#f0a04b}}"
+    "@media(max-width:480px){svg.chart text,svg.chart .t{font-size:16px}}</style>";
 
 /* ---- curves ---- */
 
@@ -67,7 +68,7 @@ static void chart(struct text *t, const struct progress *p, const struct curve c
               "<text x=\"%d\" y=\"13\" class=\"t\">%s</text>\n", WIDE, HIGH, title, chart_style, LEFT, title);
     static const char *const keys[] = { "training", "test" };
     for (int k = 0; k < 2; k++) {
-        int x = WIDE - RIGHT - 150 + 84 * k;
+        int x = WIDE - RIGHT - 166 + 100 * k;
         text_addf(t, "<line x1=\"%d\" x2=\"%d\" y1=\"9\" y2=\"9\" stroke-width=\"3\" class=\"%s\"/><text x=\"%d\" y=\"13\">%s</text>\n", x, x + 18, c[k].class, x + 24, keys[k]);
     }
     bool fine = high - low < 3.2;

@@ -22,6 +22,16 @@ static bool is_file(const char *path)
     return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
+static const char *near_model(const char *name)
+{
+    const char *names[COUNT(built_in)];
+    size_t n = 0;
+    for (; built_in[n].name; n++) {
+        names[n] = built_in[n].name;
+    }
+    return mc_near_miss(name, names, n);
+}
+
 bool model_find(struct text *out, const char *name)
 {
     if (is_file(name)) {
@@ -37,7 +47,8 @@ bool model_find(struct text *out, const char *name)
         }
         text_addf(&known, "%s%s", i ? ", " : "", built_in[i].name);
     }
-    complain("there is no file '%s', and no such model; models: %s", name, known.s);
+    const char *near = near_model(name);
+    complain("there is no file '%s', and no such model%s%s%s; models: %s", name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", known.s);
     text_free(&known);
     return false;
 }
@@ -69,12 +80,33 @@ static bool check_shape(struct model *m, const char *name)
     if (mc_layer_rank(out) != 2 || mc_layer_dims(out)[1] < 1) {
         return complain("%s: the last layer gives no row of numbers, one for each class", name), false;
     }
+    if (mc_layer_dims(out)[0] >= 0 && mc_layer_dims(out)[0] != mc_layer_dims(mc_net_layer(m->net, 0))[0]) {
+        return complain("%s: the last layer, %s, gives %lld rows however many examples there are", name, mc_layer_name(out),
+                        (long long)mc_layer_dims(out)[0]), false;
+    }
     for (int k = 0; k < input_rank(m); k++) {
         if (input_dims(m)[k] < 0) {
             return complain("%s: the input's sizes must be said", name), false;
         }
     }
     m->classes = (int)mc_layer_dims(out)[1];
+    return true;
+}
+
+/* The logarithm of what is no probability is no number, sooner or later. */
+static bool check_loss(struct model *m, const char *name)
+{
+    const mc_layer *out = mc_net_layer(m->net, -1);
+    const char *loss = mc_net_training(m->net)->loss, *formula = strchr(mc_layer_text(out, MC_DETERMINISTIC), '=');
+    bool relu = formula && strncmp(formula, "= relu(", 7) == 0, sums = formula && strncmp(formula, "= dot(", 6) == 0;
+    if ((relu || sums) && strcmp(loss, "categorical_crossentropy") == 0) {
+        return complain("%s: %s takes probabilities, but the last layer, %s, gives %s; 'dense %d softmax' gives them", name, loss, mc_layer_name(out),
+                        relu ? "relu's" : "sums", m->classes), false;
+    }
+    if (!mc_net_wrong(m->net, MC_DETERMINISTIC) || mc_node_rank(mc_net_target(m->net)) != 1) {
+        return (mc_graph_status(m->g) < 0 ? complain("%s: %s", name, mc_error(m->g))
+                                          : complain("%s: the loss %s does not tell classes apart; categorical_crossentropy does", name, loss)), false;
+    }
     return true;
 }
 
@@ -91,10 +123,7 @@ bool model_make(struct model *m, const char *name, long seed, const char *const 
     if (!check_shape(m, name)) {
         return false;
     }
-    if (!mc_net_wrong(m->net, MC_DETERMINISTIC) || mc_node_rank(mc_net_target(m->net)) != 1) {
-        return complain("%s: %s", name, mc_graph_status(m->g) < 0 ? mc_error(m->g) : "its loss is not one of classes"), false;
-    }
-    return true;
+    return check_loss(m, name);
 }
 
 void model_free(struct model *m)
@@ -113,8 +142,21 @@ static void add_dims(struct text *t, int rank, const int64_t *dims)
     }
 }
 
+/* Sizes but for those that are 1: examples of 28x28 are as good as of 1x28x28. */
+static int squeezed(int rank, const int64_t *dims, int64_t out[MC_MAX_RANK])
+{
+    int n = 0;
+    for (int k = 0; k < rank; k++) {
+        out[n] = dims[k];
+        n += dims[k] != 1;
+    }
+    return n;
+}
+
 bool model_fits(const struct model *m, const mc_data *d, const int64_t *dims, const char *where)
 {
+    int64_t given[MC_MAX_RANK], taken[MC_MAX_RANK];
+    int ngiven = squeezed(mc_data_rank(d), dims, given), ntaken = squeezed(input_rank(m), input_dims(m), taken);
     int64_t have = 1, want = 1;
     for (int k = 0; k < mc_data_rank(d); k++) {
         have *= dims[k];
@@ -123,7 +165,7 @@ bool model_fits(const struct model *m, const mc_data *d, const int64_t *dims, co
         want *= input_dims(m)[k];
     }
     bool flat = input_rank(m) == 1 || mc_data_rank(d) == 1;
-    bool same = input_rank(m) == mc_data_rank(d) && memcmp(dims, input_dims(m), (size_t)mc_data_rank(d) * sizeof *dims) == 0;
+    bool same = ngiven == ntaken && memcmp(given, taken, (size_t)ngiven * sizeof *given) == 0;
     if (have != want || !(flat || same)) {
         struct text t = { 0 };
         add_dims(&t, mc_data_rank(d), dims);

@@ -112,6 +112,9 @@ bool options_read(struct options *o, int argc, char **argv)
     if (!o->model) {
         return !complain_usage("train");
     }
+    if (o->resume && o->anew) {
+        return complain("--resume goes on, --new begins anew: one of them"), false;
+    }
     if (!o->save) {
         o->save = o->preset = preset_save(o->model);
     }

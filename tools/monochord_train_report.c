@@ -2,7 +2,6 @@
  *
  * Invariant: the page needs nothing but itself; what it draws comes from monochord_train_draw.c and monochord_train_see.c. */
 #include "train.h"
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 enum { PROFILED = 5 }; /* steps that are timed */
 
 static const char style[] =
-    "<style>.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(360px,1fr));gap:14px}"
+    "<style>.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(360px,100%),1fr));gap:14px}"
     ".shots{display:flex;flex-wrap:wrap;gap:10px}.shots figure{margin:0;text-align:center}"
     ".shots img,.filters img{image-rendering:pixelated;display:block;border-radius:5px}"
     ".shots figcaption{font-size:13px;margin-top:3px}.shots figcaption b{color:var(--d)}"
@@ -19,12 +18,14 @@ static const char style[] =
     "table.plain td,table.plain th{padding:4px 10px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}"
     "table.plain td.r,table.plain th.r{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
     "table.plain tr:last-child td{border-bottom:0}table.plain code{overflow-wrap:anywhere;display:block;min-width:15em}.card{overflow-x:auto}"
+    "table.plain td:first-child{white-space:nowrap}"
     "table.mat{border-collapse:separate;border-spacing:2px;font-size:13px;font-variant-numeric:tabular-nums}"
-    "table.mat td,table.mat th{min-width:38px;height:30px;text-align:center;border-radius:4px;font-weight:400;color:var(--dim)}"
-    "table.mat td{color:var(--ink)}table.mat td.z{color:var(--line)}table.mat td.ok{background:color-mix(in srgb,var(--c) 24%,transparent)}"
+    "table.mat td,table.mat th{min-width:clamp(22px,6.4vw,38px);height:30px;text-align:center;border-radius:4px;font-weight:400;color:var(--dim)}"
+    "table.mat td{color:var(--ink);padding:0}table.mat .e{padding-left:12px;white-space:nowrap}table.mat td.z{color:var(--line)}table.mat td.ok{background:color-mix(in srgb,var(--c) 24%,transparent)}"
+    "@media(max-width:480px){table.mat{font-size:11px;border-spacing:1px}table.mat .e{padding-left:3px}}"
     "</style>\n";
 
-static void html(struct text *t, const char *s)
+void html_add(struct text *t, const char *s)
 {
     for (; *s; s++) {
         const char *as = *s == '<' ? "&lt;" : *s == '>' ? "&gt;" : *s == '&' ? "&amp;" : *s == '"' ? "&quot;" : NULL;
@@ -91,9 +92,9 @@ static void mistakes(struct text *t, const struct run *r, const struct findings 
         text_addf(t, "<figure>");
         draw_example(t, r->held, m->example, 72, "");
         text_addf(t, "<figcaption>");
-        html(t, mc_data_class(r->held, m->label));
+        html_add(t, mc_data_class(r->held, m->label));
         text_addf(t, " → <b>");
-        html(t, mc_data_class(r->held, m->answer));
+        html_add(t, mc_data_class(r->held, m->answer));
         text_addf(t, "</b> <span class=\"dim\">%.0f%%</span></figcaption></figure>\n", 100 * m->sure);
     }
     text_addf(t, "</div></div>\n");
@@ -113,14 +114,18 @@ static void confusion(struct text *t, const struct run *r, const struct findings
     text_addf(t, "<h2>Labels and answers</h2>\n<div class=\"card\"><p class=\"dim small\">A row for each class, a column for each answer.</p><table class=\"mat\"><tr><th></th>");
     for (int k = 0; k < n; k++) {
         text_addf(t, "<th>");
-        html(t, mc_data_class(r->held, k));
+        html_add(t, mc_data_class(r->held, k));
         text_addf(t, "</th>");
     }
-    text_addf(t, "</tr>\n");
+    text_addf(t, "<th class=\"e\">wrong</th></tr>\n");
     for (int i = 0; i < n; i++) {
+        int64_t of_class = 0;
         text_addf(t, "<tr><th>");
-        html(t, mc_data_class(r->held, i));
+        html_add(t, mc_data_class(r->held, i));
         text_addf(t, "</th>");
+        for (int k = 0; k < f->classes; k++) {
+            of_class += f->confusion[i * f->classes + k];
+        }
         for (int k = 0; k < n; k++) {
             int64_t v = f->confusion[i * f->classes + k];
             if (i == k) {
@@ -130,6 +135,9 @@ static void confusion(struct text *t, const struct run *r, const struct findings
             } else {
                 text_addf(t, "<td class=\"z\">·</td>");
             }
+        }
+        if (of_class) {
+            text_addf(t, "<th class=\"e\">%.1f%%</th>", 100.0 * (double)(of_class - f->confusion[i * f->classes + i]) / (double)of_class);
         }
         text_addf(t, "</tr>\n");
     }
@@ -144,13 +152,13 @@ static void layers(struct text *t, const struct run *r)
     for (int i = 0; i < mc_net_nlayers(r->m.net); i++) {
         const mc_layer *l = mc_net_layer(r->m.net, i);
         text_addf(t, "<tr><td>");
-        html(t, mc_layer_name(l));
+        html_add(t, mc_layer_name(l));
         text_addf(t, "</td><td class=\"r\">");
         for (int k = 1; k < mc_layer_rank(l); k++) {
             text_addf(t, "%s%lld", k > 1 ? "x" : "", (long long)mc_layer_dims(l)[k]);
         }
         text_addf(t, "</td><td><code>");
-        html(t, mc_layer_text(l, MC_TRAINING));
+        html_add(t, mc_layer_text(l, MC_TRAINING));
         text_addf(t, "</code></td></tr>\n");
     }
     text_addf(t, "</table></div>\n");
@@ -178,66 +186,37 @@ static mc_function *profiled(struct run *r)
     return f;
 }
 
-static bool is_convolution(const mc_step_info *s)
-{
-    return strncmp(s->kind, "conv", 4) == 0;
-}
-
-/* What a step's formula begins with, and what that is; the longer names first. */
-static const struct {
-    const char *begin, *what;
-} directions[] = { { "conv_inputs", "gradient of its inputs" }, { "conv_weights", "gradient of its weights" }, { "conv", "forward" } };
-
-static void convolution(struct text *t, const char *formula)
-{
-    enum { MOST = 150 };
-    const char *then = strstr(formula, ", then "); /* what finishes it stands among the steps */
-    int k = 0, n = then ? (int)(then - formula) : (int)strlen(formula);
-    char cut[MOST + 1];
-    while (k + 1 < COUNT(directions) && strncmp(formula, directions[k].begin, strlen(directions[k].begin)) != 0) {
-        k++;
-    }
-    snprintf(cut, sizeof cut, "%.*s", n, formula);
-    text_addf(t, "<td>%s</td><td><code>", directions[k].what);
-    html(t, cut);
-    text_addf(t, "%s</code></td>", n > MOST ? "…" : "");
-}
-
-static void plans(struct text *t, const mc_function *f)
-{
-    double all = 0;
-    int n = 0;
-    for (int i = 0; i < mc_function_nsteps(f); i++) {
-        mc_step_info s = mc_function_step(f, i);
-        all += s.seconds;
-        n += is_convolution(&s);
-    }
-    if (!n) {
-        return;
-    }
-    text_addf(t, "<h2>How its convolutions are computed</h2>\n<div class=\"card\"><table class=\"plain\"><tr><th>step</th><th>pass</th><th>its formula</th><th>solver</th>"
-              "<th class=\"r\">a call</th><th class=\"r\">share</th><th class=\"r\">GFLOP/s</th></tr>\n");
-    for (int i = 0; i < mc_function_nsteps(f); i++) {
-        mc_step_info s = mc_function_step(f, i);
-        if (is_convolution(&s)) {
-            text_addf(t, "<tr><td>%d</td>", i);
-            convolution(t, s.text);
-            text_addf(t, "<td>");
-            html(t, s.solver ? s.solver : "");
-            text_addf(t, "</td><td class=\"r\">%.2f ms</td><td class=\"r\">%.0f%%</td><td class=\"r\">%.0f</td></tr>\n",
-                      s.calls ? 1e3 * s.seconds / (double)s.calls : 0, all > 0 ? 100 * s.seconds / all : 0, s.seconds > 0 ? s.flops / s.seconds * 1e-9 : 0);
-        }
-    }
-    text_addf(t, "</table></div>\n");
-}
-
 /* ---- the page ---- */
+
+/* The page appears whole or not at all. */
+static bool page_write(const char *path, const mc_function *step, const char *title, const char *extra_html)
+{
+    char *page = NULL;
+    size_t n = 0;
+    FILE *to = must(open_memstream(&page, &n));
+    bool good = mc_function_report_with(step, to, title, extra_html) == MC_OK;
+    good = (fclose(to) == 0 || (mc_fail(MC_EMEMORY, "out of memory"), false)) && good && mc_file_write(path, page, n) == MC_OK;
+    free(page);
+    return good;
+}
+
+/* What was learned from what, and how. */
+static void lead(struct text *t, const struct run *r)
+{
+    const mc_training *how = mc_net_training(r->m.net);
+    text_addf(t, "<p>Learned from ");
+    html_add(t, mc_data_text(r->train));
+    text_addf(t, ", in batches of %lld, by <code>", (long long)how->batch);
+    html_add(t, how->rule);
+    text_addf(t, "</code>, on %s.</p>\n", mc_flag_get("device"));
+}
 
 bool report_write(struct run *r, const struct findings *f, const char *extra_html)
 {
     struct text t = { 0 }, title = { 0 };
     text_addf(&t, "%s", style);
-    text_addf(&title, "Monochord: %s", r->o.model);
+    text_addf(&title, "%s", r->o.model);
+    lead(&t, r);
     tiles(&t, r, f);
     if (r->p.nhistory) {
         draw_curves(&t, r);
@@ -251,18 +230,16 @@ bool report_write(struct run *r, const struct findings *f, const char *extra_htm
     layers(&t, r);
     mc_function *step = profiled(r); /* changes parameters, so it comes after all that shows them */
     if (step) {
-        plans(&t, step);
+        plans_add(&t, r, step);
     }
     text_addf(&t, "%s<h2>The training function</h2>\n", extra_html ? extra_html : "");
-    FILE *to = step ? fopen(r->o.report, "w") : NULL;
-    mc_status s = to ? mc_function_report_with(step, to, title.s, t.s) : MC_EFILE;
-    bool good = to && fclose(to) == 0 && s == MC_OK;
+    bool good = step && page_write(r->o.report, step, title.s, t.s);
     if (good && !r->o.quiet) {
         char *full = realpath(r->o.report, NULL);
         printf("the report: %s\n", full ? full : r->o.report);
         free(full);
     } else if (!good) {
-        complain("cannot write the report '%s': %s", r->o.report, !step || (to && s < 0) ? mc_last_error() : strerror(errno));
+        complain("cannot write the report: %s", mc_last_error());
     }
     mc_function_free(step);
     text_free(&t);

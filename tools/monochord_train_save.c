@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -109,14 +110,28 @@ static double *numbers(mc_npz *z, const char *name, int64_t columns, int *rows)
     return out;
 }
 
-static bool read_progress(mc_npz *z, struct progress *p)
+/* Are these counts, and numbers, as a run has them? */
+static bool sound(const double v[PROGRESS_NUMBERS])
+{
+    bool good = true;
+    for (int i = 0; i < PROGRESS_NUMBERS; i++) {
+        bool best = i == PROGRESS_NUMBERS - 1, count = i < 3 || best;
+        good = good && isfinite(v[i]) && v[i] >= (best ? -1 : 0) && v[i] < 0x1p53 && (!count || v[i] == floor(v[i]));
+    }
+    return good;
+}
+
+static bool read_progress(mc_npz *z, struct progress *p, struct text *why)
 {
     int rows = 0, one = 0;
-    double *v = numbers(z, "train/progress", PROGRESS_NUMBERS, &one), *h = v && one == 1 ? numbers(z, "train/history", EPOCH_NUMBERS, &rows) : NULL;
+    double *v = numbers(z, "train/progress", PROGRESS_NUMBERS, &one), *h = v && one == 1 && sound(v) ? numbers(z, "train/history", EPOCH_NUMBERS, &rows) : NULL;
     if (h) {
         *p = (struct progress){ (int64_t)v[0], (int64_t)v[1], (int64_t)v[2], v[3], v[4], v[5], v[6], (int64_t)v[7], .nhistory = rows, .cap = rows + 1 };
         p->history = must(malloc((size_t)p->cap * sizeof *p->history));
         memcpy(p->history, h, (size_t)rows * sizeof *p->history);
+    }
+    if (!h) {
+        text_addf(why, "it does not say how far the run was");
     }
     free(v);
     free(h);
@@ -190,11 +205,12 @@ static struct snapshot *read_params(const struct run *r, mc_npz *z, const char *
         struct text name = { 0 };
         text_addf(&name, "%s%s", before, want->name[i]);
         mc_array *a = mc_npz_load(z, name.s), *w = want->value[i];
-        if (a && mc_array_dtype(a) == mc_array_dtype(w) && mc_array_rank(a) == mc_array_rank(w) &&
-            memcmp(mc_array_dims(a), mc_array_dims(w), (size_t)mc_array_rank(w) * sizeof(int64_t)) == 0) {
+        bool same = a && mc_array_dtype(a) == mc_array_dtype(w) && mc_array_rank(a) == mc_array_rank(w) &&
+                    memcmp(mc_array_dims(a), mc_array_dims(w), (size_t)mc_array_rank(w) * sizeof(int64_t)) == 0;
+        if (same && snapshot_finite(a)) {
             snapshot_add(s, want->name[i], a);
         } else {
-            text_addf(why, "%s%s", a ? "another dtype or shape than the model's: " : "", a ? name.s : mc_last_error());
+            text_addf(why, "%s%s", !a ? "" : same ? "numbers that are not finite: " : "another dtype or shape than the model's: ", a ? name.s : mc_last_error());
             mc_array_unref(&a);
             snapshot_free(s);
             s = NULL;
@@ -208,6 +224,20 @@ static struct snapshot *read_params(const struct run *r, mc_npz *z, const char *
     return s;
 }
 
+/* The library's own messages name the file, others do not yet. */
+static void name_file(struct text *why, const char *path)
+{
+    struct text whole = { 0 };
+    text_addf(&whole, "'%s'", path);
+    if (!strstr(why->s, whole.s)) {
+        text_addf(&whole, ": %s", why->s);
+        text_free(why);
+        *why = whole;
+        return;
+    }
+    text_free(&whole);
+}
+
 /* Everything is read before a parameter is set. */
 static bool load_one(struct run *r, const char *path, struct text *why)
 {
@@ -215,7 +245,7 @@ static bool load_one(struct run *r, const char *path, struct text *why)
     struct snapshot *s = NULL, *best = NULL;
     mc_npz *z = mc_npz_open(path);
     const char *what = z ? other(r, z) : NULL;
-    bool ok = z && !what && read_progress(z, &p) && (s = read_params(r, z, "", why));
+    bool ok = z && !what && read_progress(z, &p, why) && (s = read_params(r, z, "", why));
     if (ok && s->n && p.best >= 0) {
         struct text first = { 0 };
         text_addf(&first, BEST "%s", s->name[0]);
@@ -233,6 +263,7 @@ static bool load_one(struct run *r, const char *path, struct text *why)
         free(p.history);
         snapshot_free(best);
         text_addf(why, "%s", why->n ? "" : what ? what : mc_last_error());
+        name_file(why, path);
     }
     snapshot_free(s);
     mc_npz_close(z);
@@ -248,9 +279,9 @@ bool checkpoint_load(struct run *r)
     bool ok = load_one(r, r->o.save, &why);
     if (!ok && access(old.s, R_OK) == 0 && load_one(r, old.s, &why_old)) {
         ok = true;
-        complain("'%s' is not usable (%s); going on from '%s'", r->o.save, why.s, old.s);
+        complain("%s; going on from '%s'", why.s, old.s);
     } else if (!ok) {
-        complain("cannot resume: '%s': %s", r->o.save, why.s);
+        complain("cannot resume: %s", why.s);
     }
     text_free(&why);
     text_free(&old);
@@ -277,7 +308,8 @@ bool checkpoint_model(struct model *m, const char *path, struct text *classes, s
         struct snapshot *s = read_params(&r, z, has(z, name.s) ? BEST : "", &why);
         ok = s && snapshot_put(&r, s);
         if (!s) {
-            complain("'%s': %s", path, why.s);
+            name_file(&why, path);
+            complain("%s", why.s);
         }
         snapshot_free(s);
         text_free(&name);

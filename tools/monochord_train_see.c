@@ -11,10 +11,15 @@ enum { MOST_FILTERS = 64, MOST_MAPS = 32, MOST_LAYERS = 12 };
 
 /* ---- filters ---- */
 
-/* Below zero blue, zero white, above orange; or the three channels as colours. */
-static void filter(struct text *t, const float *w, int64_t channels, int64_t rows, int64_t columns, float most, const char *says)
+/* Below zero blue, zero white, above orange; or the three channels as colours.  turned: the convolution turns its filters
+ * about, so what it looks for is the filter from its end to its begin. */
+static void filter(struct text *t, const float *from, bool turned, int64_t channels, int64_t rows, int64_t columns, float most, const char *says)
 {
     int64_t plane = rows * columns;
+    float *w = must(malloc((size_t)(channels * plane) * sizeof *w));
+    for (int64_t i = 0; i < channels * plane; i++) {
+        w[i] = from[turned ? i - i % plane + plane - 1 - i % plane : i];
+    }
     uint8_t *v = must(malloc((size_t)plane * 3));
     for (int64_t i = 0; i < plane; i++) {
         if (channels == 3) {
@@ -29,6 +34,7 @@ static void filter(struct text *t, const float *w, int64_t channels, int64_t row
         }
     }
     draw_picture(t, v, rows, columns, 3, 52, says);
+    free(w);
     free(v);
 }
 
@@ -65,6 +71,7 @@ void draw_filters(struct text *t, const struct run *r)
     const int64_t *d = mc_array_dims(all);
     const float *w = mc_array_data(all);
     int64_t size = d[1] * d[2] * d[3], n = d[0] < MOST_FILTERS ? d[0] : MOST_FILTERS;
+    bool turned = strcmp(mc_layer_kind(p.layer), "conv") == 0 && !strstr(mc_layer_text(p.layer, MC_TRAINING), "flip=False");
     text_addf(t, "<h2>What the first layer looks for</h2>\n<div class=\"card\"><p class=\"dim small\">%s of the %lld filters of <code>%s</code>, %lldx%lld each%s.</p><div class=\"filters\">\n",
               n == d[0] ? "All" : "The first", (long long)d[0], p.name, (long long)d[2], (long long)d[3],
               d[1] == 3 ? ", its channels as colours" : ": orange speaks for ink in that place, blue against it");
@@ -75,7 +82,7 @@ void draw_filters(struct text *t, const struct run *r)
         }
         char says[32];
         snprintf(says, sizeof says, "filter %lld", (long long)k);
-        filter(t, w + k * size, d[1], d[2], d[3], most, says);
+        filter(t, w + k * size, turned, d[1], d[2], d[3], most, says);
     }
     text_addf(t, "</div></div>\n");
     mc_array_unref(&all);

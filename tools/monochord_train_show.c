@@ -38,16 +38,24 @@ void show_progress(const struct run *r, bool force)
     fflush(stdout);
 }
 
+/* 0.0290, and 1.2e+12 where that would take too many places. */
+static const char *loss_text(char out[16], double loss)
+{
+    snprintf(out, 16, loss < 1e4 ? "%.4f" : "%.2e", loss);
+    return out;
+}
+
 void show_epoch(const struct run *r, const struct epoch *e)
 {
+    char loss[16], test_loss[16];
     if (r->o.quiet) {
         return;
     }
     if (r->p.epoch == 0 || r->p.nhistory == 0) {
         printf("%s epoch      loss     error    test loss  test error       rate      time  examples/s\n", on_terminal() ? "\r\033[K" : "");
     }
-    printf("%s%6lld  %8.4f  %7.2f%%  %11.4f  %9.2f%%  %9.3g  %7.1f s  %10.0f\n", on_terminal() ? "\r\033[K" : "", (long long)r->p.epoch + 1, e->loss,
-           100 * e->error, e->test_loss, 100 * e->test_error, e->rate, e->seconds, (double)mc_data_count(r->train) / e->seconds);
+    printf("%s%6lld  %8s  %7.2f%%  %11s  %9.2f%%  %9.3g  %7.1f s  %10.0f\n", on_terminal() ? "\r\033[K" : "", (long long)r->p.epoch + 1, loss_text(loss, e->loss),
+           100 * e->error, loss_text(test_loss, e->test_loss), 100 * e->test_error, e->rate, e->seconds, (double)mc_data_count(r->train) / e->seconds);
     fflush(stdout);
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool finite_all(const mc_array *a)
+bool snapshot_finite(const mc_array *a)
 {
     int64_t n = mc_array_size(a), flat = n;
     if (mc_array_dtype(a) != MC_FLOAT32 && mc_array_dtype(a) != MC_FLOAT64) {
@@ -72,7 +72,7 @@ struct snapshot *snapshot_take(const struct run *r, struct text *ill)
 {
     struct snapshot *s = snapshot_params(r);
     for (int i = 0; i < s->nparam; i++) {
-        if (!finite_all(s->value[i])) {
+        if (!snapshot_finite(s->value[i])) {
             text_addf(ill, "%s", s->name[i]);
             snapshot_free(s);
             return NULL;

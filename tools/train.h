@@ -60,7 +60,8 @@ struct run {
     double began, saved, looked; /* this epoch, the last checkpoint, the last look at the sums: on the clock */
     double saving;               /* seconds that took */
     bool newer;                  /* an epoch has ended since */
-    bool unsaved;                /* that one could not be written */
+    bool kept;                   /* there is a checkpoint of this run */
+    bool unsaved;                /* the last one could not be written */
 };
 
 /* ---- monochord_train_options.c ---- */
@@ -82,6 +83,7 @@ struct snapshot *snapshot_params(const struct run *r);                 /* the pa
 bool snapshot_put(struct run *r, const struct snapshot *s);            /* the parameters as they were */
 bool snapshot_return(struct run *r, const struct snapshot *s);         /* and how far the run was */
 void snapshot_free(struct snapshot *s);
+bool snapshot_finite(const mc_array *a);                                /* are all numbers? */
 void snapshot_add(struct snapshot *s, const char *name, mc_array *value); /* takes value over */
 #define BEST "best/"         /* before the names of the best epoch's parameters */
 enum { PROGRESS_NUMBERS = 8, EPOCH_NUMBERS = 6 }; /* of struct progress that are saved; of struct epoch */
@@ -129,7 +131,11 @@ static inline uint8_t draw_byte(double v) { return (uint8_t)(v <= 0 ? 0 : v >= 1
 void draw_filters(struct text *t, const struct run *r);
 void draw_way(struct text *t, const struct run *r);
 
+/* ---- monochord_train_plans.c ---- */
+void plans_add(struct text *t, const struct run *r, const mc_function *f); /* f has been profiled */
+
 /* ---- monochord_train_report.c ---- */
+void html_add(struct text *t, const char *s); /* its signs as HTML writes them */
 bool report_write(struct run *r, const struct findings *f, const char *extra_html);
 
 /* ---- monochord_train.c ---- */

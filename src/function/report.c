@@ -6,6 +6,7 @@
 #include "function/profile.h"
 
 enum { TEXT_COLUMNS = 240 };
+static const double least_rated = 1e-6; /* seconds a call */
 
 static const char style[] =
     "<style>"
@@ -27,6 +28,8 @@ static const char style[] =
     "width:min(96vw,1700px);position:relative;left:50%;transform:translateX(-50%)}.graph svg{display:inline-block;vertical-align:top}"
     "details.step{border-top:1px solid var(--line);padding:9px 0}details.step:first-child{border:0}"
     "details.step summary{cursor:pointer;list-style:none;display:grid;grid-template-columns:34px 150px 1fr 210px;gap:4px 12px;align-items:center}"
+    "@media(max-width:640px){details.step summary{grid-template-columns:26px 1fr auto}details.step .track{display:none}"
+    ".mem{min-width:640px}body{padding:20px 14px 40px}}"
     "details.step summary::-webkit-details-marker{display:none}"
     ".track{height:14px;background:var(--soft);border-radius:4px;overflow:hidden}.fill{height:14px;background:var(--bar);border-radius:4px;min-width:2px}"
     ".num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
@@ -191,11 +194,12 @@ static void numbers(struct mc_str *out, const struct mc_step_row *r, double all)
     mc_str_addf(out, "<span class=\"track\"><span class=\"fill\" style=\"display:block;width:%.2f%%\"></span></span>", 100 * r->seconds / all);
     mc_str_addf(out, "<span class=\"num small\">%.1f%% · ", 100 * r->seconds / all);
     mc_seconds_text(out, r->seconds / (double)r->calls);
-    if (r->flops > r->bytes * 4) {
+    bool rated = r->seconds >= least_rated * (double)r->calls; /* or else nothing was done, or the clock took most of it */
+    if (rated && r->flops > r->bytes * 4) {
         mc_str_add(out, " · ");
         mc_rate_text(out, r->flops, r->seconds);
         mc_str_add(out, " GFLOP/s");
-    } else if (r->bytes > 0) {
+    } else if (rated && r->bytes > 0) {
         mc_str_add(out, " · ");
         mc_rate_text(out, r->bytes, r->seconds);
         mc_str_add(out, " GB/s");
@@ -331,7 +335,7 @@ static mc_status page(const struct page *g, const char *title, const char *extra
     mc_str_add(g->out, style);
     mc_str_add(g->out, "</head>\n<body>\n<h1>");
     mc_str_html(g->out, title);
-    mc_str_addf(g->out, "</h1>\n<p class=\"dim\">A function compiled by Monochord %s</p>\n", mc_version());
+    mc_str_addf(g->out, "</h1>\n<p class=\"dim\">%s Monochord %s</p>\n", extra_html ? "By" : "A function compiled by", mc_version());
     mc_str_add(g->out, extra_html ? extra_html : "");
     summary(g);
     steps(g);

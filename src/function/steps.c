@@ -50,6 +50,20 @@ static mc_status grow_arena(struct mc_function *f, size_t need)
 
 /* ---- steps ---- */
 
+/* The element `at` of that value is v.  A step may make several: the formula is this one's. */
+static mc_status not_finite(const struct mc_function *f, int value, int step, double v, int64_t at)
+{
+    enum { COLUMNS = 240 };
+    struct mc_str formula = { 0 }, line = { 0 };
+    mc_node_print(&formula, f->code->program.value.at[value].node, 3);
+    mc_str_line(&line, formula.s ? formula.s : "", COLUMNS);
+    mc_status s = formula.bad || line.bad ? MC_EMEMORY
+                : mc_fail(MC_ECHECK, "NANGUARD: step %d makes %s at element %lld: %s", step, isnan(v) ? "NaN" : "an infinity", (long long)at, line.s);
+    mc_str_free(&formula);
+    mc_str_free(&line);
+    return s;
+}
+
 static mc_status check_finite(struct mc_function *f, const struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -69,8 +83,7 @@ static mc_status check_finite(struct mc_function *f, const struct mc_shape_plan 
             return mc_last_status();
         }
         if (bad < n) {
-            return mc_fail(MC_ECHECK, "NANGUARD: step %d makes %s at element %lld: %s", step, isnan(v) ? "NaN" : "an infinity", (long long)bad,
-                           mc_step_name(f, step));
+            return not_finite(f, st->dst[i], step, v, bad);
         }
     }
     return MC_OK;

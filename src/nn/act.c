@@ -17,6 +17,8 @@ static const struct act {
     { "very_leaky_rectify",  { { NULL } },                                                       "relu($x, alpha=0.3333333333333333)" },
     { "scaled_tanh",         { { "scale_in", NN_REAL, "1" }, { "scale_out", NN_REAL, "1" } },    "tanh(($x) * $scale_in) * $scale_out" },
     { "elu",                 { { "alpha", NN_REAL, "1" } },                                      "elu($x, alpha=$alpha)" },
+    { "selu",                { { "scale", NN_REAL, "1.0507009873554805" }, { "scale_neg", NN_REAL, "1.6732632423543772" } },
+                                                                                                 "elu($x, alpha=$scale_neg) * $scale" },
     { NULL, { { NULL } }, NULL },
 };
 
@@ -30,11 +32,25 @@ static bool is_op(struct mc_nn_slice name)
     return false;
 }
 
+/* Ops of one tensor that are mostly used as one. */
+static const char *const usual[] = { "tanh", "sigmoid", "relu", "softmax", "softplus", "softsign", "hard_sigmoid" };
+
+bool mc_nn_is_act(struct mc_nn_slice name)
+{
+    bool found = false;
+    for (const struct act *a = acts; a->name && !found; a++) {
+        found = mc_nn_same(name, a->name);
+    }
+    for (int i = 0; i < COUNT(usual) && !found; i++) {
+        found = mc_nn_same(name, usual[i]);
+    }
+    return found;
+}
+
 static struct mc_nn_hint near_act(struct mc_nn_slice name)
 {
-    static const char *const ops[] = { "tanh", "sigmoid", "relu", "softmax", "softplus", "selu", "softsign", "hard_sigmoid" };
     struct mc_nn_hint hint = mc_nn_near_row(name, acts, sizeof *acts);
-    return *hint.text ? hint : mc_nn_near(name, ops, COUNT(ops));
+    return *hint.text ? hint : mc_nn_near(name, usual, COUNT(usual));
 }
 
 static bool from_table(struct mc_nn_text *out, const struct mc_nn_line *line, const struct act *a, struct mc_nn_slice args, const char *inner)

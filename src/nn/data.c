@@ -91,6 +91,9 @@ static mc_status check(struct mc_raw *r)
     if (mc_array_size(r->x) == 0) {
         return mc_fail(MC_EFORMAT, "there are no examples");
     }
+    if (mc_array_rank(r->t) > 1 && mc_array_dims(r->t)[0] == n && mc_array_size(r->t) != n) {
+        return mc_fail(MC_ESHAPE, "labels are one whole number for each example, not %lld", (long long)(mc_array_size(r->t) / n));
+    }
     if (mc_array_size(r->t) != n) {
         return mc_fail(MC_ESHAPE, "%lld examples have %lld labels", (long long)n, (long long)mc_array_size(r->t));
     }

@@ -3,6 +3,7 @@
  *
  * Invariant: a file is whole records; its kind follows from the name. */
 #include "nn/data.h"
+#include <errno.h>
 #include <stdio.h>
 
 enum { PIXELS = 3 * 32 * 32, FILES = 5 };
@@ -82,7 +83,7 @@ static int64_t records(const char *path, const struct kind *k)
         fclose(f);
     }
     if (size < 0) {
-        mc_fail(MC_EFILE, "cannot read '%s'", path);
+        mc_fail(MC_EFILE, "cannot read '%s': %s", path, strerror(errno));
         return -1;
     }
     if (size % record) {

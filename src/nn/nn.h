@@ -67,8 +67,9 @@ struct mc_nn_field {
     const char *name;
     enum mc_nn_type type;
     const char *preset; /* NULL: must be given */
-    const char *words;  /* of NN_WORD: "max|sum" */
+    const char *words;  /* of NN_WORD: "max|sum"; of NN_REAL: where it lies, "[0, 1)"; NULL: anywhere */
 };
+#define NN_FROM_0 "[0, inf)"
 enum { NN_MOST_FIELDS = 18, NN_MOST_AXES = 8 };
 struct mc_nn_settings {
     const struct mc_nn_line *line;
@@ -94,7 +95,7 @@ int mc_nn_list(struct mc_nn_slice text, int64_t *out, int most); /* 5x5, 0,2 or 
 /* "normal(0.1)" taken apart: its name, and what stands in the brackets (empty: nothing). */
 struct mc_nn_slice mc_nn_call(struct mc_nn_slice call, struct mc_nn_slice *args);
 bool mc_nn_same(struct mc_nn_slice a, const char *b);
-/* "; did you mean 'conv'?" for the nearest of the names, or "". */
+/* "; did you mean 'conv'?" for the nearest of the names, or one that is part of the word or has it as a part; or "". */
 struct mc_nn_hint {
     char text[80];
 };
@@ -202,6 +203,7 @@ bool mc_nn_known(struct mc_nn_build *b, const char *why, int axis); /* is that s
 void mc_nn_let_shape(struct mc_nn_build *b, const char *name, int rank, const int64_t *dims);
 
 /* act.c: a nonlinearity around a formula */
+bool mc_nn_is_act(struct mc_nn_slice name); /* one of the usual ones */
 bool mc_nn_act(struct mc_nn_text *out, const struct mc_nn_line *line, struct mc_nn_slice call, const char *inner);
 /* init.c */
 mc_array *mc_nn_draw(mc_net *net, const struct mc_nn_line *line, struct mc_nn_slice call, int rank, const int64_t *dims);

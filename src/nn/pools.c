@@ -118,7 +118,8 @@ const struct mc_nn_kind mc_nn_pools[] = {
       { { "mode", NN_WORD, "mean", REDUCE } },
       NULL,           "$mode(flatten($x, ndim=3), axis=2)", NULL },
     { "spatial_pyramid", "maxima or means of the image cut into n by n, for each n of levels", 1,
-      { { "levels", NN_AXES, "4,2,1" }, { "mode", NN_WORD, "max", "max|average_inc_pad|average_exc_pad" } },
-      NULL,           "spatial_pyramid_pool($x, pool_dims=$levels, mode='$mode')", NULL },
+      { { "levels", NN_AXES, "4,2,1" }, { "mode", NN_WORD, "max", "max|average_inc_pad|average_exc_pad" },
+        { "implementation", NN_WORD, "fast", "fast|kaiming" } },
+      NULL,           "spatial_pyramid_pool($x, pool_dims=$levels, mode='$mode', implementation='$implementation')", NULL },
     LAST_KIND,
 };

@@ -16,10 +16,12 @@ static const struct rule {
     bool counts;             /* $t is the number of this step */
     const char *doc;
 } rules[] = {
-#define COMMON(rate) { "rate", NN_REAL, rate }
-#define LIMITS { "max_norm", NN_REAL, "0" }, { "clip", NN_REAL, "0" }
-#define MOMENTUM { COMMON("0.01"), { "momentum", NN_REAL, "0.9" }, { "base", NN_CALL, "sgd" }, LIMITS }
-#define ADAM(rate) { COMMON(rate), { "beta1", NN_REAL, "0.9" }, { "beta2", NN_REAL, "0.999" }, { "epsilon", NN_REAL, "1e-8" }, LIMITS }
+#define BELOW_1 "[0, 1)"
+#define COMMON(rate) { "rate", NN_REAL, rate, NN_FROM_0 }
+#define EPSILON(least) { "epsilon", NN_REAL, least, NN_FROM_0 }
+#define LIMITS { "max_norm", NN_REAL, "0", NN_FROM_0 }, { "clip", NN_REAL, "0", NN_FROM_0 }
+#define MOMENTUM { COMMON("0.01"), { "momentum", NN_REAL, "0.9", "[0, 1]" }, { "base", NN_CALL, "sgd" }, LIMITS }
+#define ADAM(rate) { COMMON(rate), { "beta1", NN_REAL, "0.9", BELOW_1 }, { "beta2", NN_REAL, "0.999", BELOW_1 }, EPSILON("1e-8"), LIMITS }
 #define M { "m", "$_m1" }
 #define M_NEXT "$_m1 = $beta1 * $m + (1 - $beta1) * $g; "
 #define V_NEXT "$_v1 = $beta2 * $v + (1 - $beta2) * sqr($g); "
@@ -30,11 +32,11 @@ static const struct rule {
       "$_x = $momentum * $v + $new", "$_x", false, "and on in the direction there was" },
     { "nesterov", MOMENTUM, "base", { { "v", "$_x" } },
       "$_x = $momentum * $v + $new - $p", "$momentum * $_x + $new", false, "the same, looking ahead" },
-    { "adagrad",  { COMMON("1"), { "epsilon", NN_REAL, "1e-6" }, LIMITS }, NULL, { { "accu", "$_a" } },
+    { "adagrad",  { COMMON("1"), EPSILON("1e-6"), LIMITS }, NULL, { { "accu", "$_a" } },
       "$_a = $accu + sqr($g)", "$p - $rate * $g / sqrt($_a + $epsilon)", false, "over the root of all squares so far" },
-    { "rmsprop",  { COMMON("1"), { "rho", NN_REAL, "0.9" }, { "epsilon", NN_REAL, "1e-6" }, LIMITS }, NULL, { { "accu", "$_a" } },
+    { "rmsprop",  { COMMON("1"), { "rho", NN_REAL, "0.9", BELOW_1 }, EPSILON("1e-6"), LIMITS }, NULL, { { "accu", "$_a" } },
       "$_a = $rho * $accu + (1 - $rho) * sqr($g)", "$p - $rate * $g / sqrt($_a + $epsilon)", false, "over the root of recent squares" },
-    { "adadelta", { COMMON("1"), { "rho", NN_REAL, "0.95" }, { "epsilon", NN_REAL, "1e-6" }, LIMITS }, NULL,
+    { "adadelta", { COMMON("1"), { "rho", NN_REAL, "0.95", BELOW_1 }, EPSILON("1e-6"), LIMITS }, NULL,
       { { "accu", "$_a" }, { "delta", "$rho * $delta + (1 - $rho) * sqr($_d)" } },
       "$_a = $rho * $accu + (1 - $rho) * sqr($g); $_d = $g * sqrt($delta + $epsilon) / sqrt($_a + $epsilon)", "$p - $rate * $_d", false,
       "in steps as large as recent ones" },

@@ -43,12 +43,14 @@ static const struct row {
     double (*factor)(const struct mc_nn_settings *s, double epoch, double epochs);
     const char *doc;
 } rows[] = {
-#define WARM { "warmup", NN_REAL, "0" }
-    { "constant",    { WARM },                                                                constant,    "1" },
-    { "step",        { { "every", NN_REAL, NULL }, { "by", NN_REAL, "0.1" }, WARM },           steps,       "by to the number of whole everies" },
-    { "exponential", { { "by", NN_REAL, NULL }, WARM },                                       exponential, "by to the number of epochs" },
-    { "linear",      { { "to", NN_REAL, "0" }, WARM },                                        linear,      "from 1 to `to`, straight" },
-    { "cosine",      { { "to", NN_REAL, "0" }, WARM },                                        cosine,      "from 1 to `to`, as half a wave" },
+#define WARM { "warmup", NN_REAL, "0", NN_FROM_0 }
+#define BY(preset) { "by", NN_REAL, preset, NN_FROM_0 }, WARM
+#define TO { "to", NN_REAL, "0", NN_FROM_0 }, WARM
+    { "constant",    { WARM },                                              constant,    "1" },
+    { "step",        { { "every", NN_REAL, NULL, "(0, inf)" }, BY("0.1") }, steps,       "by to the number of whole everies" },
+    { "exponential", { BY(NULL) },                                          exponential, "by to the number of epochs" },
+    { "linear",      { TO },                                                linear,      "from 1 to `to`, straight" },
+    { "cosine",      { TO },                                                cosine,      "from 1 to `to`, as half a wave" },
     { NULL, { { NULL } }, NULL, NULL },
 };
 

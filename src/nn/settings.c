@@ -4,6 +4,7 @@
  * at it. */
 #include "nn/nn.h"
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,12 +36,29 @@ bool mc_nn_wrong(const struct mc_nn_line *line, const char *at, mc_status code, 
     return false;
 }
 
+/* maxpool for pool, crossentropy for categorical_crossentropy; the longest shared part. */
+static const char *near_part(const char *word, const char *const *names, int n)
+{
+    enum { LEAST = 4 };
+    const char *best = NULL;
+    size_t shared = LEAST - 1, length = strlen(word);
+    for (int i = 0; i < n; i++) {
+        size_t m = strlen(names[i]), part = m < length ? m : length;
+        if (part > shared && (strstr(word, names[i]) || strstr(names[i], word))) {
+            best = names[i];
+            shared = part;
+        }
+    }
+    return best;
+}
+
 struct mc_nn_hint mc_nn_near(struct mc_nn_slice word, const char *const *names, int n)
 {
     struct mc_nn_hint hint = { "" };
     char copy[64];
     snprintf(copy, sizeof copy, "%.*s", (int)word.n, word.s);
     const char *near = mc_near_miss(copy, names, (size_t)n);
+    near = near ? near : near_part(copy, names, n);
     if (near) {
         snprintf(hint.text, sizeof hint.text, "; did you mean '%s'?", near);
     }
@@ -124,6 +142,17 @@ static bool number(struct mc_nn_slice v, bool whole, double *out)
     return !*end && end != copy && !(whole && (*out > most_whole || *out < -most_whole));
 }
 
+/* range: "[0, 1)", ends in brackets belong to it; NULL: all but NaN. */
+static bool lies_in(double d, const char *range)
+{
+    if (!range) {
+        return !isnan(d);
+    }
+    char *end;
+    double low = strtod(range + 1, &end), high = strtod(end + 1, &end);
+    return (*range == '[' ? d >= low : d > low) && (*end == ']' ? d <= high : d < high);
+}
+
 int mc_nn_list(struct mc_nn_slice v, int64_t *out, int most)
 {
     int n = 0;
@@ -179,6 +208,9 @@ static const char *const expected[] = {
     [NN_AXES] = "axes, as in 0,2,3", [NN_WORD] = "one of ", [NN_CALL] = "a name", [NN_TEXT] = "a text", [NN_LAYERS] = "names of layers",
 };
 
+/* What stands between the above and a field's own words, where both are said. */
+static const char *const before_words[] = { [NN_REAL] = " in ", [NN_SIZES] = " or ", [NN_WORD] = "", [NN_LAYERS] = NULL };
+
 static bool fits(const struct mc_nn_field *f, struct mc_nn_slice v)
 {
     int64_t list[NN_MOST_AXES];
@@ -186,7 +218,7 @@ static bool fits(const struct mc_nn_field *f, struct mc_nn_slice v)
     switch (f->type) {
     case NN_INT: return number(v, true, &d);
     case NN_COUNT: return number(v, true, &d) && d >= 1;
-    case NN_REAL: return number(v, false, &d);
+    case NN_REAL: return number(v, false, &d) && lies_in(d, f->words);
     case NN_BOOL: return one_of(v, "true|false|True|False|1|0");
     case NN_SIZES: return (f->words && one_of(v, f->words)) || mc_nn_list(v, list, NN_MOST_AXES) > 0;
     case NN_AXES: return one_of(v, f->words ? f->words : "auto") || mc_nn_list(v, list, NN_MOST_AXES) > 0;
@@ -215,9 +247,9 @@ static bool set(struct mc_nn_settings *s, int i, struct mc_nn_slice v, const cha
         return mc_nn_wrong(s->line, v.s, MC_EARG, "%s: '%s' is given twice", what, f->name);
     }
     if (!fits(f, v)) {
-        bool list = f->words && (f->type == NN_WORD || f->type == NN_SIZES);
-        return mc_nn_wrong(s->line, v.s, MC_EARG, "%s: %s takes %s%s%s, not '%.*s'", what, f->name, expected[f->type],
-                           list ? f->type == NN_WORD ? "" : " or " : "", list ? f->words : "", (int)v.n, v.s);
+        const char *then = f->words ? before_words[f->type] : NULL;
+        return mc_nn_wrong(s->line, v.s, MC_EARG, "%s: %s takes %s%s%s, not '%.*s'", what, f->name, expected[f->type], then ? then : "",
+                           then ? f->words : "", (int)v.n, v.s);
     }
     s->value[i] = v;
     s->given[i] = true;

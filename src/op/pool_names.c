@@ -19,6 +19,38 @@ static mc_node *build_dnn_pool(mc_graph *g, int nin, mc_node *const *in, const s
 
 /* ---- levels of a pyramid: n by n windows that cover the image ---- */
 
+enum { MOST_BANDS = 64 };
+
+/* Band k of n along an axis begins at floor(k size / n) and ends before ceil((k + 1) size / n), so neighbours may share a
+ * cell, and any size will do; each as one number. */
+static mc_node *bands(mc_node *x, int axis, int64_t n, const char *one)
+{
+    mc_graph *g = x->graph;
+    mc_node *part[MOST_BANDS];
+    char text[128];
+    snprintf(text, sizeof text, "%s(x[%s s * k // n:(s * (k + 1) + n - 1) // n], axis=%d, keepdims=True)", one, axis == 2 ? ":, :," : "...,", axis);
+    for (int64_t k = 0; k < n; k++) {
+        struct mc_bind b[4] = { { "x", x, NULL }, { "s", mc_size_of(x, axis), NULL }, { "k", mc_node_int(g, k), NULL }, { "n", mc_node_int(g, n), NULL } };
+        part[k] = mc_expr(g, text, b, 4);
+        if (mc_is_error(part[k])) {
+            return part[k];
+        }
+    }
+    return mc_call_op(g, "join", (int)n, part, "axis=%d", axis);
+}
+
+static mc_node *shared_level(mc_node *x, int64_t n, const char *mode)
+{
+    mc_graph *g = x->graph;
+    const char *one = strcmp(mode, "max") == 0 ? "max" : strcmp(mode, "sum") == 0 ? "sum" : "mean";
+    if (n > MOST_BANDS) {
+        return mc_node_fail(g, MC_EARG, "spatial_pyramid_pool: a level of %lld windows that may overlap, more than %d", (long long)n, MOST_BANDS);
+    }
+    mc_node *rows = bands(x, 2, n, one), *y = mc_is_error(rows) ? rows : bands(rows, 3, n, one);
+    struct mc_bind b[2] = { { "y", y, NULL }, { "k", mc_node_int(g, n * n), NULL } };
+    return mc_is_error(y) ? y : mc_expr(g, "reshape(y, [size(y, 0), size(y, 1), k])", b, 2);
+}
+
 /* Windows of i - (n - 1) (i // n) every i // n cells: n of them, and they cover all of i. */
 static mc_node *level(mc_node *x, int64_t n, const char *mode)
 {
@@ -51,8 +83,12 @@ static mc_node *build_pyramid(mc_graph *g, int nin, mc_node *const *in, const st
     static const int64_t usual[] = { 4, 2, 1 };
     const int64_t *n = attr[0].none ? usual : attr[0].ints;
     const int count = attr[0].none ? (int)NELEM(usual) : attr[0].n;
+    const bool shared = strcmp(attr[2].text, "kaiming") == 0;
     mc_node *part[MC_MAX_RANK];
     (void)nin;
+    if (!shared && strcmp(attr[2].text, "fast") != 0) {
+        return mc_node_fail(g, MC_EARG, "spatial_pyramid_pool: there is no implementation '%s'; fast or kaiming", attr[2].text);
+    }
     if (in[0]->type.rank != 4 || count < 1 || count > (int)NELEM(part)) {
         return mc_node_fail(g, MC_ESHAPE, "spatial_pyramid_pool: images have rank 4, and 1 to %d levels", (int)NELEM(part));
     }
@@ -60,7 +96,7 @@ static mc_node *build_pyramid(mc_graph *g, int nin, mc_node *const *in, const st
         if (n[i] < 1 || n[i] > INT16_MAX) {
             return mc_node_fail(g, MC_EARG, "spatial_pyramid_pool: a level of %lld windows", (long long)n[i]);
         }
-        part[i] = level(in[0], n[i], attr[1].text);
+        part[i] = (shared ? shared_level : level)(in[0], n[i], attr[1].text);
         if (mc_is_error(part[i])) {
             return part[i];
         }
@@ -160,9 +196,11 @@ const struct mc_op mc_ops_pool_names[] = {
     { .name = "global_pool", .params = "x, mode=average_inc_pad:text", .nout = 1,
       FORMULA("y = flatten(x, ndim=3); pool(y, size(y, 2), axis=2, mode=mode)[:, :, 0]"),
       .doc = "each channel of x as one number: all axes behind batch and channels in one window" },
-    { .name = "spatial_pyramid_pool", .params = "x, pool_dims=None:ints, mode=max:text", .nout = 1, .build = build_pyramid,
+    { .name = "spatial_pyramid_pool", .params = "x, pool_dims=None:ints, mode=max:text, implementation=fast:text", .nout = 1,
+      .build = build_pyramid,
       .doc = "(batch, channels, all windows) of levels of 4 by 4, 2 by 2 and 1 window, or those of pool_dims, whatever the "
-             "size of the image" },
+             "size of the image; implementation='kaiming': neighbours share a cell where the size is no multiple, and images may "
+             "have fewer cells than windows" },
     { .name = "upscale", .params = "x, factor:int, mode=repeat:text, nd=2:int", .nout = 1, .build = build_upscale,
       .doc = "the last nd axes factor times as long: elements repeated, or with mode='dilate' zeros between them" },
     { .name = "bc01_to_c01b", .params = "x", .nout = 1, FORMULA("dimshuffle(x, [1, 2, 3, 0])"), .doc = "images with the batch in front as cuda-convnet has them" },

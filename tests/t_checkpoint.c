@@ -1,0 +1,172 @@
+/* t_checkpoint.c: what survives being killed, and which checkpoints are refused.
+ *
+ * Invariant: a run that was broken off ends with the bits of one that was not. */
+#include "train_room.h"
+#include <math.h>
+#include <time.h>
+
+/* ---- the same numbers ---- */
+
+/* Arrays of two checkpoints that differ in a bit, but for times; the first's name. */
+static const char *differ(const char *a, const char *b)
+{
+    static char name[64];
+    mc_npz *x = mc_npz_open(a), *y = mc_npz_open(b);
+    snprintf(name, sizeof name, "%s", x && y && mc_npz_count(x) == mc_npz_count(y) ? "" : "they cannot be read, or one has more arrays");
+    for (int i = 0; !*name && i < mc_npz_count(x); i++) {
+        const char *k = mc_npz_name(x, i);
+        mc_array *p = mc_npz_load(x, k), *q = mc_npz_load(y, k);
+        bool same = p && q && mc_array_size(p) == mc_array_size(q) && mc_array_dtype(p) == mc_array_dtype(q);
+        size_t size = same ? mc_dtype_size(mc_array_dtype(p)) : 0;
+        bool history = strcmp(k, "train/history") == 0, progress = strcmp(k, "train/progress") == 0;
+        for (int64_t e = 0; same && e < mc_array_size(p); e++) {
+            bool seconds = (history && e % 6 == 5) || (progress && e == 6);
+            same = seconds || memcmp((char *)mc_array_data(p) + (size_t)e * size, (char *)mc_array_data(q) + (size_t)e * size, size) == 0;
+        }
+        if (!same) {
+            snprintf(name, sizeof name, "%s", k);
+        }
+        mc_array_unref(&p);
+        mc_array_unref(&q);
+    }
+    mc_npz_close(x);
+    mc_npz_close(y);
+    return name;
+}
+
+static bool there(const char *folder, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+/* One run that is never stopped, one that is stopped by `sig` again and again; both end with the same bits. */
+static void stop_and_go(int which, int sig, const char *more)
+{
+    char folder[] = "/tmp/mctrainXXXXXX", words[512], whole[64], broken[64];
+    int stops = 0, code = -1;
+    REQUIRE(mkdtemp(folder), "no folder");
+    write_model(folder, which);
+    snprintf(words, sizeof words, "m.txt --data digits:900 --report none --save whole.npz %s", more);
+    code = wait_for(start(folder, words));
+    for (int tries = 0; code == 0 && tries < 60; tries++) {
+        snprintf(words, sizeof words, "m.txt --data digits:900 --report none --save broken.npz --every 0 %s %s", more,
+                 there(folder, "broken.npz") ? "--resume" : "");
+        pid_t p = start(folder, words);
+        long ms = 10 + (long)(test_random() % 60);
+        nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
+        kill(p, tries < 25 ? sig : 0);
+        int ended = wait_for(p);
+        if (ended == 0) {
+            break;
+        }
+        stops++;
+        code = ended == 128 + sig || (sig == SIGINT && ended == 130) ? 0 : ended;
+    }
+    snprintf(whole, sizeof whole, "%s/whole.npz", folder);
+    snprintf(broken, sizeof broken, "%s/broken.npz", folder);
+    CHECK(code == 0, "a run ended with %d", code);
+    CHECK(stops > 0, "no run was stopped");
+    const char *name = code == 0 ? differ(whole, broken) : "";
+    CHECK(!*name, "stopped %d times, and then %s differs", stops, name);
+    remove_folder(folder);
+}
+
+TEST(killed_at_any_moment_it_goes_on_with_the_same_bits) { stop_and_go(0, SIGKILL, "--epochs 12"); }
+TEST(interrupted_it_goes_on_with_the_same_bits) { stop_and_go(2, SIGINT, "--epochs 12"); }
+TEST(with_patience_too) { stop_and_go(0, SIGKILL, "--epochs 12 --line 'patience 3'"); }
+TEST_FULL(convolutions_as_well) { stop_and_go(1, SIGKILL, "--epochs 6"); }
+
+TEST(two_runs_have_the_same_bits)
+{
+    for (int which = 0; which < 3; which++) {
+        char folder[] = "/tmp/mctrainXXXXXX", path[2][64];
+        REQUIRE(mkdtemp(folder), "no folder");
+        write_model(folder, which);
+        for (int i = 0; i < 2; i++) {
+            char words[256];
+            snprintf(words, sizeof words, "m.txt --data digits:600 --report none --save %d.npz", i);
+            CHECK(wait_for(start(folder, words)) == 0, "model %d", which);
+            snprintf(path[i], sizeof path[i], "%s/%d.npz", folder, i);
+        }
+        const char *name = differ(path[0], path[1]);
+        CHECK(!*name, "model %d: %s differs", which, name);
+        remove_folder(folder);
+    }
+}
+
+/* ---- checkpoints that are whole files, but hold what no run wrote ---- */
+
+/* The checkpoint without an array, or with another in its place (NULL: without); the value is taken over. */
+static void change(const char *path, const char *name, mc_array *value)
+{
+    enum { MOST = 64 };
+    const char *names[MOST];
+    mc_array *all[MOST];
+    int n = 0;
+    mc_npz *z = mc_npz_open(path);
+    REQUIRE(z && mc_npz_count(z) <= MOST, "%s", mc_last_error());
+    for (int i = 0; i < mc_npz_count(z); i++) {
+        bool this = strcmp(mc_npz_name(z, i), name) == 0;
+        if (!this || value) {
+            names[n] = mc_npz_name(z, i);
+            all[n] = this ? mc_array_ref(value) : mc_npz_load(z, names[n]);
+            n++;
+        }
+    }
+    CHECK(mc_npz_save(path, n, names, (const mc_array *const *)all) == MC_OK, "%s", mc_last_error());
+    while (n > 0) {
+        mc_array_unref(&all[--n]);
+    }
+    mc_npz_close(z);
+    mc_array_unref(&value);
+}
+
+static mc_array *full(mc_dtype d, int rank, const int64_t *dims, double v)
+{
+    mc_array *a = mc_array_new(d, rank, dims);
+    for (int64_t i = 0; a && i < mc_array_size(a); i++) {
+        if (d == MC_FLOAT64) {
+            ((double *)mc_array_data(a))[i] = v;
+        } else {
+            ((float *)mc_array_data(a))[i] = (float)v;
+        }
+    }
+    return a;
+}
+
+TEST(checkpoints_with_strange_arrays)
+{
+    const double ill = NAN;
+    char folder[] = "/tmp/mctrainXXXXXX", path[64], command[512];
+    REQUIRE(mkdtemp(folder), "no folder");
+    snprintf(path, sizeof path, "%s/m.npz", folder);
+    struct {
+        const char *name, *says, *predicted; /* resumed; where a picture is asked for */
+        mc_array *value;
+    } rows[] = {
+        { "train/progress", "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(8), ill) },
+        { "train/progress", "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(8), -2) },
+        { "train/progress", "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(3), 1) },
+        { "train/history",  "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(3), 1) },
+        { "dense1_W",       "numbers that are not finite: dense1_W", "numbers that are not finite: dense1_W", full(MC_FLOAT32, MC_SHAPE(784, 24), ill) },
+        { "dense1_W",       "another dtype or shape than the model's: dense1_W", "another dtype or shape", full(MC_FLOAT32, MC_SHAPE(24, 784), 1) },
+        { "dense1_b",       "has no array 'dense1_b'", "has no array 'dense1_b'", NULL },
+        { "train/seed",     "is no checkpoint of a training", NULL, NULL },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int status;
+        write_model(folder, 0);
+        CHECK(wait_for(start(folder, "m.txt --data digits:300 --epochs 1 --new --quiet --report none")) == 0, "no checkpoint");
+        change(path, rows[i].name, rows[i].value);
+        snprintf(command, sizeof command, "cd %s && rm -f m.npz.old && " TRAIN " m.txt --data digits:300 --epochs 2 --resume --report none --quiet", folder);
+        const char *text = output_of(command, &status);
+        CHECK(status == 1 && strncmp(text, "monochord: cannot resume: 'm.npz'", 33) == 0 && strstr(text, rows[i].says), "row %d: %d: %s", (int)i, status, text);
+        CHECK(!strstr(text + 33, "'m.npz'"), "the file is named twice: %s", text);
+        snprintf(command, sizeof command, "cd %s && @/monochord predict m.npz --data digits:300", folder);
+        text = output_of(command, &status);
+        CHECK(status == (rows[i].predicted != NULL) && (!rows[i].predicted || strstr(text, rows[i].predicted)), "row %d: %d: %s", (int)i, status, text);
+    }
+    remove_folder(folder);
+}

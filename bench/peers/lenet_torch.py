@@ -1,6 +1,6 @@
 """A training step of LeNet, batch 500, by PyTorch, and on a GPU an epoch of 50,000 pictures that lie there, in the same
-steps: eager, compiled, and on a GPU as replayed CUDA graphs and autotuned, each with channels innermost too; what an eager
-step takes of memory; and how long compiling takes until there is a first step."""
+steps: eager, compiled, and on a GPU compiled with CUDA graphs, autotuned, and eager but recorded whole as a CUDA graph, each
+with channels innermost too; what an eager step takes of memory; and how long compiling takes until there is a first step."""
 import torch
 
 from peer import DEVICE, THREADS, WAYS, floats, report, rng, steps
@@ -10,23 +10,26 @@ torch.backends.cudnn.benchmark = True
 torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
 BATCH, CLASSES, EPOCH = 500, 10, 50000
 FLOPS = 2.0 * BATCH * (24 * 24 * 32 * 25 * 2 + (8 * 8 * 64 * 32 * 25 + 1024 * 500 + 500 * CLASSES) * 3)
-TRIED = ("eager", "compile") if DEVICE == "cpu" else ("eager", "compile", "reduce-overhead", "max-autotune")
+TRIED = ("eager", "compile") if DEVICE == "cpu" else ("eager", "compile", "reduce-overhead", "max-autotune", "graph")
 FORMS = {"": torch.contiguous_format} | ({"last": torch.channels_last} if DEVICE != "cpu" else {})
 images = torch.from_numpy(floats(BATCH, 1, 28, 28)).to(DEVICE)
 labels = torch.from_numpy(rng.integers(0, CLASSES, BATCH)).to(DEVICE)
 
 
-def make(form):
+def make(form, compiled):
     """The layers of models/lenet.txt, and a step of momentum: cost, share that is wrong, updates."""
     n = torch.nn
     net = n.Sequential(n.Conv2d(1, 32, 5), n.Tanh(), n.MaxPool2d(2), n.Conv2d(32, 64, 5), n.Tanh(), n.MaxPool2d(2), n.Flatten(),
                        n.Linear(1024, 500), n.Tanh(), n.Linear(500, CLASSES)).to(DEVICE, memory_format=form)
     rule = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
 
-    def step(x=images, t=labels):
+    @compiled
+    def loss(x, t):
         y = net(x)
-        cost = n.functional.cross_entropy(y, t)
-        wrong = (y.argmax(1) != t).float().mean()
+        return n.functional.cross_entropy(y, t), (y.argmax(1) != t).float().mean()
+
+    def step(x=images, t=labels):
+        cost, wrong = loss(x, t)
         cost.backward()
         rule.step()
         rule.zero_grad(set_to_none=True)
@@ -50,7 +53,7 @@ def tell(case, which, algo, number):
 def memory():
     """Of a step after the first."""
     before = resident("VmRSS")
-    step = make(torch.contiguous_format)
+    step = make(torch.contiguous_format, lambda f: f)
     for call in range(4):
         if call == 2:
             with open("/proc/self/clear_refs", "w") as forget:
@@ -72,7 +75,7 @@ def epoch(step, all_images, all_labels):
 if "eager" in WAYS:
     memory()
 for form_name, form in FORMS.items():
-    for algo, step, first in steps(lambda: make(form), *TRIED):
+    for algo, step, first in steps(lambda compiled: make(form, compiled), *TRIED, inputs=(images, labels)):
         name = "-".join(filter(None, [form_name, algo]))
         report("lenet", "step", step, "train", algo=name, flops=FLOPS, seconds=3 if DEVICE == "cpu" else 1)
         if DEVICE != "cpu":

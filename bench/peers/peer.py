@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import statistics
+import sys
 import time
 
 import numpy
@@ -49,25 +50,56 @@ def ways(f, *args):
     yield "graph", graph.replay
 
 
-# How a training step can be run: eager, or by torch.compile in a mode.  BENCH_WAYS names those wanted, with commas between.
-STEPS = {"eager": None, "compile": "default", "reduce-overhead": "reduce-overhead", "max-autotune": "max-autotune"}
+def recorded(step, *inputs):
+    """A whole step as one CUDA graph, updates included; inputs are copied to where it was recorded."""
+    import torch
+
+    beside = torch.cuda.Stream()
+    beside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(beside):
+        for _ in range(4):
+            step(*inputs)
+    torch.cuda.current_stream().wait_stream(beside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results = step(*inputs)
+
+    def replay(*new):
+        for there, here in zip(inputs, new):
+            there.copy_(here)
+        graph.replay()
+        return results
+
+    return replay
+
+
+# How a training step can be run: eager, its loss by torch.compile in a mode, or eager and recorded.  BENCH_WAYS names those
+# wanted, with commas between.
+STEPS = {"eager": None, "compile": "default", "reduce-overhead": "reduce-overhead", "max-autotune": "max-autotune", "graph": None}
 WAYS = os.environ.get("BENCH_WAYS", ",".join(STEPS)).split(",")
 
 
-def steps(make, *ways):
-    """(algo, call, seconds of the first one) of each of these ways to run what make() makes, past what the first calls compile."""
+def steps(make, *ways, inputs=()):
+    """(algo, call, seconds of the first one) of each of these ways to run what make(compiled) makes, past what the first calls
+    compile.  make gives compiled() what is worth compiling.  A way in which PyTorch fails is told and left out."""
     import torch
 
     for way in (way for way in ways if way in WAYS):
         torch._dynamo.reset()  # a way does not inherit what another one compiled
-        step = make() if STEPS[way] is None else torch.compile(make(), mode=STEPS[way])
         start = time.perf_counter()
-        step()
-        settle()
-        first = time.perf_counter() - start
-        for _ in range(3):  # there are momenta only from the second step on, and recordings from the third
+        try:
+            step = make(lambda f: f if STEPS[way] is None else torch.compile(f, mode=STEPS[way]))
+            if way == "graph":
+                step = recorded(step, *[x.clone() for x in inputs])
             step()
-        settle()
+            settle()
+            first = time.perf_counter() - start
+            for _ in range(3):  # there are momenta only from the second step on, and recordings from the third
+                step()
+            settle()
+        except Exception as problem:  # of any kind: a compiler's own among them
+            print(f"{way}: {problem}", file=sys.stderr)
+            continue
         yield "" if way == "eager" else way, step, first
 
 

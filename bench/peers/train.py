@@ -1,5 +1,5 @@
-"""train.py: training steps of AlexNet, VGG-A and ResNet-50 by PyTorch: the layers of models/*.txt, on noise; eager, and
-compiled.  The cases are those of tools/monochord_bench_train.c."""
+"""train.py: training steps of AlexNet, VGG-A and ResNet-50 by PyTorch: the layers of models/*.txt, on noise; eager,
+compiled, and recorded.  The cases are those of tools/monochord_bench_train.c."""
 import torch
 
 import peer
@@ -8,7 +8,7 @@ from peer import DEVICE, THREADS, floats, report, rng, steps
 n = torch.nn
 MODES = [("float32", torch.float32, False), ("tf32", torch.float32, True), ("bfloat16", torch.bfloat16, False)]
 CLASSES = 1000
-TRIED = ("eager", "compile") if DEVICE != "cpu" else ("eager",)
+TRIED = ("eager", "compile", "graph") if DEVICE != "cpu" else ("eager",)
 
 
 def convs(channels, *parts):
@@ -76,14 +76,17 @@ def resnet_50():
 NETS = [("alexnet", alexnet, 128, 0.01, 1e-3), ("vgg-a", vgg_a, 64, 0.01, 1e-3), ("resnet-50", resnet_50, 32, 0.1, 2e-4)]
 
 
-def make(net, rate, decay, x, t):
+def make(net, compiled, rate, decay, x, t):
     """A step of momentum: cost, share that is wrong, updates."""
     rule = torch.optim.SGD(net.parameters(), lr=rate, momentum=0.9, weight_decay=decay)
 
-    def step():
+    @compiled
+    def loss():
         y = net(x)
-        cost = n.functional.cross_entropy(y, t)
-        wrong = (y.argmax(1) != t).float().mean()
+        return n.functional.cross_entropy(y, t), (y.argmax(1) != t).float().mean()
+
+    def step():
+        cost, wrong = loss()
         cost.backward()
         rule.step()
         rule.zero_grad(set_to_none=True)
@@ -106,5 +109,5 @@ def run(last=False):
             form = torch.channels_last if last else torch.contiguous_format
             x = torch.from_numpy(floats(batch, 3, 224, 224)).to(DEVICE, dtype, memory_format=form)
             t = torch.from_numpy(rng.integers(0, CLASSES, batch)).to(DEVICE)
-            for algo, step, _ in steps(lambda: make(net().to(DEVICE, dtype, memory_format=form), rate, decay, x, t), *TRIED):
+            for algo, step, _ in steps(lambda compiled: make(net().to(DEVICE, dtype, memory_format=form), compiled, rate, decay, x, t), *TRIED):
                 report("nets-train", f"{name} b{batch}", step, "train", algo, dtype=mode)

@@ -48,29 +48,43 @@ static const char *refuse(const struct mc_problem *p_)
     return !mc_is_float(p->dtype) && (!whole || p->act > ACT_RELU) ? "multiplies integers by integers alone" : NULL;
 }
 
-static double estimate(const struct mc_problem *p)
+/* Rows, and columns, that a thread has.  Large tiles read less; small ones fill the GPU. */
+static int64_t rows_of(const struct mc_gemm_problem *p)
 {
-    return mc_gemm_cuda_seconds(gemm(p), mc_dtypes[gemm(p)->dtype].size == 2 ? 0.04 : 0.4);
+    const struct mc_cuda *gpu = mc_cuda_current();
+    const int64_t many = p->batch * gemm_ceil(p->m, 128) * gemm_ceil(p->n, 128);
+    return mc_dtypes[p->dtype].size <= 4 && mc_is_float(p->dtype) && gpu && many >= gpu->processors ? 8 : 4;
+}
+
+static int64_t tiles_of(const struct mc_gemm_problem *p)
+{
+    const int64_t r = rows_of(p);
+    return p->batch * gemm_ceil(p->m, 16 * r) * gemm_ceil(p->n, 16 * r);
+}
+
+/* A block takes its terms one after the other, which is most of the time where blocks are few: 36 products on an H200. */
+static double estimate(const struct mc_problem *p_)
+{
+    const struct mc_gemm_problem *p = gemm(p_);
+    const double busy = 0.11e-6 * (double)tiles_of(p) / (double)mc_cuda_processors(), alone = 0.15e-6;
+    const double peak = mc_gemm_cuda_seconds(p, mc_dtypes[p->dtype].size == 2 ? 0.04 : 0.4);
+    return MC_MAX(peak, 2e-6 + (double)p->k * MC_MAX(busy, alone));
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    const struct mc_cuda *gpu = mc_cuda_current();
+    const int64_t r = rows_of(p);
     struct mc_str defines = { 0 };
     struct plain *d = mc_calloc(1, sizeof *d, "plans");
     if (!d) {
         return NULL;
     }
-    /* Large tiles read less; small ones fill the GPU. */
-    const int64_t many = p->batch * gemm_ceil(p->m, 128) * gemm_ceil(p->n, 128);
-    const bool large = mc_dtypes[p->dtype].size <= 4 && mc_is_float(p->dtype) && gpu && many >= gpu->processors;
-    const int64_t r = large ? 8 : 4, tiles = p->batch * gemm_ceil(p->m, 16 * r) * gemm_ceil(p->n, 16 * r);
     mc_cuda_types(&defines, p->dtype, false);
     mc_str_addf(&defines, "#define RM %d\n#define RN %d\n#define A_BY_K %d\n#define B_BY_K %d\n#define HAS_C0 %d\n#define ACT %d\n",
                 (int)r, (int)r, p->as[2] == 1, p->bs[1] == 1 && p->bs[2] != 1, p->has_c0 && p->beta != 0, (int)p->act);
     d->base.run = run;
-    d->grid = mc_cuda_line(tiles, 1);
+    d->grid = mc_cuda_line(tiles_of(p), 1);
     d->grid.threads[0] = 256;
     if (!mc_cuda_kernels(&mc_gemm_plain_text, &defines, &(struct mc_cuda_named){ &d->kernel, "gemm" }, 1)) {
         mc_free(d);

@@ -13,7 +13,10 @@ const struct mc_cuda_text mc_gemm_thin_text = { "gemm/thin.cu", text, NULL };
 
 enum { THIN = 16, THREADS = 256, SUMS = 64, ROWS = 8, SHARED_SUMS = 512, WIDEST = 32, NARROWEST = 16, WORD = 16 };  /* NARROWEST: bytes of neighbours; WORD: that a thread reads at once */
 enum { BLOCKS = 4, STEPS = 16, PARTS = 64 };    /* BLOCKS: that a processor has at once; STEPS: of a thread in a part of a sum, where there are several */
-static const double launch_seconds = 2e-6, cache_bytes = 4e12, chain_seconds = 0.1e-6, load_seconds = 0.6e-9;  /* chain: of a thread's step, when nothing else runs; load: of a warp */
+/* Fitted to 34 products on an H200.  wave: of blocks that begin when others end; chain: of a thread's step, when nothing else runs;
+ * load, multiply: of a warp, all lanes. */
+static const double launch_seconds = 2.2e-6, add_seconds = 0.8e-6, wave_seconds = 2e-6, chain_seconds = 0.14e-6, load_seconds = 1.3e-9, multiply_seconds = 0.55e-9,
+                    cache_bytes = 5e12;
 
 struct args {
     const void *x, *s, *c0;
@@ -91,18 +94,6 @@ static const char *refuse(const struct mc_problem *p_)
                                          : NULL;
 }
 
-/* What memory, loads of a processor's warps or the longest chain of steps take. */
-static double estimate(const struct mc_problem *p_)
-{
-    const struct mc_gemm_problem *p = gemm(p_);
-    const struct shape s = shape_of(p);
-    const double size = mc_dtypes[p->dtype].size, processors = (double)mc_cuda_processors(), blocks = (double)(s.blocks * s.splits);
-    const double steps = (double)gemm_ceil(p->k, THREADS / s.wide * s.splits), waves = (double)gemm_ceil(s.blocks * s.splits, BLOCKS * mc_cuda_processors());
-    const double loads = blocks * (THREADS / 32) * steps * (double)(s.r + s.q) / processors * load_seconds;
-    const double bytes = size * (double)p->k * ((double)(p->batch * s.rows) + (double)(s.blocks * s.q)) / cache_bytes;
-    return launch_seconds * (s.splits > 1 ? 2 : 1) + MC_MAX(MC_MAX(waves * steps * chain_seconds, loads), MC_MAX(bytes, mc_gemm_cuda_seconds(p, 0.5)));
-}
-
 /* Columns of S that are read at once: as many as a word holds, if they lie so. */
 static int vector_of(const struct mc_gemm_problem *p, const int64_t ss[3], int64_t q)
 {
@@ -111,6 +102,21 @@ static int vector_of(const struct mc_gemm_problem *p, const int64_t ss[3], int64
         v /= 2;
     }
     return (int)v;
+}
+
+/* What caches, a processor's instructions or the longest chain of steps take. */
+static double estimate(const struct mc_problem *p_)
+{
+    const struct mc_gemm_problem *p = gemm(p_);
+    const struct shape s = shape_of(p);
+    int64_t ss[3];
+    turn(ss, s.turned ? p->as : p->bs, !s.turned);
+    const int64_t blocks = s.blocks * s.splits, processors = mc_cuda_processors();
+    const double steps = (double)gemm_ceil(p->k, THREADS / s.wide * s.splits), waves = (double)gemm_ceil(blocks, BLOCKS * processors);
+    const double warps = (double)blocks * (THREADS / 32) * steps / (double)processors, loads = (double)(s.r + gemm_ceil(s.q, vector_of(p, ss, s.q)));
+    const double bytes = (double)mc_dtypes[p->dtype].size * (double)p->k * (double)(p->batch * s.rows + s.blocks * s.q);
+    return launch_seconds + (s.splits > 1 ? add_seconds : 0) + (waves - 1) * wave_seconds +
+           MC_MAX(MC_MAX(waves * steps * chain_seconds, warps * (loads * load_seconds + (double)(s.r * s.q) * multiply_seconds)), bytes / cache_bytes);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)

@@ -89,7 +89,7 @@ PROMISES = [
     ("corrmm cuda", "* geometric mean",       "*",       "torch",  3.0,   8.0),
     ("nets cuda",   "pair 28x28 b32",         "*",       "case pair 5x5 b32", 0.667, None),
     ("nets cuda",   "* geometric mean",       "*",       "torch|torch_last", 1.0, 2.0),
-    *(("nets-train cuda", net, f"train {mode}", "torch|torch_last|torch:compile|torch_last:compile", least, aim)
+    *(("nets-train cuda", net, f"train {mode}", "torch|torch:*|torch_last|torch_last:*", least, aim)
       for net in ("alexnet b128", "vgg-a b64", "resnet-50 b32")
       for mode, least, aim in (("float32", 1.3, 3.0), ("tf32", 1.0, 1.2), ("bfloat16", 1.0, 1.2))),
     ("pool cuda",   "* least",                "*",       "torch:compile", 1.0, 1.3),

@@ -24,6 +24,9 @@ int main(int argc, char **argv)
 {
     const char *where = argc > 2 ? argv[2] : "digits:6000";
     int64_t epochs = argc > 1 ? atoi(argv[1]) : 5;
+    if (epochs < 1) {
+        return puts("digits [EPOCHS [WHERE]]"), 1;
+    }
     mc_flag_set("floatX", "float32");
 
     mc_data *data = mc_data_open(where, MC_TRAIN), *held = data ? mc_data_open(where, MC_TEST) : NULL;

@@ -69,6 +69,8 @@ static const struct row examples[] = {
     { "@/monochord run - --time --calls x < /dev/null", 1, { "'x' is no whole number above 0" } },
     { "@/monochord run - --size < /dev/null", 1, { "--size needs a value" } },
     { "@/monochord run - < /dev/null", 1, { "nothing to compute" } },
+    { "printf 'input x float32[?]\ny = sums(x)\n' | @/monochord run -", 1, { "there is no function 'sums'; did you mean 'sum'?" } },
+    { "@/examples/digits digits:600", 1, { "digits [EPOCHS [WHERE]]" } },
     { "echo 'output x + 1' | @/monochord run -", 1, { "there is no variable 'x'", "^" } },
     { "printf 'y = 1\\nz = y +\\noutput z' | @/monochord run -", 1, { "^" } },
     { "printf 'y = 1 +\\noutput z' | @/monochord run - 2>&1 | grep -c 'at .*[.]c:'", 1, { "0" } },

@@ -2,6 +2,7 @@
  *
  * Invariant: the data are drawn here, the same on every run; nothing is read but what NumPy's side prints. */
 #include "train.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -116,10 +117,10 @@ int command_demo(int argc, char **argv)
         return 1;
     }
     tell(&extra, &d);
-    printf("\nLeNet learns to read digits that are drawn here, 28x28 pixels each, no two alike (monochord train %s --data %s --epochs 8)\n", o.model, o.data);
+    printf("\nLeNet learns to read digits that are drawn here, 28x28 pixels each, no two alike\n  %s train %s --data %s --epochs 8\n", program_invocation_name, o.model, o.data);
     int status = train_and_report(&o, extra.s);
     if (status == 0) {
-        printf("what it makes of a picture of yours: monochord predict %s --invert PICTURE.png (28x28; --invert: dark ink)\n", o.save);
+        printf("what it makes of a picture of yours, 28x28 pixels, dark ink on a light ground:\n  %s predict %s --invert PICTURE.png\n", program_invocation_name, o.save);
     }
     text_free(&extra);
     return status;

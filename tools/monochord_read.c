@@ -84,11 +84,12 @@ static bool split_statements(struct program *p)
             }
         }
     }
-    if (!p->outputs.n && !p->updates.n) {
-        complain("%s: nothing to compute: say 'output NAME, ...' or 'update NAME = ...'", p->path);
-        return false;
-    }
     return true;
+}
+
+static bool some_results(const struct program *p)
+{
+    return p->outputs.n || p->updates.n || !complain("%s: nothing to compute: say 'output NAME, ...' or 'update NAME = ...'", p->path);
 }
 
 static bool good_graph(const struct program *p)
@@ -135,5 +136,5 @@ bool read_program(struct program *p)
     if (p->formulas.s[strspn(p->formulas.s, " \t\r\n;")]) {
         (mc_formula)(p->g, p->formulas.s);
     }
-    return good_graph(p) && add_results(p, p->outputs.s, ',') && (p->nnamed = p->nresult, true) && add_results(p, p->updates.s, ';');
+    return good_graph(p) && some_results(p) && add_results(p, p->outputs.s, ',') && (p->nnamed = p->nresult, true) && add_results(p, p->updates.s, ';');
 }

@@ -40,6 +40,19 @@ static bool preset(const char *flag, const char *value)
     return said || mc_flag_set(flag, value) == MC_OK || (complain_library(flag), false);
 }
 
+/* A shift by all of a picture leaves nothing to learn from. */
+static bool stays_in_sight(const struct run *r, const char *augment)
+{
+    const char *at = strstr(augment, "shift=");
+    long shift = at ? strtol(at + strlen("shift="), NULL, 10) : 0;
+    for (int k = mc_data_rank(r->train) - 1; k >= 0 && k >= mc_data_rank(r->train) - 2; k--) {
+        if (shift > 0 && shift >= mc_data_dims(r->train)[k]) {
+            return complain("shift=%ld moves pictures of %lld out of sight", shift, (long long)mc_data_dims(r->train)[k]), false;
+        }
+    }
+    return true;
+}
+
 static bool open_data(struct run *r)
 {
     const mc_training *t = mc_net_training(r->m.net);
@@ -47,6 +60,9 @@ static bool open_data(struct run *r)
     r->held = r->train ? mc_data_open(r->o.data, MC_TEST) : NULL;
     if (!r->held) {
         return complain("%s", mc_last_error()), false;
+    }
+    if (!stays_in_sight(r, t->augment)) {
+        return false;
     }
     r->batches = mc_batches_new(r->train, &(mc_batch_spec){ .size = t->batch, .shuffle = 1, .seed = (uint64_t)r->o.seed, .augment = t->augment,
                                                              .resident = 1 });
@@ -67,8 +83,8 @@ static bool compile(struct run *r)
     if (!r->o.quiet) {
         const mc_training *t = mc_net_training(r->m.net);
         printf("%s: %lld parameters, %s; %s\n", r->o.model, (long long)mc_net_count(r->m.net, "trainable"), t->rule, t->loss);
-        printf("%s: %lld to learn from in batches of %lld, %lld to test with, %d classes\n", mc_data_text(r->train),
-               (long long)mc_data_count(r->train), (long long)t->batch, (long long)mc_data_count(r->held), mc_data_classes(r->train));
+        printf("%s, %d classes: %lld to learn, %lld to test, in batches of %lld\n", mc_data_text(r->train), mc_data_classes(r->train),
+               (long long)mc_data_count(r->train), (long long)mc_data_count(r->held), (long long)t->batch);
         printf("compiled for %s in %.2f s\n\n", mc_flag_get("device"), seconds_now() - start);
         fflush(stdout);
     }

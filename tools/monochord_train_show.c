@@ -1,14 +1,24 @@
 /* monochord_train_show.c: how a run looks in a terminal.
  *
- * Invariant: a line is written over only on a terminal; a file or a pipe gets one plain line an epoch. */
+ * Invariant: a line is written over only on a terminal, and is not longer than that is wide; a file or a pipe gets one plain
+ * line an epoch. */
 #include "train.h"
 #include <math.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { BAR = 24, ROWS = 12, COLUMNS = 60 };
+enum { BAR = 24, ROWS = 12, COLUMNS = 60, WIDTH = 80, BESIDE_BAR = 64 };
 
 static bool on_terminal(void) { return isatty(STDOUT_FILENO); }
+
+/* As long as the line has room for. */
+static int bar_length(void)
+{
+    struct winsize w;
+    int columns = ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col ? w.ws_col : WIDTH, room = columns - 1 - BESIDE_BAR;
+    return room < 0 ? 0 : room < BAR ? room : BAR;
+}
 
 static void clock_text(char out[48], double seconds)
 {
@@ -18,6 +28,13 @@ static void clock_text(char out[48], double seconds)
     } else {
         snprintf(out, 48, "%ld:%02ld", s / 60, s % 60);
     }
+}
+
+/* 0.0290, and 1.2e+12 where that would take too many places. */
+static const char *loss_text(char out[16], double loss)
+{
+    snprintf(out, 16, loss < 1e4 ? "%.4f" : "%.2e", loss);
+    return out;
 }
 
 void show_progress(const struct run *r, bool force)
@@ -30,19 +47,12 @@ void show_progress(const struct run *r, bool force)
     }
     last = now;
     double speed = r->p.seen / spent, left_epochs = (double)(mc_net_training(r->m.net)->epochs - r->p.epoch) - r->p.seen / (double)all;
-    int done = (int)(BAR * r->p.batch / batches);
-    char left[48];
+    int bar = bar_length(), done = (int)(bar * r->p.batch / batches);
+    char left[48], loss[16];
     clock_text(left, left_epochs * (double)all / speed);
-    printf("\r%5lld  %.*s%.*s  %3.0f%%  loss %.4f  error %5.2f%%  %.0f/s  %s left \033[K", (long long)r->p.epoch + 1, done, "########################",
-           BAR - done, "........................", 100 * r->p.seen / (double)all, r->p.cost / r->p.seen, 100 * r->p.wrong / r->p.seen, speed, left);
+    printf("\r%5lld  %.*s%.*s  %3.0f%%  loss %s  error %5.2f%%  %.0f/s  %s left\033[K", (long long)r->p.epoch + 1, done, "########################",
+           bar - done, "........................", 100 * r->p.seen / (double)all, loss_text(loss, r->p.cost / r->p.seen), 100 * r->p.wrong / r->p.seen, speed, left);
     fflush(stdout);
-}
-
-/* 0.0290, and 1.2e+12 where that would take too many places. */
-static const char *loss_text(char out[16], double loss)
-{
-    snprintf(out, 16, loss < 1e4 ? "%.4f" : "%.2e", loss);
-    return out;
 }
 
 void show_epoch(const struct run *r, const struct epoch *e)
@@ -52,9 +62,10 @@ void show_epoch(const struct run *r, const struct epoch *e)
         return;
     }
     if (r->p.epoch == 0 || r->p.nhistory == 0) {
-        printf("%s epoch      loss     error    test loss  test error       rate      time  examples/s\n", on_terminal() ? "\r\033[K" : "");
+        printf("%s%6s  %8s  %7s  %9s  %10s  %7s  %8s  %10s\n", on_terminal() ? "\r\033[K" : "", "epoch", "loss", "error", "test loss", "test error", "rate",
+               "time", "examples/s");
     }
-    printf("%s%6lld  %8s  %7.2f%%  %11s  %9.2f%%  %9.3g  %7.1f s  %10.0f\n", on_terminal() ? "\r\033[K" : "", (long long)r->p.epoch + 1, loss_text(loss, e->loss),
+    printf("%s%6lld  %8s  %6.2f%%  %9s  %9.2f%%  %7.3g  %6.1f s  %10.0f\n", on_terminal() ? "\r\033[K" : "", (long long)r->p.epoch + 1, loss_text(loss, e->loss),
            100 * e->error, loss_text(test_loss, e->test_loss), 100 * e->test_error, e->rate, e->seconds, (double)mc_data_count(r->train) / e->seconds);
     fflush(stdout);
 }
@@ -109,23 +120,30 @@ void show_curve(const struct progress *p)
 
 void show_confusion(const struct findings *f, const mc_data *d)
 {
-    enum { MOST = 20 };
+    enum { MOST = 20, LONGEST = 12 };
     if (f->classes > MOST) {
         return;
     }
-    printf("\n  answers (across) to each class (down)\n%12s", "");
+    int name = 1;
     for (int k = 0; k < f->classes; k++) {
-        printf(" %6.6s", mc_data_class(d, k));
+        int n = (int)strlen(mc_data_class(d, k));
+        name = n > name ? n : name;
+    }
+    name = name < LONGEST ? name : LONGEST;
+    int cell = 2 + name + f->classes * 7 < WIDTH ? 6 : 5;
+    printf("\n  answers (across) to each class (down)\n  %*s", name, "");
+    for (int k = 0; k < f->classes; k++) {
+        printf(" %*.*s", cell, cell, mc_data_class(d, k));
     }
     printf("\n");
     for (int i = 0; i < f->classes; i++) {
-        printf("%12.12s", mc_data_class(d, i));
+        printf("  %*.*s", name, name, mc_data_class(d, i));
         for (int k = 0; k < f->classes; k++) {
             int64_t n = f->confusion[i * f->classes + k];
             if (n) {
-                printf(" %6lld", (long long)n);
+                printf(" %*lld", cell, (long long)n);
             } else {
-                printf(" %6s", ".");
+                printf(" %*s", cell, ".");
             }
         }
         printf("\n");

@@ -62,11 +62,6 @@ static mc_status fit(struct mc_augment *a, int rank, const int64_t *dims)
         }
         *have = a->crop[k] ? a->crop[k] : *have;
     }
-    for (int k = 0; k < 2; k++) {
-        if (a->shift >= dims[rank - 2 + k]) {
-            return mc_fail(MC_ESHAPE, "shift=%lld moves pictures of %lld out of sight", (long long)a->shift, (long long)dims[rank - 2 + k]);
-        }
-    }
     a->planes = 1;
     for (int k = 0; k < rank - 2; k++) {
         a->planes *= dims[k];

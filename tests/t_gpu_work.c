@@ -154,18 +154,18 @@ TEST(far_long_rows_repeat)
 }
 
 /* What is normalised over all axes but that of channels, on shapes of x whose channels are there. */
-static void channels_agree(const int64_t (*shapes)[4], size_t nshape, int channels, const char *const *formulas, size_t nformula)
+static void channels_agree(mc_dtype d, unsigned sized, const int64_t (*shapes)[4], size_t nshape, int channels, const char *const *formulas, size_t nformula)
 {
     for (size_t i = 0; i < nshape; i++) {
-        struct agree a = { .scale = 16384 };
-        agree_input(&a, "x", sample(MC_FLOAT32, 4, shapes[i], -1, 1), 0);
-        agree_input(&a, "v", sample(MC_FLOAT32, 4, shapes[i], .5, 1), 0);
-        agree_input(&a, "g", sample(MC_FLOAT32, 1, &shapes[i][channels], .5, 1), 0);
+        struct agree a = { .scale = d == MC_FLOAT32 ? 16384 : 16 };
+        agree_input(&a, "x", sample(d, 4, shapes[i], -1, 1), sized);
+        agree_input(&a, "v", sample(d, 4, shapes[i], .5, 1), sized);
+        agree_input(&a, "g", sample(d, 1, &shapes[i][channels], .5, 1), 0);
         for (size_t k = 0; k < nformula; k++) {
             CHECK(!mc_is_error(agree_output(&a, formulas[k])), "%s", mc_error(a.g));
         }
         const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
-        CHECK(!wrong, "shape %zu, %lld channels: %s", i, (long long)shapes[i][channels], wrong);
+        CHECK(!wrong, "%s, shape %zu, %lld channels: %s", mc_dtype_name(d), i, (long long)shapes[i][channels], wrong);
         agree_free(&a);
     }
 }
@@ -174,11 +174,11 @@ static void channels_agree(const int64_t (*shapes)[4], size_t nshape, int channe
 TEST(far_channels)
 {
     static const int64_t shapes[][4] = { { 4, 3, 64, 64 }, { 2, 5, 70, 71 }, { 3, 1, 90, 100 }, { 2, 40, 9, 4 }, { 1, 2, 100, 100 }, { 2, 33, 64, 68 } };
-    static const char *const formulas[] = { "batch_normalization_train(x, g, g, axes='spatial')[0]", "grad(sum(batch_normalization_train(x, g, g, axes='spatial')[0] * v), x)",
+    static const char *const formulas[] = { "batch_normalization_train(x, g, g, axes='spatial')[0]", "grad(sum(batch_normalization_train(x + 100, g, g, axes='spatial')[0] * v), x)",
                                             "max(x, axis=[0, 2, 3])", "sum(x * v, axis=[0, 2, 3])", "x / max(abs(x), axis=[0, 2, 3], keepdims=True)",
                                             "var(x, axis=[0, 2, 3])" };
     ON_GPU();
-    channels_agree(shapes, NELEM(shapes), 1, formulas, NELEM(formulas));
+    channels_agree(MC_FLOAT32, 0, shapes, NELEM(shapes), 1, formulas, NELEM(formulas));
 }
 
 /* The same with channels innermost: columns of few rows in one block, of more over several, whole warps of channels and not. */
@@ -188,7 +188,19 @@ TEST(far_columns)
     static const char *const formulas[] = { "batch_normalization_train(x, g, g, axes=[0, 1, 2])[0]", "grad(sum(batch_normalization_train(x, g, g, axes=[0, 1, 2])[0] * v), x)",
                                             "x / max(abs(x), axis=[0, 1, 2], keepdims=True)", "var(x * v, axis=[0, 1, 2])" };
     ON_GPU();
-    channels_agree(shapes, NELEM(shapes), 3, formulas, NELEM(formulas));
+    channels_agree(MC_FLOAT32, 0, shapes, NELEM(shapes), 3, formulas, NELEM(formulas));
+}
+
+/* In two bytes, eight channels a thread or, where it is known that those do not divide them, four; where it is not, walked. */
+TEST(far_columns_of_halves)
+{
+    static const int64_t shapes[][4] = { { 2, 16, 16, 40 }, { 1, 20, 20, 20 }, { 4, 50, 60, 64 }, { 3, 5, 5, 12 }, { 1, 40, 50, 9 } };
+    static const char *const formulas[] = { "sum(x, axis=[0, 1, 2])", "x - mean(x, axis=[0, 1, 2], keepdims=True)", "sum(x * v, axis=[0, 1, 2])", "var(x, axis=[0, 1, 2])" };
+    ON_GPU();
+    for (unsigned known = 0; known < 2; known++) {
+        channels_agree(MC_FLOAT16, known << 3, shapes, NELEM(shapes), 3, formulas, NELEM(formulas));
+        channels_agree(MC_BFLOAT16, known << 3, shapes, NELEM(shapes), 3, formulas, NELEM(formulas));
+    }
 }
 
 /* What one stage has stored the next one reads, rather than all that it was made of: blocks of their own for each, or not. */

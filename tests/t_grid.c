@@ -153,8 +153,32 @@ TEST(grid_stages_read_back)
     }
 }
 
+/* A normalisation of channels and its gradient: squares and products about the mean are summed in the walk that makes it, and the
+ * walk behind goes back from the end. */
+TEST(grid_walks_of_a_normalisation)
+{
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 4);
+    mc_input(g, "v", MC_FLOAT32, 4);
+    mc_input(g, "g", MC_FLOAT32, 1);
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, v, g", .outputs = "batch_normalization_train(x, g, g, axes='spatial')[0], grad(sum(batch_normalization_train(x, g, g, axes='spatial')[0] * v), x)" });
+    REQUIRE(f, "%s", mc_error(g));
+    struct mc_str text = { 0 };
+    grid_text(f, &text);
+    const char *of = strstr(text.s, "_of(const");
+    int walks = 0, back = 0;
+    for (const char *s = of; s && (s = strstr(s, "const u32 r = ")); s++) { /* once to ask, once to use */
+        walks++;
+        back += strncmp(s, "const u32 r = from", strlen("const u32 r = from")) == 0;
+    }
+    CHECK(walks == 4 && back == 2, "%d loops over elements, %d from the end\n%s", walks, back, text.s);
+    mc_str_free(&text);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
 /* What the host says of a kernel is what the text has: NAME_v where vectors are, launches of their own for stages where sums are
- * split and no earlier walk makes them, NAME_r where rows are kept, NAME_t where by several blocks, NAME_q where they are in pieces, NAME_tally where sums ride along. */
+ * split and no earlier walk makes them, NAME_r where rows are kept, NAME_t where by several blocks, NAME_q where they are in pieces, NAME_s where they may be short, NAME_tally where sums ride along. */
 TEST(grid_entries)
 {
     mc_graph *g = mc_graph_new();
@@ -180,6 +204,8 @@ TEST(grid_entries)
         CHECK(end && mc_grid_splits(k) == (stage && stage < end), "%s", name);
         snprintf(name, sizeof name, "%s_r(", k->name);
         CHECK((mc_grid_row(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
+        snprintf(name, sizeof name, "%s_s(", k->name);
+        CHECK(mc_grid_short(k) == (strstr(text.s, name) != NULL), "%s", name);
         snprintf(name, sizeof name, "%s_t(", k->name);
         CHECK((mc_grid_together(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
         snprintf(name, sizeof name, "%s_q(", k->name);

@@ -66,7 +66,7 @@ static void find_kernels(struct mc_code_unit *u, const int *to)
         const struct mc_kernel *k = p->step.at[i].kernel;
         struct mc_cuda_code *c = k ? u->far[to[i]] : NULL;
         if (k) {
-            u->grid[i] = (struct mc_grid_kernel){ find(c, k, ""), mc_grid_vector(k) > 1 ? find(c, k, "_v") : NULL,
+            u->grid[i] = (struct mc_grid_kernel){ find(c, k, ""), mc_grid_vector(k) > 1 ? find(c, k, "_v") : NULL, mc_grid_short(k) ? find(c, k, "_s") : NULL,
                                                   mc_grid_row(k).vector ? find(c, k, "_r") : NULL, mc_grid_together(k).vector ? find(c, k, "_t") : NULL,
                                                   mc_grid_single(k).vector ? find(c, k, "_q") : NULL, mc_grid_column(k) ? find(c, k, "_c") : NULL,
                                                   mc_grid_tallies(k) ? find(c, k, "_tally") : NULL };

@@ -12,7 +12,7 @@
 #include "plan/cuda.h"
 
 struct mc_grid_kernel {         /* of a step, once compiled; NULL: there is none of that kind */
-    void *plain, *vector, *row, *together, *single, *column, *tally;
+    void *plain, *vector, *few, *row, *together, *single, *column, *tally;
 };
 struct mc_grid_launch {         /* at one shape */
     void *fn, *tally;           /* tally: what adds up the teams' tallies; NULL: there are none */

@@ -29,8 +29,9 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
     bool map = k->mode == KERNEL_MAP;
     const struct keeper row = keeper_of(k, g, s, l, p->place, f->code->cuda->together);
     const bool column = !map && !row.fn && g->column && mc_spread_keeps_columns(k, s, l, p->place);
-    int first = map || column ? 0 : s->n[0], of = column ? GRID_COLUMN : mc_grid_vector(k);
-    int v = column ? of : !row.fn && s->n[!map] > 0 && g->vector && mc_axes_dense(k, s, l, p->place, first, of) ? of : 1;
+    int first = map || column ? 0 : s->n[0], of = column ? mc_grid_column(k) : mc_grid_vector(k);
+    const bool few = !row.fn && !column && g->few && s->count[1] <= GRID_FEW;
+    int v = column ? of : !few && !row.fn && s->n[!map] > 0 && g->vector && mc_axes_dense(k, s, l, p->place, first, of) ? of : 1;
     memset(a.head, 0, sizeof *a.head);
     a.head->flat = map && s->n[0] == 1 && mc_axes_dense(k, s, l, p->place, 0, v);
     for (int x = 0; x < s->n[0] + s->n[1]; x++) {
@@ -47,7 +48,7 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
     if (!map && (s->count[0] > INT32_MAX || s->count[1] > INT32_MAX)) {
         return mc_fail(MC_EUNSUPPORTED, "%s: a reduction over more than 2^31 elements", f->name);
     }
-    l->fn = v > 1 ? g->vector : g->plain;
+    l->fn = few ? g->few : v > 1 ? g->vector : g->plain;
     if (map) {
         mc_spread_map(l, a.head, s, s->count[0] / v);
     } else {
@@ -78,10 +79,13 @@ unsigned mc_grid_never(const struct mc_step *st)
     const struct mc_kernel *k = st->kernel;
     const int64_t length = mc_known_length(st);
     const struct mc_grid_row row = mc_grid_row(k), together = mc_grid_together(k), single = mc_grid_single(k);
+    const int64_t neighbours = mc_known_inner(st);
+    const unsigned never = neighbours > 0 && neighbours % 8 ? GRID_EIGHT : 0;
     if (length < 0) {
-        return 0;
+        return never;
     }
-    return (length % mc_grid_vector(k) ? GRID_VECTOR : 0) | (row.vector && (length % row.vector || !mc_spread_keeps(row, length, 1)) ? GRID_ROW : 0) |
+    const bool few = length <= GRID_FEW && mc_grid_splits(k);
+    return never | (length % mc_grid_vector(k) || few ? GRID_VECTOR : 0) | (few ? GRID_PLAIN : GRID_SHORT) | (row.vector && (length % row.vector || !mc_spread_keeps(row, length, 1)) ? GRID_ROW : 0) |
            (together.vector && (length % together.vector || !mc_spread_shares(together, length)) ? GRID_TOGETHER : 0) |
            (single.vector && !mc_spread_keeps(single, length, 1) ? GRID_SINGLE : 0);
 }

@@ -4,8 +4,8 @@
  * GPU that lets them adds in one order. */
 #include "function/grid.h"
 
-enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, COLUMN_BLOCKS = 396, FULL_BLOCKS = 1056,
-       LONG = 8192, MANY = 2048, FEW_ROWS = 64, NEIGHBOUR_BLOCKS = 264, SEGMENT = 128, WORTH = 4096, MOST_TEAMS = 660, FEW_TEAMS = 132 };
+enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, COLUMN_BLOCKS = 396, FULL_BLOCKS = 528,
+       LONG = 8192, MANY = 2048, FEW_ROWS = 64, NEIGHBOUR_BLOCKS = 264, BESIDE = 32, WORTH = 4096, MOST_TEAMS = 660, FEW_TEAMS = 132 };
 static const int64_t most_tallies = 16 << 20; /* bytes of all teams' sums, where fewer teams still fill the GPU */
 
 static unsigned power(int64_t n)
@@ -129,34 +129,24 @@ void mc_spread_points(const struct mc_kernel *k, struct mc_grid_launch *l, struc
     l->scratch = h->splits > 1 ? (size_t)k->nreduce * h->splits * (size_t)points * 16 : 0;
 }
 
-/* Largest element that a walk moves. */
-static int64_t largest(const struct mc_kernel *k)
-{
-    size_t size = 1;
-    for (size_t i = 0; i < k->operand.n; i++) {
-        size = k->operand.at[i].index ? size : MC_MAX(size, mc_dtypes[k->operand.at[i].dtype].size);
-    }
-    return (int64_t)size;
-}
-
-/* Threads of a kernel whose threads have neighbours: SEGMENT bytes of a row side by side, the rest of a block above each other;
- * rows in as many pieces as fill the GPU, while their sums are no more bytes than they themselves. */
+/* Threads of a kernel whose threads have neighbours: BESIDE of them side by side, the rest of a block above each other; rows in as
+ * many pieces as fill the GPU, while their sums are no more bytes than they themselves. */
 void mc_spread_columns(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
 {
-    const int64_t places = h->count[0], length = h->count[1], size = largest(k);
-    const unsigned wide = MC_MIN(power(places), (unsigned)(SEGMENT / (GRID_COLUMN * size))), lanes = MC_MAX(MC_MIN(power(length), BLOCK / wide), WARP / MC_MIN(wide, (unsigned)WARP));
+    const int64_t places = h->count[0], length = h->count[1], neighbours = mc_grid_column(k);
+    const unsigned wide = MC_MIN(power(places), (unsigned)(BESIDE / neighbours)), lanes = MC_MAX(MC_MIN(power(length), BLOCK / wide), WARP / MC_MIN(wide, (unsigned)WARP));
     const int64_t across = blocks(places, wide);
     int64_t most = MC_MIN(length / (lanes * 2), MOST_SPLITS);
-    while (most > 1 && most * most * k->nreduce * 16 > length * size) {
+    while (most > 1 && most * most * k->nreduce * 4 > length) {
         most--;
     }
     h->splits = (uint32_t)MC_MAX(MC_MIN(NEIGHBOUR_BLOCKS / MC_MAX(across, 1), most), 1);
     h->chunk = (uint32_t)MC_MAX((length + h->splits - 1) / h->splits, 1);
     h->splits = length ? blocks(length, h->chunk) : 1;
-    l->grid = (struct mc_grid){ { (unsigned)across, h->splits, 1 }, { wide, lanes, 1 }, (size_t)(wide * lanes / WARP) * wide * GRID_COLUMN * sizeof(double) };
+    l->grid = (struct mc_grid){ { (unsigned)across, h->splits, 1 }, { wide, lanes, 1 }, (size_t)(wide * lanes / WARP) * wide * (size_t)neighbours * sizeof(double) };
     l->stages = h->splits > 1 ? (uint32_t)k->nstage : 1;
     l->ends = h->splits > 1 && mc_grid_ends(k);
-    l->scratch = h->splits > 1 ? (size_t)k->nreduce * h->splits * (size_t)places * GRID_COLUMN * 16 : 0;
+    l->scratch = h->splits > 1 ? (size_t)k->nreduce * h->splits * (size_t)(places * neighbours) * 16 : 0;
 }
 
 /* A length that lanes can keep and that keeps them busy. */
@@ -187,5 +177,5 @@ unsigned mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s
 /* May NAME_c do it?  Neighbours that lie dense, and one axis of them. */
 bool mc_spread_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place)
 {
-    return s->n[0] == 1 && s->n[1] >= 1 && mc_axes_near(k, s) && mc_axes_dense(k, s, l, place, 0, GRID_COLUMN);
+    return s->n[0] == 1 && s->n[1] >= 1 && mc_axes_near(k, s) && mc_axes_dense(k, s, l, place, 0, mc_grid_column(k));
 }

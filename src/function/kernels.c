@@ -102,9 +102,14 @@ void mc_kernels_rule_out(const struct mc_program *p, const int *first, unsigned 
 {
     for (size_t i = 0; i < p->step.n; i++) {
         if (first[i] >= 0) {
-            struct mc_kernel *k = p->step.at[i].kernel, *printed = p->step.at[first[i]].kernel;
+            struct mc_kernel *printed = p->step.at[first[i]].kernel;
             const unsigned one = never(&p->step.at[i]);
-            k->never = printed->never = first[i] == (int)i ? one : printed->never & one;
+            printed->never = first[i] == (int)i ? one : printed->never & one;
+        }
+    }
+    for (size_t i = 0; i < p->step.n; i++) { /* a form is to the host what it is in the text */
+        if (first[i] >= 0) {
+            p->step.at[i].kernel->never = p->step.at[first[i]].kernel->never;
         }
     }
 }

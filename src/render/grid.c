@@ -3,7 +3,7 @@
  *   map       each thread takes every so many elements, of four floats at once where they lie so: grid_map.c
  *   reducing  several threads share a point of the kept axes, several blocks one that is long: grid_reduce.c
  *   row       they have all of it in registers: grid_row.c
- *   column    each has four neighbours that are kept: grid_column.c
+ *   column    each has a few neighbours that are kept: grid_column.c
  *   tallies   sums over the rows ride along: grid_tally.c
  *
  * All arguments are one struct, made by mc_grid_args; axes come innermost first, steps are in bytes (positions
@@ -23,22 +23,35 @@ int mc_grid_vector(const struct mc_kernel *k)
     return along && !mc_grid_tallies(k) && !(k->never & GRID_VECTOR) ? (int)(16 / most) : 1; /* a team's tallies are counted in elements */
 }
 
-static void entry(struct print *p, const char *form, int v)
+/* Where the length is not known, of several stages alone: a sum over a batch is not worth another entry. */
+bool mc_grid_short(const struct mc_kernel *k)
+{
+    return mc_grid_splits(k) && !(k->never & GRID_SHORT) && (k->nstage > 1 || k->never & GRID_PLAIN);
+}
+
+static void entry(struct print *p, const char *form, int v, const char *more)
 {
     const char *name = p->k->name;
     mc_str_add(p->out, "ENTRY ");
     if (p->k->mode != KERNEL_MAP) { /* registers for so many threads, however much is fused */
         mc_str_addf(p->out, "__launch_bounds__(%d) ", GRID_LANES);
     }
-    mc_str_addf(p->out, "%s%s(const %s_args A) { BEGIN %s_of<%d>(A); }\n", name, form, name, name, v);
+    mc_str_addf(p->out, "%s%s(const %s_args A) { BEGIN %s_of<%d%s>(A); }\n", name, form, name, name, v, more);
 }
 
 void mc_grid_entries(struct print *p)
 {
-    int v = mc_grid_vector(p->k);
-    entry(p, "", 1);
+    const int v = mc_grid_vector(p->k);
+    const bool few = mc_grid_short(p->k);
+    const char *ahead = p->k->mode == KERNEL_MAP ? "" : ", true";
+    if (few) {
+        entry(p, "_s", 1, ", false");
+    }
+    if (!few || !(p->k->never & GRID_PLAIN)) {
+        entry(p, "", 1, ahead);
+    }
     if (v > 1) {
-        entry(p, "_v", v);
+        entry(p, "_v", v, ahead);
     }
 }
 
@@ -105,6 +118,11 @@ static bool meets(const struct mc_kernel *k)
     return mc_grid_together(k).vector > 0;
 }
 
+static bool has_column(const struct mc_kernel *k)
+{
+    return mc_grid_column(k) > 0;
+}
+
 /* What kernels of a form call, where there is one. */
 static void add_calls(struct mc_str *out, const char *text, bool (*has)(const struct mc_kernel *k), int n, struct mc_kernel *const *kernels)
 {
@@ -120,7 +138,7 @@ void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struc
     mc_str_add(out, d->prelude);
     mc_str_add(out, mc_prelude_code);
     add_calls(out, mc_grid_meeting, meets, n, kernels);
-    add_calls(out, mc_grid_down, mc_grid_column, n, kernels);
+    add_calls(out, mc_grid_down, has_column, n, kernels);
     mc_print_functions(out, d, n, kernels);
     for (int i = 0; i < n; i++) {
         print_kernel(out, d, kernels[i]);

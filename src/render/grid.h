@@ -6,7 +6,7 @@
 
 #include "render/print.h"
 
-void mc_grid_entries(struct print *p);                                   /* NAME, NAME_v: the template NAME_of by what it takes at once */
+void mc_grid_entries(struct print *p);                                   /* NAME, NAME_v, NAME_s: the template NAME_of by what it takes at once; of a reduction, by whether it asks ahead */
 void mc_grid_print_map(struct print *p);
 void mc_grid_print_reducing(struct print *p);
 /* "[](T &c6, i64 &z6, const T l6, const i64 q6) { c6 += l6; }" */
@@ -33,7 +33,11 @@ void mc_grid_part(struct print *p, size_t operand, const char *team);    /* the 
 void mc_grid_begin_tallies(struct print *p);                             /* the team's sums are zero */
 void mc_grid_print_tally(struct print *p);
 
-/* ---- grid_moment.c: what the next stage sums over squares about a row's value, summed by this one's walk ---- */
+/* ---- grid_reduce.c: every other walk goes back from the end, which caches still have ---- */
+void mc_grid_block(struct print *p);                                     /* declared: the block's part of a point's elements, for the walk that is launched */
+void mc_grid_ahead(struct print *p);                                     /* opened: element or vector r, u of those that a lane asks for at once */
+
+/* ---- grid_moment.c: what the next stage sums about a row's value, summed by this one's walk ---- */
 void mc_grid_each_moment(struct print *p, void (*f)(struct print *p, int v));
 void mc_grid_moment_need(struct print *p, int v);                        /* its elements */
 void mc_grid_moment_acc(struct print *p, int v);                         /* declared: the accumulator, a block's lane */
@@ -42,16 +46,20 @@ void mc_grid_moment_add(struct print *p, int v);                         /* an e
 void mc_grid_moment_close(struct print *p, int v);
 void mc_grid_moment_merge(struct print *p, int v);
 void mc_grid_moment_finish(struct print *p, int v);                      /* the value, in its own stage */
-
+void mc_grid_moment_lane_column(struct print *p, int v);                 /* of grid_column.c's neighbours */
 void mc_grid_moment_add_column(struct print *p, int v);
+void mc_grid_moment_close_column(struct print *p, int v);
 void mc_grid_moment_finish_column(struct print *p, int v);
 
 /* ---- grid_column.c ---- */
 extern const char mc_grid_down[];                                        /* what each of them calls */
 void mc_grid_print_column(struct print *p);                              /* NAME_c; p->k's mode is KERNEL_COLUMN */
 
-/* ---- grid_row.c ---- */
+/* ---- grid_exchange.c ---- */
 extern const char mc_grid_meeting[];                                     /* what each NAME_t calls */
+void mc_grid_exchange(struct print *p, bool lanes, bool together);       /* all lanes of a row get the stage's sums, of a block or of several */
+
+/* ---- grid_row.c ---- */
 void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form); /* NAME_r, NAME_t, NAME_q */
 
 #endif

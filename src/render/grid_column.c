@@ -1,6 +1,6 @@
-/* grid_column.c: sums over what lies outside, NAME_c: a thread has four neighbours, sixteen bytes of float32, and every so many of
- * the rows above each other, as channels that lie side by side need it.  Stages are launched one by one where rows are
- * split over blocks, as grid.c's are.
+/* grid_column.c: sums over what lies outside, NAME_c: a thread has a few neighbours, sixteen bytes of a row, and every so many of the
+ * rows above each other, as channels that lie side by side need it.  Stages are launched one by one where rows are
+ * split over blocks, as grid_reduce.c's are.
  *
  * r3[j] is row value 3 of neighbour j, c3[j] what a lane has added up since its sums went to d3[j] (and z3[j], of a moment).
  *
@@ -27,24 +27,28 @@ static bool adds(const struct mc_kernel *k, const struct mc_kval *v)
     return strcmp(v->op->name, "sum") == 0 && mc_is_float(of) && mc_dtypes[of].size <= 4 && (v->acc == MC_FLOAT64 || v->acc == MC_FLOAT32);
 }
 
-bool mc_grid_column(const struct mc_kernel *k)
+int mc_grid_column(const struct mc_kernel *k)
 {
+    size_t size = 2;
     bool sums = k->mode == KERNEL_COLUMN && !mc_grid_tallies(k);
     for (size_t i = 0; i < k->val.n && sums; i++) {
         const struct mc_kval *v = &k->val.at[i];
         sums &= v->kind != K_CHECK && (v->kind != K_REDUCE || adds(k, v));
     }
     for (size_t i = 0; i < k->operand.n && sums; i++) {
-        sums &= k->operand.at[i].index || mc_dtypes[k->operand.at[i].dtype].size <= 4;
+        const struct mc_koperand *o = &k->operand.at[i];
+        sums &= o->index || mc_dtypes[o->dtype].size <= 4;
+        size = !o->index && o->varies & k->reduced ? MC_MAX(size, mc_dtypes[o->dtype].size) : size;
     }
-    return sums;
+    return !sums ? 0 : size == 2 && !(k->never & GRID_EIGHT) ? 8 : 4;
 }
 
-static void columns(struct print *p, void (*f)(struct print *p, int v))
+/* f for what this stage's walk adds up, g for what it does for the next. */
+static void columns(struct print *p, void (*f)(struct print *p, int v), void (*g)(struct print *p, int v))
 {
     mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
     mc_print_each(p, f);
-    mc_grid_each_moment(p, f);
+    mc_grid_each_moment(p, g);
     mc_str_add(p->out, "}\n");
 }
 
@@ -62,16 +66,12 @@ static void declare(struct print *p, int v)
 
 static void declare_lane(struct print *p, int v)
 {
-    mc_str_addf(p->out, is_moment(p, v) ? "float c%d[V] = { }, q%d[V] = { }, k%d[V] = { }; " : "float c%d[V] = { }; ", v, v, v);
+    mc_str_addf(p->out, "float c%d[V] = { }; ", v);
 }
 
 static void close_lane(struct print *p, int v)
 {
-    if (is_moment(p, v)) {
-        mc_str_addf(p->out, "d%d[j] += c%d[j] + 2. * k%d[j] * q%d[j] + (double)seen * k%d[j] * k%d[j]; z%d[j] += q%d[j] + (double)seen * k%d[j]; ", v, v, v, v, v, v, v, v, v);
-    } else {
-        mc_str_addf(p->out, "d%d[j] += c%d[j]; ", v, v);
-    }
+    mc_str_addf(p->out, "d%d[j] += c%d[j]; ", v, v);
 }
 
 static void part(struct print *p, int v, const char *block)
@@ -119,7 +119,7 @@ static void finish_all(struct print *p)
 
 /* ---- a walk ---- */
 
-/* Is an element of it read into four? */
+/* Are elements of it read V at a time? */
 static bool is_fetched(const struct print *p, size_t i)
 {
     const struct mc_koperand *o = &p->k->operand.at[i];
@@ -184,18 +184,17 @@ static void close_elements(struct print *p)
 /* The block's rows, U of a lane at a time; sums of 2048 of them go to the accumulators. */
 static void walk(struct print *p)
 {
-    static const char ahead[] = "_Pragma(\"unroll\") for (int u = 0; u < U; u++) { const u32 r = r0 + u * lanes; if (r < e) {\n";
     mc_str_addf(p->out, "{ const int U = %d;\nONCE for (u32 b = from; b < to; b += 2048 * lanes) {\nconst u32 e = to - b < 2048 * lanes ? to : b + 2048 * lanes; u32 seen = 0; (void)seen;\n",
                 mc_print_reads(p) <= MOST_READS ? AHEAD : FEWER);
     mc_print_each(p, declare_lane);
-    mc_grid_each_moment(p, declare_lane);
+    mc_grid_each_moment(p, mc_grid_moment_lane_column);
     mc_str_add(p->out, "\nONCE for (u32 r0 = b + lane; r0 < e; r0 += U * lanes) {\n");
     ask(p, true);
-    mc_str_add(p->out, ahead);
+    mc_grid_ahead(p);
     find(p);
     ask(p, false);
     mc_str_add(p->out, "} }\n");
-    mc_str_add(p->out, ahead);
+    mc_grid_ahead(p);
     find(p);
     open_elements(p);
     mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
@@ -204,7 +203,7 @@ static void walk(struct print *p)
     mc_str_add(p->out, "}\nseen++;\n");
     close_elements(p);
     mc_str_add(p->out, "} }\n}\n");
-    columns(p, close_lane);
+    columns(p, close_lane, mc_grid_moment_close_column);
     mc_str_add(p->out, "} }\n");
 }
 
@@ -216,12 +215,12 @@ static void walk_or_take(struct print *p)
     mc_str_addf(p->out, "\nif (A.first <= %d) {\n", p->stage);
     walk(p);
     mc_str_add(p->out, "} else ONCE for (u32 s = lane; live && s < A.splits; s += lanes) {\n");
-    columns(p, fetch);
+    columns(p, fetch, fetch);
     mc_str_add(p->out, "}\n");
     mc_print_each(p, exchange);
     mc_grid_each_moment(p, exchange);
     mc_str_addf(p->out, "\nif (A.splits > 1 && A.first == %d) {\nif (live && lane == 0) {\n", p->stage);
-    columns(p, keep);
+    columns(p, keep, keep);
     mc_str_add(p->out, "}\nreturn;\n}\n");
 }
 
@@ -230,11 +229,11 @@ static void walk_or_take(struct print *p)
 static void open_kernel(struct print *p)
 {
     const struct mc_kernel *k = p->k;
-    mc_str_addf(p->out, "ENTRY __launch_bounds__(256) %s_c(const %s_args A)\n{\nBEGIN\nconst int V = %d, nb = V;\n", k->name, k->name, GRID_COLUMN);
+    mc_str_addf(p->out, "ENTRY __launch_bounds__(256, 2) %s_c(const %s_args A)\n{\nBEGIN\nconst int V = %d, nb = V;\n", k->name, k->name, mc_grid_column(k));
     mc_str_add(p->out, "const u32 lanes = blockDim.y, lane = threadIdx.y, place = blockIdx.x * blockDim.x + threadIdx.x;\nconst bool live = place < A.count[0]; const u32 at = live ? place : 0;\n"
                        "i64 *const err = A.err; (void)err;\n");
-    mc_str_add(p->out, "const u32 inner = A.size[1], magic = A.magic[1], shift = A.shift[1];\n"
-                       "const u32 from = blockIdx.y * A.chunk, to = !live ? from : from + A.chunk < A.count[1] ? from + A.chunk : A.count[1];\n");
+    mc_str_add(p->out, "const u32 inner = A.size[1], magic = A.magic[1], shift = A.shift[1];\n");
+    mc_grid_block(p);
     for (size_t i = 0; i < k->operand.n; i++) {
         const struct mc_koperand *o = &k->operand.at[i];
         const char *t = p->d->store[o->dtype];

@@ -1,33 +1,70 @@
-/* grid_moment.c: sum(sqr(x - m)) of rows that are walked, in the walk before the one that it would take: m is a row's value,
- * most often its mean, and is not known yet there.
+/* grid_moment.c: sums about a row's value m, most often a mean, of rows that are walked, in the walk before the one that they
+ * would take: m is not known yet there.
  *
- *   sum((x - m)^2) = sum(x^2) - 2 m sum(x) + n m^2
+ *   sum((x - m)^2) = sum(x^2) - 2 m sum(x) + n m^2        sum((x - m) y) = sum(x y) - m sum(y)
  *
  * in float64.  A lane adds up what its elements differ by from its first one, in their own type, and turns those sums
- * into x^2 and x at the end of its block; so nothing is lost where x lies far from zero.
+ * into those of x at the end of its block; so nothing is lost where x lies far from zero.
  *
  * Invariant: a stage is left out whole, or walked. */
 #include "render/grid.h"
 #include <string.h>
 
-static bool is_op(const struct mc_kval *v, const char *name)
+/* In the text @ is the sum's number, # x, $ m, % y.  Of a lane: from element k on, m elements, l and q are what it adds up; c is the
+ * sum, z the bits of another.  Of neighbour j of grid_column.c's: from k[j] on, c[j] and q[j] of the rows seen; d[j] and z[j]. */
+static const struct moment {
+    const char *op;                                        /* of what is added up */
+    const char *add, *close, *finish;                      /* an element; a lane's block of them; the value, in its own stage */
+    const char *add_column, *close_column, *finish_column;
+} moments[] = {
+    { "sqr",
+      "if (!m@) k@ = #; m@++; { const float t = # - k@; q@ += t; l@ += t * t; } ",
+      "c@ += l@ + 2. * k@ * q@ + (double)m@ * k@ * k@; z@ = both_(z@, q@ + (double)m@ * k@); ",
+      "c@ += (double)$ * ((double)$ * ((double)A.count[1] * V) - 2. * __longlong_as_double(z@)); const float v@ = c@ < 0 ? 0 : (float)c@;\n",
+      "if (!seen) k@[j] = #; { const float t = # - k@[j]; q@[j] += t; c@[j] += t * t; } ",
+      "d@[j] += c@[j] + 2. * k@[j] * q@[j] + (double)seen * k@[j] * k@[j]; z@[j] += q@[j] + (double)seen * k@[j]; ",
+      "{ const double m = $; d@[j] += m * (m * A.count[1] - 2. * z@[j]); r@[j] = d@[j] < 0 ? 0 : (float)d@[j]; } " },
+    { "mul",
+      "if (!m@) k@ = #; m@ = 1; q@ += %; l@ += (# - k@) * %; ",
+      "c@ += l@ + (double)k@ * q@; z@ = both_(z@, q@); ",
+      "c@ -= (double)$ * __longlong_as_double(z@); const float v@ = (float)c@;\n",
+      "if (!seen) k@[j] = #; q@[j] += %; c@[j] += (# - k@[j]) * %; ",
+      "d@[j] += c@[j] + (double)k@[j] * q@[j]; z@[j] += q@[j]; ",
+      "d@[j] -= (double)$ * z@[j]; r@[j] = (float)d@[j]; " },
+};
+
+/* What a sum is of: x - m by itself, or by y. */
+struct about { const struct moment *moment; int x, m, y; };
+
+static bool is_float(const struct mc_kval *v, bool element, int before)
 {
-    return v->kind == K_OP && v->dtype == MC_FLOAT32 && strcmp(v->op->name, name) == 0;
+    return v->dtype == MC_FLOAT32 && v->element == element && (!element || v->stage < before);
 }
 
-/* x - m, where r is the sum of its square; -1: r is none. */
-static int centred(const struct mc_kernel *k, const struct mc_kval *r)
+/* Is d x - m, both known to walks before that stage? */
+static bool is_centred(const struct mc_kernel *k, const struct mc_kval *d, int stage)
 {
-    if (strcmp(r->op->name, "sum") != 0 || (r->acc != MC_FLOAT64 && r->acc != MC_FLOAT32) || !is_op(&k->val.at[r->arg[0]], "sqr")) {
-        return -1;
+    return d->kind == K_OP && strcmp(d->op->name, "sub") == 0 && d->dtype == MC_FLOAT32 && is_float(&k->val.at[d->arg[0]], true, stage) &&
+           is_float(&k->val.at[d->arg[1]], false, stage);
+}
+
+/* Of the sum r; no moment: it is none of these. */
+static struct about about(const struct mc_kernel *k, const struct mc_kval *r)
+{
+    const struct mc_kval *of = &k->val.at[r->arg[0]];
+    if (strcmp(r->op->name, "sum") != 0 || (r->acc != MC_FLOAT64 && r->acc != MC_FLOAT32) || of->kind != K_OP || of->dtype != MC_FLOAT32) {
+        return (struct about){ 0 };
     }
-    const int d = k->val.at[r->arg[0]].arg[0];
-    const struct mc_kval *v = &k->val.at[d];
-    if (!is_op(v, "sub")) {
-        return -1;
+    for (size_t i = 0; i < NELEM(moments); i++) {
+        for (int a = 0; a < of->narg && strcmp(of->op->name, moments[i].op) == 0; a++) {
+            const struct mc_kval *d = &k->val.at[of->arg[a]];
+            const int y = of->narg > 1 ? of->arg[1 - a] : d->arg[0];
+            if (is_centred(k, d, r->stage) && is_float(&k->val.at[y], true, r->stage)) {
+                return (struct about){ &moments[i], d->arg[0], d->arg[1], y };
+            }
+        }
     }
-    const struct mc_kval *x = &k->val.at[v->arg[0]], *m = &k->val.at[v->arg[1]];
-    return x->element && x->stage < r->stage && x->dtype == MC_FLOAT32 && !m->element && m->dtype == MC_FLOAT32 ? d : -1;
+    return (struct about){ 0 };
 }
 
 bool mc_grid_moments(const struct mc_kernel *k, int stage)
@@ -35,7 +72,7 @@ bool mc_grid_moments(const struct mc_kernel *k, int stage)
     bool any = false;
     for (size_t i = 0; i < k->val.n; i++) {
         const struct mc_kval *v = &k->val.at[i];
-        if (v->kind == K_REDUCE && ((v->stage == stage && centred(k, v) < 0) || (v->stage == stage - 1 && mc_print_by_position(v)))) {
+        if (v->kind == K_REDUCE && ((v->stage == stage && !about(k, v).moment) || (v->stage == stage - 1 && mc_print_by_position(v)))) {
             return false;
         }
         any |= v->kind == K_REDUCE && v->stage == stage;
@@ -57,61 +94,79 @@ void mc_grid_each_moment(struct print *p, void (*f)(struct print *p, int v))
     }
 }
 
-static int element_of(const struct print *p, int v)
+static void fill(struct print *p, const char *text, int v)
 {
-    return p->k->val.at[centred(p->k, &p->k->val.at[v])].arg[0];
+    const struct about of = about(p->k, &p->k->val.at[v]);
+    for (; *text; text++) {
+        if (*text == '@') {
+            mc_str_addf(p->out, "%d", v);
+        } else if (strchr("#$%", *text)) {
+            mc_print_ref(p, *text == '#' ? of.x : *text == '$' ? of.m : of.y);
+        } else {
+            mc_str_addn(p->out, text, 1);
+        }
+    }
+}
+
+static const struct moment *moment(const struct print *p, int v)
+{
+    return about(p->k, &p->k->val.at[v]).moment;
 }
 
 void mc_grid_moment_need(struct print *p, int v)
 {
-    mc_print_need(p, element_of(p, v));
+    const struct about of = about(p->k, &p->k->val.at[v]);
+    mc_print_need(p, of.x);
+    mc_print_need(p, of.y);
 }
 
-/* c3: the sum of squares; z3: that of elements, its bits. */
 void mc_grid_moment_acc(struct print *p, int v)
 {
-    mc_str_addf(p->out, "double c%d = 0; i64 z%d = 0; ", v, v);
+    fill(p, "double c@ = 0; i64 z@ = 0; ", v);
 }
 
-/* From element k3 on: m3 elements, what they differ by, squared and as it is. */
 void mc_grid_moment_lane(struct print *p, int v)
 {
-    mc_str_addf(p->out, "float l%d = 0, q%d = 0, k%d = 0; u32 m%d = 0; ", v, v, v, v);
+    fill(p, "float l@ = 0, q@ = 0, k@ = 0; u32 m@ = 0; ", v);
 }
 
 void mc_grid_moment_add(struct print *p, int v)
 {
-    const int x = element_of(p, v);
-    mc_str_addf(p->out, "if (!m%d) k%d = v%d; m%d++; { const float t = v%d - k%d; q%d += t; l%d += t * t; } ", v, v, x, v, x, v, v, v);
+    fill(p, moment(p, v)->add, v);
 }
 
 void mc_grid_moment_close(struct print *p, int v)
 {
-    mc_str_addf(p->out, "c%d += l%d + 2. * k%d * q%d + (double)m%d * k%d * k%d; z%d = both_(z%d, q%d + (double)m%d * k%d); ", v, v, v, v, v, v, v, v, v, v, v, v);
+    fill(p, moment(p, v)->close, v);
 }
 
 /* Of another lane's, or another block's. */
 void mc_grid_moment_merge(struct print *p, int v)
 {
-    mc_str_addf(p->out, "c%d += l%d; z%d = both_(z%d, __longlong_as_double(q%d)); ", v, v, v, v, v);
+    fill(p, "c@ += l@; z@ = both_(z@, __longlong_as_double(q@)); ", v);
 }
 
 void mc_grid_moment_finish(struct print *p, int v)
 {
-    const int m = p->k->val.at[centred(p->k, &p->k->val.at[v])].arg[1];
-    mc_str_addf(p->out, "c%d += (double)v%d * ((double)v%d * ((double)A.count[1] * V) - 2. * __longlong_as_double(z%d)); const float v%d = c%d < 0 ? 0 : (float)c%d;\n", v, m, m, v, v, v, v);
+    fill(p, moment(p, v)->finish, v);
 }
 
-/* The same of neighbour j of grid_column.c's: c3[j], q3[j] and k3[j] of the rows seen; d3[j] and z3[j]. */
+void mc_grid_moment_lane_column(struct print *p, int v)
+{
+    fill(p, "float c@[V] = { }, q@[V] = { }, k@[V] = { }; ", v);
+}
+
 void mc_grid_moment_add_column(struct print *p, int v)
 {
-    const int x = element_of(p, v);
-    mc_str_addf(p->out, "if (!seen) k%d[j] = v%d; { const float t = v%d - k%d[j]; q%d[j] += t; c%d[j] += t * t; } ", v, x, x, v, v, v);
+    fill(p, moment(p, v)->add_column, v);
+}
+
+void mc_grid_moment_close_column(struct print *p, int v)
+{
+    fill(p, moment(p, v)->close_column, v);
 }
 
 void mc_grid_moment_finish_column(struct print *p, int v)
 {
-    mc_str_add(p->out, "{ const double m = ");
-    mc_print_ref(p, p->k->val.at[centred(p->k, &p->k->val.at[v])].arg[1]);
-    mc_str_addf(p->out, "; d%d[j] += m * (m * A.count[1] - 2. * z%d[j]); r%d[j] = d%d[j] < 0 ? 0 : (float)d%d[j]; } ", v, v, v, v, v);
+    fill(p, moment(p, v)->finish_column, v);
 }

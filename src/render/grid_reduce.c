@@ -148,6 +148,34 @@ static void open_fetched(struct print *p)
     }
 }
 
+/* ---- which way a walk goes ---- */
+
+static bool turned(const struct mc_kernel *k, int stage)
+{
+    int walks = 0;
+    for (int s = 0; s < stage; s++) {
+        walks += !mc_grid_moments(k, s);
+    }
+    return walks % 2;
+}
+
+void mc_grid_block(struct print *p)
+{
+    unsigned back = 0;
+    for (int s = 0; s <= p->k->nstage && mc_grid_splits(p->k); s++) {
+        back |= (unsigned)turned(p->k, s) << s;
+    }
+    mc_str_add(p->out, "const u32 from = A.chunk * ");
+    mc_str_addf(p->out, back ? "(%#xu >> A.first & 1 ? A.splits - 1 - blockIdx.y : blockIdx.y)" : "blockIdx.y", back);
+    mc_str_add(p->out, ", to = !live ? from : from + A.chunk < A.count[1] ? from + A.chunk : A.count[1];\n");
+}
+
+void mc_grid_ahead(struct print *p)
+{
+    mc_str_addf(p->out, "_Pragma(\"unroll\") for (int u = 0; u < U; u++) { const u32 w = r0 + u * lanes; if (w < e) { const u32 r = %s;\n",
+                turned(p->k, p->stage) ? "from + to - 1 - w" : "w");
+}
+
 /* f for what this stage's walk adds up, g for what it does for the next. */
 static void each(struct print *p, void (*f)(struct print *p, int v), void (*g)(struct print *p, int v))
 {
@@ -167,19 +195,18 @@ static void each_of_vector(struct print *p, bool lanes, const char *position)
 static void walk(struct print *p)
 {
     bool positions, reduces = mc_print_stage_reduces(p, &positions), lanes = reduces && !positions;
-    static const char ahead[] = "_Pragma(\"unroll\") for (int u = 0; u < U; u++) { const u32 r = r0 + u * lanes; if (r < e) {\n";
-    mc_str_addf(p->out, "{ const int U = %d;\nONCE for (u32 b = from; b < to; b += 2048 / V * lanes) {\nconst u32 e = to - b < 2048 / V * lanes ? to : b + 2048 / V * lanes;\n", p->above || mc_print_reads(p) < 2 ? AHEAD : mc_print_reads(p) == 2 ? FEWER : 1);
+    mc_str_addf(p->out, "{ const int U = AHEAD ? %d : 1;\nONCE for (u32 b = from; b < to; b += 2048 / V * lanes) {\nconst u32 e = to - b < 2048 / V * lanes ? to : b + 2048 / V * lanes;\n", p->above || mc_print_reads(p) < 2 ? AHEAD : mc_print_reads(p) == 2 ? FEWER : 1);
     if (lanes) {
         each(p, mc_print_lane, mc_grid_moment_lane);
     }
     mc_str_add(p->out, "\nfor (u32 r0 = b + lane; r0 < e; r0 += U * lanes) {\n");
     fetch_elements(p, true);
     mc_str_add(p->out, "\n");
-    mc_str_add(p->out, ahead);
+    mc_grid_ahead(p);
     find_elements(p);
     fetch_elements(p, false);
     mc_str_add(p->out, "} }\n");
-    mc_str_add(p->out, ahead);
+    mc_grid_ahead(p);
     open_fetched(p);
     mc_grid_open_elements(p, 'e');
     each_of_vector(p, lanes, "((i64)r * V + j)");
@@ -210,13 +237,13 @@ static void walk_or_take(struct print *p)
 void mc_grid_print_reducing(struct print *p)
 {
     bool splits = mc_grid_splits(p->k), positions;
-    mc_str_addf(p->out, "template <int V> INLINE void %s_of(const %s_args &A)\n{\n", p->k->name, p->k->name);
+    mc_str_addf(p->out, "template <int V, bool AHEAD> INLINE void %s_of(const %s_args &A)\n{\n", p->k->name, p->k->name);
     mc_str_add(p->out, "const u32 lanes = A.column ? blockDim.y : blockDim.x, lane = A.column ? threadIdx.y : threadIdx.x;\n");
     mc_grid_begin_tallies(p);
     mc_grid_open_rows(p);
     mc_grid_point(p);
     near_steps(p);
-    mc_str_add(p->out, "const u32 from = blockIdx.y * A.chunk, to = !live ? from : from + A.chunk < A.count[1] ? from + A.chunk : A.count[1];\n");
+    mc_grid_block(p);
     for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
         mc_print_row_values(p);
         if (mc_grid_moments(p->k, p->stage)) {

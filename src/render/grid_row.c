@@ -15,23 +15,6 @@
 enum { REGISTERS = 32, FEW = 56, MANY = 96, MOST = 112, TORN = 64, TORN_MOST = 80 }; /* a lane's: for all but what is kept; with which
                                                                 1024 lanes fit, 512, 512 at all; of a row in pieces 1024, 512 */
 
-/* The blocks along y, which run together: their barrier; none ends before others have read its parts; what lies at p in
- * another's shared memory.  On a GPU that cannot NAME_t is not launched. */
-const char mc_grid_meeting[] =
-    "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n"
-    "INLINE void meet_() { }\nINLINE void leave_() { }\nINLINE const char *there_(const char *p, u32 block) { return p; }\n"
-    "#else\n"
-    "INLINE void meet_() {\n"
-    "#if defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ < 13\n"
-    "  asm volatile(\"barrier.cluster.arrive; barrier.cluster.wait;\" ::: \"memory\"); }\n"
-    "#else /* that would wait for memory, too, which nothing is passed through */\n"
-    "  asm volatile(\"fence.release.sync_restrict::shared::cta.cluster; barrier.cluster.arrive.relaxed; barrier.cluster.wait; \"\n"
-    "               \"fence.acquire.sync_restrict::shared::cluster.cluster;\" ::: \"memory\"); }\n"
-    "#endif\n"
-    "INLINE void leave_() { asm volatile(\"barrier.cluster.arrive.relaxed; barrier.cluster.wait;\" ::: \"memory\"); }\n"
-    "INLINE const char *there_(const char *p, u32 block) { u64 a; asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(a) : \"l\"(p), \"r\"(block)); return (const char *)a; }\n"
-    "#endif\n";
-
 static bool is_load(const struct print *p, size_t i)
 {
     const struct mc_koperand *o = &p->k->operand.at[i];
@@ -244,149 +227,6 @@ static void walk(struct print *p, bool lanes)
     close_vectors(p);
 }
 
-/* ---- exchange: each reduction of the stage within its warp, then all of them from warp to warp behind one barrier: each lane
- * adds up all its block's warps', each warp all blocks' ---- */
-
-struct names { char value, flag; const char *type; bool flags; };
-
-/* Of what is exchanged: the lane's sum, or the accumulator itself where positions are compared. */
-static struct names names_of(const struct print *p, int v, bool lanes)
-{
-    const struct mc_kval *x = &p->k->val.at[v];
-    return (struct names){ lanes ? 'l' : 'c', lanes ? 'q' : 'z', mc_print_acc_type(p, x, lanes), mc_print_monoid(x)->flags };
-}
-
-/* Its first lane gets the warp's; `flag` is z or f of the value, 0: there is none. */
-static void exchange_in_warp(struct print *p, int v, struct names n, char flag)
-{
-    mc_str_addf(p->out, "warp_<%d>(%c%d, ", !n.flags ? 0 : mc_print_by_position(&p->k->val.at[v]) ? 2 : 1, n.value, v);
-    mc_str_addf(p->out, flag ? "%c%d, " : "none, ", flag, v);
-    mc_grid_merge(p, v, n.type);
-    mc_str_add(p->out, ");\n");
-}
-
-static void within(struct print *p, int v, bool lanes)
-{
-    struct names n = names_of(p, v, lanes);
-    if (n.flags) {
-        mc_str_addf(p->out, "i64 f%d = %c%d; ", v, n.flag, v);
-    }
-    exchange_in_warp(p, v, n, n.flags ? 'f' : 0);
-}
-
-/* "shared_ + ..." as bytes: sixteen for each warp, team of the block and reduction. */
-static void part(struct print *p, int v, const char *warp)
-{
-    mc_str_addf(p->out, "((char *)shared_ + ((%d * blockDim.y + threadIdx.y) * 32 + %s) * 16)", mc_grid_slot(p->k, v), warp);
-}
-
-static void put(struct print *p, int v, bool lanes)
-{
-    struct names n = names_of(p, v, lanes);
-    mc_str_add(p->out, "{ char *const at = ");
-    part(p, v, "threadIdx.x / 32");
-    mc_str_addf(p->out, "; *(%s *)at = %c%d; ", n.type, n.value, v);
-    mc_str_addf(p->out, n.flags ? "*(i64 *)(at + 8) = f%d; }\n" : "}\n", v);
-}
-
-/* The part at the address `at`, behind what is added up. */
-static void add_part(struct print *p, int v, struct names n)
-{
-    mc_str_addf(p->out, "const %s l%d = *(const %s *)at; ", n.type, v, n.type);
-    if (n.flags) {
-        mc_str_addf(p->out, "const i64 q%d = *(const i64 *)(at + 8); ", v);
-    }
-    mc_print_merge(p, v);
-    mc_str_add(p->out, "}\n");
-}
-
-static void take_first(struct print *p, int v, bool lanes)
-{
-    struct names n = names_of(p, v, lanes);
-    mc_str_add(p->out, "{ const char *const at = ");
-    part(p, v, "0");
-    mc_str_addf(p->out, "; c%d = *(const %s *)at; ", v, n.type);
-    mc_str_addf(p->out, n.flags ? "z%d = *(const i64 *)(at + 8); }\n" : "}\n", v);
-}
-
-static void take(struct print *p, int v, bool lanes)
-{
-    mc_str_add(p->out, "{ const char *const at = ");
-    part(p, v, "w");
-    mc_str_add(p->out, "; ");
-    add_part(p, v, names_of(p, v, lanes));
-}
-
-/* Of all blocks, a lane every so many: from the first value on, for what a lane has added up itself is its warp's already. */
-static void take_together(struct print *p, int v, bool lanes)
-{
-    const struct mc_kval *x = &p->k->val.at[v];
-    struct names n = names_of(p, v, lanes);
-    mc_str_addf(p->out, "c%d = %s; ", v, mc_print_first(p, x));
-    if (n.flags) {
-        mc_str_addf(p->out, "z%d = %d; ", v, mc_print_by_position(x) ? -1 : 0);
-    }
-    mc_str_add(p->out, "ONCE for (u32 w = threadIdx.x % 32; w < warps; w += 32) { const char *const at = there_(");
-    part(p, v, "w % (blockDim.x / 32)");
-    mc_str_add(p->out, ", w / (blockDim.x / 32)); ");
-    add_part(p, v, n);
-    exchange_in_warp(p, v, names_of(p, v, false), n.flags ? 'z' : 0);
-    mc_str_addf(p->out, "c%d = __shfl_sync(~0u, c%d, 0); ", v, v);
-    mc_str_addf(p->out, n.flags ? "z%d = __shfl_sync(~0u, z%d, 0);\n" : "\n", v, v);
-}
-
-static void alone(struct print *p, int v, bool lanes)
-{
-    struct names n = names_of(p, v, lanes);
-    mc_str_addf(p->out, "c%d = __shfl_sync(~0u, %c%d, 0); ", v, n.value, v);
-    if (n.flags) {
-        mc_str_addf(p->out, "z%d = __shfl_sync(~0u, f%d, 0); ", v, v);
-    }
-}
-
-static void each(struct print *p, bool lanes, void (*f)(struct print *p, int v, bool lanes))
-{
-    for (size_t i = 0; i < p->k->val.n; i++) {
-        if (p->k->val.at[i].kind == K_REDUCE && p->k->val.at[i].stage == p->stage) {
-            f(p, (int)i, lanes);
-        }
-    }
-}
-
-/* From warp to warp of a block, whose team may be one warp. */
-static void exchange_in_block(struct print *p, bool lanes)
-{
-    mc_str_add(p->out, "if (warps > 1) {\nif (threadIdx.x % 32 == 0) {\n");
-    each(p, lanes, put);
-    mc_str_add(p->out, "}\n__syncthreads();\n");
-    each(p, lanes, take_first);
-    mc_str_add(p->out, "ONCE for (u32 w = 1; w < warps; w++) {\n");
-    each(p, lanes, take);
-    mc_str_add(p->out, "}\n} else {\n");
-    each(p, lanes, alone);
-    mc_str_add(p->out, "}\n");
-}
-
-static void exchange_together(struct print *p, bool lanes)
-{
-    mc_str_add(p->out, "if (threadIdx.x % 32 == 0) {\n");
-    each(p, lanes, put);
-    mc_str_add(p->out, "}\nmeet_();\n");
-    each(p, lanes, take_together);
-}
-
-static void exchange(struct print *p, bool lanes, bool together)
-{
-    each(p, lanes, within);
-    if (together) {
-        exchange_together(p, lanes);
-    } else {
-        exchange_in_block(p, lanes);
-    }
-    mc_print_each(p, mc_print_finish);
-    mc_str_add(p->out, "\n");
-}
-
 /* ---- the kernel ---- */
 
 /* Behind a row: where a team has several, the next one's parts go where this one's are read. */
@@ -423,7 +263,7 @@ void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form)
             mc_str_add(p->out, "\n");
             walk(p, lanes);
             if (reduces) {
-                exchange(p, lanes, together);
+                mc_grid_exchange(p, lanes, together);
             }
         }
     }

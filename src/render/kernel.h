@@ -131,8 +131,10 @@ bool mc_grid_ends(const struct mc_kernel *k);    /* does its last stage reduce? 
 bool mc_grid_moments(const struct mc_kernel *k, int stage); /* are all its sums made by the walk before?  Then it has none, and no launch */
 enum { GRID_LANES = 512 };                       /* threads of a block of NAME and NAME_v at most, where they reduce */
 enum { GRID_SHARED = 16 };                       /* bytes of shared memory a thread needs where lanes are above each other or more than 32 */
-enum { GRID_VECTOR = 1, GRID_ROW = 2, GRID_SINGLE = 4, GRID_TOGETHER = 8 };
+enum { GRID_VECTOR = 1, GRID_ROW = 2, GRID_SINGLE = 4, GRID_TOGETHER = 8, GRID_EIGHT = 16, GRID_SHORT = 32, GRID_PLAIN = 64 };
 int  mc_grid_vector(const struct mc_kernel *k);  /* elements NAME_v takes at once; 1: there is only NAME. */
+enum { GRID_FEW = 32 };                          /* elements of a short row at most: nothing to ask for ahead, and less code to fetch */
+bool mc_grid_short(const struct mc_kernel *k);   /* is there NAME_s, for those alone?  They have no other form then */
 bool mc_grid_tallies(const struct mc_kernel *k); /* does anything ride along?  Then there is NAME_tally, which adds up what the teams have */
 enum { GRID_PLACES = 8 };                        /* of a row that a block of NAME_tally takes: threads along x; along y are 128 */
 size_t mc_grid_tally_size(const struct mc_kernel *k); /* bytes of a team's sum of one element; 0: nothing rides along */
@@ -148,9 +150,9 @@ struct mc_grid_row mc_grid_row(const struct mc_kernel *k);
 struct mc_grid_row mc_grid_together(const struct mc_kernel *k);
 struct mc_grid_row mc_grid_single(const struct mc_kernel *k);
 bool mc_grid_torn(const struct mc_kernel *k);    /* an axis is kept within the reduced ones: its rows are in pieces */
-/* grid_column.c: NAME_c takes so many neighbours a thread, where sums go along what lies outside */
-enum { GRID_COLUMN = 4 };
-bool mc_grid_column(const struct mc_kernel *k);  /* is there NAME_c? */
+/* grid_column.c: neighbours that a thread of NAME_c takes, where sums go along what lies outside: eight of two bytes, unless that is
+ * known not to divide them; 0: there is no such form */
+int  mc_grid_column(const struct mc_kernel *k);
 void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
 /* render.c: kernels as one unit */
 void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);

@@ -78,6 +78,9 @@ typedef struct mc_parameter {
 /* The i-th with these tags; its name is NULL where i is beyond the last. */
 MC_API mc_param mc_net_param(const mc_net *net, const char *tags, int i);
 MC_API int64_t mc_net_count(const mc_net *net, const char *tags);       /* numbers in all of them */
+/* The tags of a shared variable in functions made from now on.  One that an expression uses becomes a parameter by that:
+ * listed, saved, learned if it is trainable.  A layer's without the word trainable stays as it is. */
+MC_API mc_status mc_net_tag(mc_net *net, mc_shared *s, const char *tags);
 
 /* .npz files that NumPy reads, one array a parameter; they appear whole or not at all.  Reading checks every name
  * and shape before it changes anything. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# install_test.sh BUILD: installs into a fresh folder and builds tests/install/ and the README's
+# install_test.sh BUILD: installs into a fresh folder, runs the program from there and builds tests/install/ and the README's
 # program against that copy: through pkg-config (shared, static), through find_package, and as C++.
 set -euo pipefail
 build=$(cd "${1:-build}" && pwd)
@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT
 cmake --install "$build" --prefix "$prefix" >/dev/null
+env -u LD_LIBRARY_PATH "$prefix/bin/monochord" --version >/dev/null || { echo "install: the program does not find its library"; exit 1; }
 pc=$(find "$prefix" -name monochord.pc)
 [ -n "$pc" ] || { echo "install: no monochord.pc"; exit 1; }
 export PKG_CONFIG_PATH=${pc%/*}

@@ -81,6 +81,39 @@ static bool close_to(double x, double y)
 }
 
 /* Without results the same steps are taken, but for the order in which kernels round, and what they would have said is summed. */
+/* A variable that an expression uses is learned and saved once it is a parameter; a layer's that is not trainable any more stays. */
+TEST(tags_say_what_is_learned)
+{
+    mc_flag_set("floatX", "float32");
+    mc_graph *g = mc_graph_new(), *other = mc_graph_new();
+    mc_net *net = mc_net_new(g, NULL, 1);
+    mc_array *one = mc_array_from(MC_FLOAT32, MC_NOSHAPE, (float[]){ 1 }), *x = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 3), (float[]){ 1, 2, 3, -1, 0.5f, 2 }),
+             *t = mc_array_from(MC_INT32, MC_SHAPE(2), (int32_t[]){ 0, 1 });
+    mc_shared *gain = mc_shared_new(g, "gain", one), *far = mc_shared_new(other, "gain", one);
+    mc_net_read(net, "tags", "input 3\nexpression '$x * gain'\ndense 2 softmax\nrule sgd 0.5");
+    mc_shared *w = mc_net_param(net, "trainable", 0).shared;
+    mc_array *before = mc_shared_get(w), *copy = mc_array_copy(before);
+    CHECK(!*mc_error(g) && mc_net_count(net, NULL) == 8, "%s, %lld numbers", mc_error(g), (long long)mc_net_count(net, NULL));
+    CHECK(mc_net_tag(net, gain, "trainable") == MC_OK && mc_net_tag(net, w, "regularizable") == MC_OK, "%s", mc_last_error());
+    CHECK(mc_net_count(net, NULL) == 9 && mc_net_count(net, "trainable") == 3 && mc_net_count(net, "regularizable") == 6, "other counts");
+    CHECK(strcmp(mc_net_param(net, "trainable", 1).name, "gain") == 0, "gain is not listed");
+    CHECK(mc_net_tag(net, far, "trainable") == MC_EARG && strstr(mc_last_error(), "'gain' is no shared variable of the net's graph"), "%s", mc_last_error());
+    CHECK(mc_net_tag(NULL, gain, "trainable") == MC_EARG && mc_net_tag(net, NULL, "trainable") == MC_EARG, "nothing was tagged");
+    mc_function *train = mc_net_trainer(net);
+    CHECK(train && mc_call(train, MC_IN(x, t), MC_NONE) == MC_OK, "%s", mc_last_error());
+    mc_array *after = mc_shared_get(w), *learned = mc_shared_get(gain);
+    CHECK(memcmp(mc_array_data(after), mc_array_data(copy), 6 * sizeof(float)) == 0, "what is not trainable has changed");
+    CHECK(*(float *)mc_array_data(learned) != 1, "the gain has not");
+    mc_array *all[] = { one, x, t, before, copy, after, learned };
+    for (int i = 0; i < COUNT(all); i++) {
+        mc_array_unref(&all[i]);
+    }
+    mc_function_free(train);
+    mc_net_free(net);
+    mc_graph_free(g);
+    mc_graph_free(other);
+}
+
 TEST(a_learner_adds_up_what_a_trainer_says)
 {
     struct session a = begin(SMALL), b = begin(SMALL);

@@ -219,6 +219,31 @@ mc_shared *mc_nn_param(mc_net *net, mc_layer *layer, const char *name, const cha
     return known ? s : NULL;
 }
 
+mc_status mc_net_tag(mc_net *net, mc_shared *s, const char *tags)
+{
+    if (mc_nn_none(net, "net") || mc_nn_none(s, "shared variable")) {
+        return MC_EARG;
+    }
+    if (mc_shared_named(net->g, mc_shared_name(s)) != s) {
+        return mc_fail(MC_EARG, "'%s' is no shared variable of the net's graph", mc_shared_name(s));
+    }
+    struct mc_nn_text words = { 0 };
+    mc_nn_addf(&words, " %s ", tags ? tags : "");
+    const char *kept = words.bad ? NULL : mc_nn_keep_text(net, words.s, words.n), *name = mc_nn_keep_text(net, mc_shared_name(s), strlen(mc_shared_name(s)));
+    mc_nn_free(&words);
+    if (!kept || !name) {
+        return MC_EMEMORY;
+    }
+    for (int i = 0; i < net->nparam; i++) {
+        if (net->param[i].shared == s) {
+            net->param[i].tags = kept;
+            return MC_OK;
+        }
+    }
+    struct mc_nn_param p = { name, kept, s, NULL };
+    return mc_nn_push(net, &net->param, &net->nparam, &net->param_cap, sizeof p, &p) ? MC_OK : MC_EMEMORY;
+}
+
 /* Does a parameter have each word of the tags, and none that has a minus? */
 static bool has_tags(const struct mc_nn_param *p, const char *tags)
 {

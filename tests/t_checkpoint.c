@@ -149,6 +149,7 @@ TEST(checkpoints_with_strange_arrays)
         { "train/progress", "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(8), ill) },
         { "train/progress", "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(8), -2) },
         { "train/progress", "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(3), 1) },
+        { "train/progress", "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(8), 5) }, /* the best of one epoch is its sixth */
         { "train/history",  "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(3), 1) },
         { "dense1_W",       "numbers that are not finite: dense1_W", "numbers that are not finite: dense1_W", full(MC_FLOAT32, MC_SHAPE(784, 24), ill) },
         { "dense1_W",       "another dtype or shape than the model's: dense1_W", "another dtype or shape", full(MC_FLOAT32, MC_SHAPE(24, 784), 1) },

@@ -125,17 +125,16 @@ static bool read_progress(mc_npz *z, struct progress *p, struct text *why)
 {
     int rows = 0, one = 0;
     double *v = numbers(z, "train/progress", PROGRESS_NUMBERS, &one), *h = v && one == 1 && sound(v) ? numbers(z, "train/history", EPOCH_NUMBERS, &rows) : NULL;
-    if (h) {
+    if (h && v[PROGRESS_NUMBERS - 1] < rows) { /* the best epoch is one of these */
         *p = (struct progress){ (int64_t)v[0], (int64_t)v[1], (int64_t)v[2], v[3], v[4], v[5], v[6], (int64_t)v[7], .nhistory = rows, .cap = rows + 1 };
         p->history = must(malloc((size_t)p->cap * sizeof *p->history));
         memcpy(p->history, h, (size_t)rows * sizeof *p->history);
-    }
-    if (!h) {
+    } else {
         text_addf(why, "it does not say how far the run was");
     }
     free(v);
     free(h);
-    return h != NULL;
+    return p->history != NULL;
 }
 
 /* The next line and its length; those that say how many epochs are passed over, so that a run can be made longer. */

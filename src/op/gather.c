@@ -206,26 +206,13 @@ static mc_status gather_eval(const mc_node *n, mc_array *const *in, mc_array *co
     return run(&r, in[0], in + 1, out[0]->data, GET);
 }
 
-static mc_node *update(mc_node *x, mc_node *y, int nindex, mc_node *const *index, const struct mc_attr *axes,
-                       bool set)
-{
-    int64_t flag = set;
-    mc_node *in[2 + MC_MAX_RANK] = { x, y };
-    struct mc_attr a[2] = { *axes, { .kind = ATTR_BOOL, .n = 1, .ints = &flag } };
-    if (mc_is_error(x) || mc_is_error(y)) {
-        return x->graph->error;
-    }
-    memcpy(in + 2, index, (size_t)nindex * sizeof *index);
-    return mc_apply(x->graph, mc_op_find("gather_update"), 2 + nindex, in, a);
-}
-
 static mc_node *gather_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     if (wrt || !g[0]) {
         return NULL;
     }
-    return update(mc_call_op(n->graph, "zeros_like", 1, n->in, NULL), g[0], n->nin - 1, n->in + 1, &n->attr[0],
-                  false);
+    mc_node *zeros = mc_call_op(n->graph, "zeros_like", 1, n->in, NULL);
+    return mc_region_put("gather_update", zeros, g[0], n->nin - 1, n->in + 1, &n->attr[0], false);
 }
 
 /* Axes counted from the front, ascending, their index tensors along with them; literals become tensors. */
@@ -304,7 +291,7 @@ static mc_node *update_grad(mc_node *n, int wrt, mc_node *const *g)
     }
     if (wrt == 0) {
         return mc_attr_int(&n->attr[1])
-                   ? update(g[0], mc_node_like(g[0], 0), n->nin - 2, n->in + 2, &n->attr[0], true)
+                   ? mc_region_put("gather_update", g[0], mc_node_like(g[0], 0), n->nin - 2, n->in + 2, &n->attr[0], true)
                    : g[0];
     }
     mc_node *in[1 + MC_MAX_RANK] = { g[0] };

@@ -62,17 +62,16 @@ static mc_node *subtensor_size(mc_node *n, int item, int axis)
     return step == 1 ? length : mc_expr(n->graph, "-((-n) // s)", b, 4);
 }
 
-static mc_node *update(mc_node *x, mc_node *y, int nbound, mc_node *const *bound, const struct mc_attr *spec,
-                       bool set)
+mc_node *mc_region_put(const char *op, mc_node *x, mc_node *y, int n, mc_node *const *at, const struct mc_attr *where, bool set)
 {
     int64_t flag = set;
     mc_node *in[2 + 3 * MC_MAX_RANK] = { x, y };
-    struct mc_attr a[2] = { *spec, { .kind = ATTR_BOOL, .n = 1, .ints = &flag } };
+    struct mc_attr a[2] = { *where, { .kind = ATTR_BOOL, .n = 1, .ints = &flag } };
     if (mc_is_error(x) || mc_is_error(y)) {
         return x->graph->error;
     }
-    memcpy(in + 2, bound, (size_t)nbound * sizeof *bound);
-    return mc_apply(x->graph, mc_op_find("subtensor_update"), 2 + nbound, in, a);
+    memcpy(in + 2, at, (size_t)n * sizeof *at);
+    return mc_apply(x->graph, mc_op_find(op), 2 + n, in, a);
 }
 
 static mc_node *subtensor_grad(mc_node *n, int wrt, mc_node *const *g)
@@ -81,7 +80,7 @@ static mc_node *subtensor_grad(mc_node *n, int wrt, mc_node *const *g)
         return NULL;
     }
     mc_node *zeros = mc_call_op(n->graph, "zeros_like", 1, n->in, NULL);
-    return update(zeros, g[0], n->nin - 1, n->in + 1, &n->attr[0], false);
+    return mc_region_put("subtensor_update", zeros, g[0], n->nin - 1, n->in + 1, &n->attr[0], false);
 }
 
 /* x.shape[0], [n, 10][1] and numbers out of constant vectors are there already. */
@@ -291,7 +290,7 @@ static mc_node *update_grad(mc_node *n, int wrt, mc_node *const *g)
     }
     if (wrt == 0) {
         return mc_attr_int(&n->attr[1])
-                   ? update(g[0], mc_node_like(g[0], 0), n->nin - 2, n->in + 2, &n->attr[0], true)
+                   ? mc_region_put("subtensor_update", g[0], mc_node_like(g[0], 0), n->nin - 2, n->in + 2, &n->attr[0], true)
                    : g[0];
     }
     mc_node *in[1 + 3 * MC_MAX_RANK] = { g[0] };

@@ -26,6 +26,8 @@ void mc_print_indexed(struct mc_str *out, const mc_node *n, print_arg *arg, void
 /* index.c.  y as it must be to fill a region of x: x's dtype, the region's rank. */
 mc_node *mc_region_value(const char *op, mc_node *x, mc_node *y, int rank);
 mc_status mc_region_update(struct mc_infer *q, const struct mc_type *region); /* x with that part of it set to input 1: x's type, if it fits */
+/* The node that sets, or adds to, the region of x at these bounds or index tensors: subtensor_update, gather_update. */
+mc_node *mc_region_put(const char *op, mc_node *x, mc_node *y, int n, mc_node *const *at, const struct mc_attr *where, bool set);
 /* Strides under which y has the region's shape; only sizes of 1 that were promised repeat. */
 mc_status mc_region_strides(const mc_node *n, const mc_array *y, int rank, const int64_t *dims, int64_t *strides);
 mc_node *mc_region_grad(mc_node *g, mc_node *y);     /* the region's gradient, summed to y's shape */

@@ -108,6 +108,37 @@ TEST(far_maxima_of_nan)
     mc_graph_free(g);
 }
 
+/* Rows whose bytes are whole words and others, as they lie and turned, of places that repeat and count from the end. */
+TEST(far_rows_are_taken)
+{
+    ON_GPU();
+    static const char *const takes[] = { "x[i]", "x[i][:, 1]", "x[:, :, i]", "x[:, i]", "x[i].T", "dimshuffle(x, [1, 0, 2])[i]", "cast(x, dtype=float16)[i]", "x[i, i]", "x[:, :, :3][i]" };
+    const int64_t n = 5;
+    mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(6, 5, 8)), *i = mc_array_new(MC_INT32, 1, &n);
+    for (int k = 0; k < 6 * 5 * 8; k++) {
+        ((float *)x->data)[k] = (float)(k % 83) - 40;
+    }
+    memcpy(i->data, (int32_t[]){ 4, 0, -1, 4, 2 }, 5 * sizeof(int32_t));
+    for (size_t k = 0; k < NELEM(takes); k++) {
+        mc_array *y[2] = { NULL, NULL };
+        for (int d = 0; d < 2; d++) {
+            mc_flag_set("device", d ? "cuda" : "cpu");
+            mc_graph *g = mc_graph_new();
+            mc_formula(g, "input x float32[?, ?, ?]; input i int32[?]");
+            mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, i", .outputs = takes[k] });
+            REQUIRE(f, "%s: %s", takes[k], mc_error(g));
+            CHECK(mc_call(f, MC_IN(x, i), MC_OUT(&y[d])) == MC_OK, "%s: %s", takes[k], mc_last_error());
+            mc_function_free(f);
+            mc_graph_free(g);
+        }
+        CHECK(y[0] && y[1] && mc_array_differs(y[0], y[1], 0, 0) < 0, "%s differs", takes[k]);
+        mc_array_unref(&y[0]);
+        mc_array_unref(&y[1]);
+    }
+    mc_array_unref(&x);
+    mc_array_unref(&i);
+}
+
 TEST(far_index_out_of_range_is_an_error)
 {
     ON_GPU();

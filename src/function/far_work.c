@@ -12,6 +12,7 @@ static const char text[] = {
 const struct mc_cuda_text mc_far_region_text = { "plan/region.cu", text };
 
 enum { MOST_PLACES = 1 << 17 };  /* that may be the same: finding out takes a look at each, for each */
+enum { WORD = 16 };              /* bytes that a thread moves at once */
 
 struct part {                   /* one copy; both are dense: only bytes */
     struct mc_cuda_copy *copy;
@@ -32,7 +33,9 @@ struct args {                   /* region.cu's */
 struct mc_far_work {
     VEC(struct part) part;
     void *targets, *chain, *move; /* NULL: not launched */
+    void *rows;                 /* NULL, or what moves where words of x and y are aligned */
     struct args args;
+    mc_dtype dtype;             /* of both */
     int x, y, index[8];         /* values */
     int64_t x_at;               /* bytes to where the region begins */
 };
@@ -133,12 +136,36 @@ static mc_status join(struct mc_function *f, const struct mc_shape_plan *p, cons
 
 /* ---- regions ---- */
 
+/* Are these axes n elements that lie side by side? */
+static bool side_by_side(int rank, const int64_t *size, const int64_t *stride, int64_t n)
+{
+    bool dense = true;
+    for (int a = rank; a-- > 0;) {
+        dense = dense && (size[a] == 1 || stride[a] == n);
+        n *= size[a];
+    }
+    return dense;
+}
+
+/* Does each place take words of x, which are y's in the order of the places? */
+static bool takes_words(const struct args *a, mc_dtype d)
+{
+    const int64_t size = (int64_t)mc_dtypes[d].size, words = a->each * size / WORD;
+    bool good = a->each * size % WORD == 0 && words > 0 && a->places <= UINT32_MAX / 2 / words && side_by_side(a->nfree, a->free, a->xfree, 1) &&
+                side_by_side(a->nfree, a->free, a->yfree, 1) && side_by_side(a->nspan, a->span, a->yspan, a->each);
+    for (int i = 0; i < a->nindex; i++) {
+        good = good && a->step[i] * size % WORD == 0;
+    }
+    return good;
+}
+
 static mc_status load(struct mc_far_work *w, mc_dtype d, const char *move)
 {
     struct mc_str defines = { 0 };
+    w->dtype = d;
     mc_cuda_types(&defines, d, false);
-    bool repeats = strcmp(move, "put_") == 0 && w->args.nindex;
-    const struct mc_cuda_named kernels[] = { { &w->move, move }, { &w->targets, w->args.nindex ? "targets" : NULL }, { &w->chain, repeats ? "chain" : NULL } };
+    bool repeats = strcmp(move, "put_") == 0 && w->args.nindex, rows = strcmp(move, "take") == 0 && takes_words(&w->args, d);
+    const struct mc_cuda_named kernels[] = { { &w->move, move }, { &w->rows, rows ? "take_rows" : NULL }, { &w->targets, w->args.nindex ? "targets" : NULL }, { &w->chain, repeats ? "chain" : NULL } };
     return mc_cuda_kernels(&mc_far_region_text, &defines, kernels, NELEM(kernels)) ? MC_OK : mc_last_status();
 }
 
@@ -386,8 +413,10 @@ mc_status mc_work_run(struct mc_function *f, const struct mc_shape_plan *p, int 
     for (int i = 0; i < a.nindex; i++) {
         a.index[i] = f->ptr[w->index[i]];
     }
-    struct mc_grid places = mc_cuda_line(a.places, 256), elements = mc_cuda_line(a.places * a.each, 256);
+    const bool words = w->rows && ((uintptr_t)a.x | (uintptr_t)a.y) % WORD == 0;
+    const int64_t elements = a.places * a.each, moves = words ? elements * (int64_t)mc_dtypes[w->dtype].size / WORD : elements;
+    struct mc_grid places = mc_cuda_line(a.places, 256), line = mc_cuda_line(moves, 256);
     mc_status s = w->targets ? mc_cuda_launch(d, w->targets, "targets of indices", &places, &a, sizeof a) : MC_OK;
     s = s == MC_OK && w->chain ? mc_cuda_launch(d, w->chain, "equal indices", &places, &a, sizeof a) : s;
-    return s < 0 ? s : mc_cuda_launch(d, w->move, w->chain ? "a region set" : "a region", &elements, &a, sizeof a);
+    return s < 0 ? s : mc_cuda_launch(d, words ? w->rows : w->move, w->chain ? "a region set" : "a region", &line, &a, sizeof a);
 }

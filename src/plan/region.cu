@@ -2,8 +2,9 @@
  *
  * targets: where in x each place of the index tensors is; what is out of range is told and read as 0.
  * chain:   which place comes next that is the same, and which are the first of their kind: O(places), in parallel.
- * take:    y = x there.      put: x = y, or x += y, there: who is first goes along its chain, so that places which
- *                            are the same are settled in their order, by one thread. */
+ * take:    y = x there; take_rows where a place's elements lie side by side, sixteen bytes of them a thread.
+ * put:     x = y, or x += y, there: who is first goes along its chain, so that places which are the same are settled in
+ *          their order, by one thread. */
 struct args {
     T *x;
     T *y;
@@ -84,6 +85,15 @@ extern "C" __global__ void __launch_bounds__(256) take(const __grid_constant__ a
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.places * a.each; e += gridDim.x * 256ll) {
         const i64 i = e / a.each, f = e - i * a.each;
         a.y[offset(i, a.nspan, a.span, a.yspan) + offset(f, a.nfree, a.free, a.yfree)] = a.x[a.target[i] + offset(f, a.nfree, a.free, a.xfree)];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) take_rows(const __grid_constant__ args a)
+{
+    const unsigned each = (unsigned)(a.each * (i64)sizeof(T) / 16), count = (unsigned)a.places * each;
+    for (unsigned e = blockIdx.x * 256 + threadIdx.x; e < count; e += gridDim.x * 256) {
+        const unsigned i = e / each;
+        ((uint4 *)a.y)[e] = ((const uint4 *)(a.x + a.target[i]))[e - i * each];
     }
 }
 

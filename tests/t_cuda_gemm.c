@@ -91,7 +91,7 @@ TEST(cuda_gemm_few_columns)
  * what is no number comes out as float32 has it. */
 TEST(cuda_gemm_cut_tiles)
 {
-    static const int64_t small[][3] = { { 64, 64, 64 }, { 1, 1, 1 }, { 100, 130, 200 }, { 65, 10, 333 }, { 7, 70, 1000 } };
+    static const int64_t small[][3] = { { 64, 64, 64 }, { 1, 1, 1 }, { 100, 130, 200 }, { 65, 10, 333 }, { 7, 70, 1000 }, { 200, 120, 140 } };
     struct tally t = { 0 };
     GPU_OR_SKIP();
     for (size_t s = 0; s < NELEM(small); s++) {

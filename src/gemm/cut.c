@@ -10,7 +10,8 @@ const struct mc_cuda_text mc_gemm_cut_text = { "gemm/cut.cu", text, NULL };
 
 enum { TILE = 64, BLOCKS = 2, WAVES = 4 };  /* BLOCKS: that a processor has at once; WAVES: of them, where a block makes several tiles */
 enum { STEPS = 4, PARTS = 16, FEW = 8 };    /* STEPS: of a part of a sum, if it has more than so many PARTS; FEW: of them, which a thread adds */
-enum { SHARED = 2 * 4 * TILE * (TILE + 8) * 2 };    /* bytes: two steps' tiles of A and B, high and low halves */
+enum { TOGETHER = 2 };                      /* blocks that share a tile and run together: pairs of them leave no processor out */
+enum { SHARED = 2 * (4 * TILE * (TILE + 8) * 2 + 2 * 8 * 4) };      /* bytes: two steps' tiles of A and B, high and low halves, and eight warps' scales */
 /* Fitted to 36 products, of 50 x 50 x 50 to 1024 x 16 x 60000, on an H200: a step of a processor that has one block, or BLOCKS. */
 static const double launch_seconds = 3.3e-6, step_seconds[] = { 1.6e-6, 2.9e-6 }, part_bytes = 3.6e12;
 
@@ -49,24 +50,30 @@ static bool lines(const struct mc_gemm_cut_args *a)
            llabs(a->as[2]) <= most && llabs(a->b_terms.right) <= most;
 }
 
+/* Do the blocks that have parts of a tile add them up themselves, in each other's shared memory? */
+static bool together(const struct mc_gemm_cut_args *a)
+{
+    return a->splits > 1 && a->splits <= TOGETHER && mc_cuda_current()->together >= TOGETHER;
+}
+
 bool mc_gemm_cut_make(struct mc_gemm_cut *c, enum mc_act act, size_t *workspace)
 {
     struct mc_gemm_cut_args *a = &c->args;
     struct mc_str defines = { 0 };
-    const bool few = splits(a->m, a->n, a->k, a->batch, a->outer) <= FEW;
-    const struct mc_cuda_named kernels[] = { { &c->product, "product" }, { &c->add, few ? "add_few" : "add" } };
+    a->splits = (int)splits(a->m, a->n, a->k, a->batch, a->outer);
+    const bool few = a->splits <= FEW, meet = together(a), adds = a->splits > 1 && !meet;
+    const struct mc_cuda_named kernels[] = { { &c->product, "product" }, { &c->add, !adds ? NULL : few ? "add_few" : "add" } };
     const int64_t down = gemm_ceil(a->m, TILE), across = gemm_ceil(a->n, TILE), results = (int64_t)a->batch * a->m * a->n;
     const int64_t run = MC_MAX(down * across * a->batch / (WAVES * BLOCKS * mc_cuda_processors()), (int64_t)1);
-    a->splits = (int)splits(a->m, a->n, a->k, a->batch, a->outer);
     c->fours[0] = a->as[2] == 1 && a->as[1] % 4 == 0 && a->as[0] % 4 == 0 && a->outer_step[0] % 4 == 0;
     c->fours[1] = a->b_terms.right == 1 && a->b_terms.across == INT32_MAX && a->b_cols.right % 4 == 0 && a->b_cols.down % 4 == 0 && a->bs % 4 == 0 &&
                   a->outer_step[1] % 4 == 0;
     a->run = (int)(a->k > TILE || a->outer > 1 ? 1 : MC_MIN(run, across));  /* of one step each: the next one's operands come meanwhile */
-    c->grid = (struct mc_grid){ { (unsigned)(down * gemm_ceil(across, a->run)), (unsigned)a->splits, (unsigned)a->batch }, { 256, 1, 1 }, SHARED };
+    c->grid = (struct mc_grid){ { (unsigned)(down * gemm_ceil(across, a->run)), (unsigned)a->splits, (unsigned)a->batch }, { 256, 1, 1 }, SHARED, meet ? TOGETHER : 1 };
     c->add_grid = (struct mc_grid){ { (unsigned)gemm_ceil(results, few ? 256 : 32), 1, 1 }, { 256, 1, 1 }, 0 };
-    *workspace = a->splits > 1 ? (size_t)(a->splits * results) * sizeof(float) : 0;
-    mc_str_addf(&defines, "#define ACT %d\n#define LINES %d\n#define A_DENSE %d\n#define B_DENSE %d\n#define SPLIT %d\n", (int)act, lines(a), a->as[2] == 1,
-                a->b_terms.right == 1, a->splits > 1);
+    *workspace = adds ? (size_t)(a->splits * results) * sizeof(float) : 0;
+    mc_str_addf(&defines, "#define ACT %d\n#define LINES %d\n#define A_DENSE %d\n#define B_DENSE %d\n#define SPLIT %d\n#define TOGETHER %d\n", (int)act, lines(a),
+                a->as[2] == 1, a->b_terms.right == 1, a->splits > 1, meet);
     return mc_cuda_kernels(&mc_gemm_cut_text, &defines, kernels, NELEM(kernels));
 }
 
@@ -86,5 +93,5 @@ mc_status mc_gemm_cut_run(const struct mc_gemm_cut *c, const void *a, const void
     args.fours[0] = c->fours[0] && aligned(a);
     args.fours[1] = c->fours[1] && aligned(b);
     TRY(mc_cuda_follow(mc_cuda_current(), c->product, "product", &c->grid, &args, sizeof args));
-    return args.splits > 1 ? mc_cuda_follow(mc_cuda_current(), c->add, "add", &c->add_grid, &args, sizeof args) : MC_OK;
+    return c->add ? mc_cuda_follow(mc_cuda_current(), c->add, "add", &c->add_grid, &args, sizeof args) : MC_OK;
 }

@@ -10,12 +10,13 @@
  * memory.  Their sums are added there, and go from there to C.
  *
  * The text is compiled for what a problem needs, LINES where nothing is a place of an image, A_DENSE and B_DENSE where terms lie side
- * by side, SPLIT where sums are parts: a short text is on the GPU's way sooner than a small product takes.
+ * by side, SPLIT where sums are parts, TOGETHER where the blocks that have a tile's parts reach each other's shared memory: a short
+ * text is on the GPU's way sooner than a small product takes.
  *
  * A sum may run over several matrices as well, `outer` of them: the places of all images.  Terms and columns of B, and columns of C,
  * may be places of an image: lines that are apart, and places in them; of C every one, or one in so many, with zeros around it.
  *
- * Parts of a sum are added by `add`, in order. */
+ * Parts of a sum are added in order, by the blocks that made them if they run together, else by `add`. */
 typedef unsigned u32;
 typedef unsigned short u16;
 enum { TILE = 64, PITCH = TILE + 8, WARPS = 8, MINE = 16 };     /* MINE: elements of a tile that a thread takes, along the summed axis */
@@ -306,8 +307,8 @@ __device__ __forceinline__ void turn_to(const args &p, side &b, int j)
     b.mine_at = b.mine < b.rows ? at(p.b_cols, j + b.mine) : 0;
 }
 
-/* A finished tile: both planes of it, one for each half of terms, are added where they meet. */
-__device__ __forceinline__ void put(const args &p, float (&sum)[32], float *planes, int i, int j, int batch)
+/* What this warp has of a tile goes to its half's plane. */
+__device__ __forceinline__ void lay_down(float (&sum)[32], float *planes)
 {
     float *const mine = planes + threadIdx.x / 128 * PLANE;
     __syncthreads();            /* nobody multiplies what was there */
@@ -316,12 +317,71 @@ __device__ __forceinline__ void put(const args &p, float (&sum)[32], float *plan
         *(float2 *)&mine[row_of(e) * PITCH + col_of(e)] = make_float2(sum[e], sum[e + 1]);
         sum[e] = sum[e + 1] = 0;
     }
+}
+
+__device__ __forceinline__ float of_planes(const float *planes, int r, int c)
+{
+    const float *const at = planes + r * PITCH + c;
+    return at[0] + at[PLANE];
+}
+
+#if TOGETHER
+/* The barrier of the blocks that run together, for shared memory; none ends before others have read its parts; what lies at p in
+ * another's shared memory. */
+__device__ __forceinline__ void meet()
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#if defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ < 13
+    asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
+#else                           /* that would wait for memory, too, which nothing is passed through */
+    asm volatile("fence.release.sync_restrict::shared::cta.cluster; barrier.cluster.arrive.relaxed; barrier.cluster.wait; "
+                 "fence.acquire.sync_restrict::shared::cluster.cluster;" ::: "memory");
+#endif
+#endif
+}
+__device__ __forceinline__ void leave()
+{
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.relaxed; barrier.cluster.wait;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ const float *of_block(const float *p, unsigned block)
+{
+    u64 a = (u64)p;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    asm volatile("mapa.u64 %0, %1, %2;" : "=l"(a) : "l"(p), "r"(block));
+#endif
+    return (const float *)a;
+}
+
+/* A finished tile, of which each of the blocks has a part: some rows each, block by block, plane by plane. */
+__device__ __forceinline__ void put(const args &p, float (&sum)[32], float *planes, int i, int j, int batch)
+{
+    lay_down(sum, planes);
+    meet();
+    const int c = threadIdx.x % TILE, col = j + c, rows = col < p.n ? min(p.m - i, TILE) : 0, each = (TILE + p.splits - 1) / p.splits;
+    const i64 col_at = at(p.c_cols, col);
+    for (int r = blockIdx.y * each + threadIdx.x / TILE; r < min((int)(blockIdx.y + 1) * each, rows); r += 256 / TILE) {
+        float v = 0;
+#pragma unroll 4
+        for (int s = 0; s < p.splits; s++) {
+            v += of_planes(of_block(planes, s), r, c);
+        }
+        finished(p, p.c + batch * p.cs[0] + (i + r) * p.cs[1], row_of_c0(p, batch, i + r), col, col_at, v);
+    }
+    leave();
+}
+#else
+/* A finished tile: both planes of it, one for each half of terms, are added where they meet. */
+__device__ __forceinline__ void put(const args &p, float (&sum)[32], float *planes, int i, int j, int batch)
+{
+    lay_down(sum, planes);
     __syncthreads();
     const int c = threadIdx.x % TILE, col = j + c, rows = col < p.n ? min(p.m - i, TILE) : 0;
     const i64 col_at = SPLIT ? col : at(p.c_cols, col);
 #pragma unroll 4
     for (int r = threadIdx.x / TILE; r < rows; r += 256 / TILE) {
-        const float v = planes[r * PITCH + c] + planes[PLANE + r * PITCH + c];
+        const float v = of_planes(planes, r, c);
         if (SPLIT) {
             p.parts[((i64)(blockIdx.y * p.batch + batch) * p.m + i + r) * p.n + col_at] = v;
         } else {
@@ -330,12 +390,13 @@ __device__ __forceinline__ void put(const args &p, float (&sum)[32], float *plan
     }
     __syncthreads();
 }
+#endif
 
 /* While a step is multiplied, the next one's operands are cut, and those behind them on their way. */
 extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_constant__ args p)
 {
     extern __shared__ uint4 room[];
-    __shared__ float unscaled[2][2][WARPS];
+    float (*const unscaled)[2][WARPS] = (float (*)[2][WARPS])((u16 *)room + 2 * TILES); /* of two steps, A and B */
     const int down = (p.m + TILE - 1) / TILE, across = (p.n + TILE - 1) / TILE, i = blockIdx.x % down * TILE, first = blockIdx.x / down * p.run, batch = blockIdx.z;
     const int each = (p.k + TILE - 1) / TILE, chunks = each * p.outer, from = SPLIT ? chunks * blockIdx.y / p.splits : 0;
     const int steps = ((SPLIT ? (int)(chunks * (blockIdx.y + 1) / p.splits) : chunks) - from) * min(p.run, across - first);
@@ -370,7 +431,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_consta
             }
             advance(p, now);
             if (q + 1 == steps || now.j != j) {
-                put(p, sum, (float *)here, i, j, batch);
+                put(p, sum, (float *)(TOGETHER ? (u16 *)room : here), i, j, batch);   /* there for all of those that run together */
             }
         }
         plain = __syncthreads_or(odd);

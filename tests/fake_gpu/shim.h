@@ -161,7 +161,8 @@ static inline unsigned __ballot_sync(unsigned, int p)
 }
 static inline int __syncthreads_or(int p)
 {
-    static int any;
+    static int of_block[8]; /* that run together, along y */
+    int &any = of_block[blockIdx.y % 8];
     any |= p != 0;
     __syncthreads();
     const int all = any;

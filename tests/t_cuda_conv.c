@@ -10,6 +10,7 @@ static bool serves(const struct mc_solver *s, enum mc_conv_pass pass)
            : s == &mc_conv_cuda_exchange_full ? pass != CONV_WEIGHTS
            : s == &mc_conv_cuda_spread        ? pass == CONV_INPUTS
            : s == &mc_conv_cuda_few_spread    ? pass == CONV_INPUTS
+           : s == &mc_conv_cuda_taps          ? pass == CONV_WEIGHTS
            : s == &mc_conv_cudnn              ? mc_nv_found(NV_CUDNN)->there
                                               : true;
 }
@@ -235,10 +236,10 @@ TEST(cuda_filters_of_one_tap)
  * around, strides, a filter backwards; by windows, and by places that are spread. */
 TEST(cuda_whole_images)
 {
-    static const struct mc_solver *const solvers[] = { &mc_conv_cuda_whole, &mc_conv_cuda_spread };
+    static const struct mc_solver *const solvers[] = { &mc_conv_cuda_whole, &mc_conv_cuda_spread, &mc_conv_cuda_taps };
     static const char *const shapes[] = { "n5c32f64 i12x12 k5x5", "n3c70f20 i9x8 k3x3 p1x1", "n37c5f33 i4x5 k2x3 p1x0", "n2c16f100 i13x13 k3x3 p1x1",
-                                          "n4c20f12 i15x14 k5x4 s2x3 p2x1 d1x2 flip", "n2c130f8 i7 k3 p1" };
-    struct tally t[2] = { { 0 } };
+                                          "n4c20f12 i15x14 k5x4 s2x3 p2x1 d1x2 flip", "n2c130f8 i7 k3 p1", "n11c9f70 i10x8 k4x3 p1x0" };
+    struct tally t[3] = { { 0 } };
     GPU_OR_SKIP();
     for (size_t s = 0; s < NELEM(shapes); s++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
@@ -250,8 +251,9 @@ TEST(cuda_whole_images)
             }
         }
     }
-    tell(t, 2);
-    CHECK(t[0].served >= 35 && t[1].served >= 10 && t[0].failed + t[1].failed == 0, "served %d and %d, failed %d and %d", t[0].served, t[1].served, t[0].failed, t[1].failed);
+    tell(t, 3);
+    CHECK(t[0].served >= 35 && t[1].served >= 10 && t[2].served >= 10, "served %d, %d and %d", t[0].served, t[1].served, t[2].served);
+    CHECK(t[0].failed + t[1].failed + t[2].failed == 0, "failed %d, %d and %d", t[0].failed, t[1].failed, t[2].failed);
 }
 
 /* Every engine of cuDNN that its search meets and that is let through is as exact as the dtype: TF32 is not. */

@@ -14,6 +14,7 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
     "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
 #define LINES "#undef A\n#define THREADS 256\n#define SEGMENT 2048\n"
 #define HALVES "#define EDGES 1\n#define ACT 0\n#define FB 32\n#define BLOCKS 1\n"
+#define TAPS5 "#define IN0 12\n#define IN1 11\n#define OUT0 8\n#define OUT1 7\n#define K0 5\n#define K1 5\n"
 #define FEW1 "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define OH 24\n#define OW 24\n#define PITCH 48\n#define LEFT 0\n#define LEAD 0\n#define MANY 1\n" \
     "#define DENSE 0\n#define STRAIGHT 0\n#define INSIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n#define BLOCKS 2\n"
 #define FEW3 "#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define OH 31\n#define OW 29\n#define PITCH 240\n#define LEFT 16\n#define LEAD 7\n#define MANY 0\n" \
@@ -89,6 +90,7 @@ static const struct {
     { &mc_conv_fft_halves_text, { "#define BESIDE 2\n" }, { "" } },
     { &mc_conv_whole_text, { HALVES }, { "#define CC 32\n#define THREADS 128\n", "#define CC 64\n#define THREADS 160\n" } },
     { &mc_conv_whole_weights_text, { HALVES }, { "#define CC 16\n#define THREADS 320\n" } },
+    { &mc_conv_taps_text, { HALVES }, { "#define CC 32\n#define THREADS 128\n#define KS 4\n#define SET 13\n#define FULL 1\n" TAPS5, "#define CC 16\n#define THREADS 64\n#define KS 2\n#define SET 3\n#define FULL 0\n" TAPS5 } },
     { &mc_conv_spread_text, { HALVES }, { "#define CC 64\n#define THREADS 128\n", "#define CC 16\n#define THREADS 256\n" } },
     { &mc_pool_text, { FLOATS },
       { POOL "#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL "#define PASS 1\n#define MODE 0\n#define KEY 2\n",

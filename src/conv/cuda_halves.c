@@ -12,15 +12,23 @@ static const char filters[] = {
 static const char gathering[] = {
 #include "conv/whole_text.h"
     , 0 };
+static const char parts[] = {
+#include "conv/halves_parts_text.h"
+    , 0 };
 static const char weighing[] = {
 #include "conv/whole_weights_text.h"
+    , 0 };
+static const char tapping[] = {
+#include "conv/taps_text.h"
     , 0 };
 static const char spreading[] = {
 #include "conv/spread_text.h"
     , 0 };
-static const struct mc_cuda_text halves_text = { "conv/halves.cu", halves, NULL }, filters_text = { "conv/halves_filters.cu", filters, &halves_text };
+static const struct mc_cuda_text halves_text = { "conv/halves.cu", halves, NULL }, filters_text = { "conv/halves_filters.cu", filters, &halves_text },
+                                 parts_text = { "conv/halves_parts.cu", parts, &halves_text };
 const struct mc_cuda_text mc_conv_whole_text = { "conv/whole.cu", gathering, &filters_text },
-                          mc_conv_whole_weights_text = { "conv/whole_weights.cu", weighing, &halves_text },
+                          mc_conv_whole_weights_text = { "conv/whole_weights.cu", weighing, &parts_text },
+                          mc_conv_taps_text = { "conv/taps.cu", tapping, &parts_text },
                           mc_conv_spread_text = { "conv/spread.cu", spreading, &filters_text };
 
 enum { MOST_CHANNELS = 64 };
@@ -57,6 +65,12 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- a plan ---- */
 
+/* On a multiprocessor at once; registers are given out to four warps at a time. */
+unsigned mc_halves_blocks(const struct mc_halves *h, unsigned threads)
+{
+    return MC_MAX((unsigned)h->warps / 4 / ((threads + 127) / 128), 1);
+}
+
 static void filter_strides(struct mc_halves *h, const struct mc_conv_problem *p, bool turned)
 {
     const bool back = p->s.pass == CONV_INPUTS;
@@ -75,7 +89,7 @@ void mc_halves_shape(struct mc_halves *h, const struct mc_conv_problem *p, bool 
     const struct mc_conv_shape *s = &p->s;
     struct mc_halves_args *a = &h->args;
     const int64_t *const to = from_y ? p->at.x : p->at.y;
-    *h = (struct mc_halves){ .args = { .n = (int)s->n, .channels = (int)(from_y ? s->f : s->c), .results = (int)(from_y ? s->c : s->f),
+    *h = (struct mc_halves){ .work = 1, .args = { .n = (int)s->n, .channels = (int)(from_y ? s->f : s->c), .results = (int)(from_y ? s->c : s->f),
                                        .xs = from_y ? p->at.y[0] : p->at.x[0], .ys = p->at.y[0], .ts = { to[0], to[1] },
                                        .images = 1, .alpha = (float)p->alpha, .beta = (float)p->beta } };
     for (int i = 0; i < 2; i++) {
@@ -106,19 +120,31 @@ void mc_halves_filters(struct mc_halves *h, int steps, int across)
     h->base.workspace = h->scale_at + (size_t)a->tiles * 8 * sizeof(float);
 }
 
+/* What taps.cu is compiled for beside. */
+static void define_sizes(struct mc_str *defines, const struct mc_halves *h)
+{
+    const struct mc_halves_args *a = &h->args;
+    mc_str_addf(defines, "#define IN0 %d\n#define IN1 %d\n#define OUT0 %d\n#define OUT1 %d\n#define K0 %d\n#define K1 %d\n", a->in[0], a->in[1], a->out[0], a->out[1], a->k[0],
+                a->k[1]);
+    mc_str_addf(defines, "#define KS %d\n#define SET %d\n#define FULL %d\n", h->ks, a->per_set, a->channels % h->cc == 0 && a->results % h->fb == 0);
+}
+
 struct mc_plan *mc_halves_plan(const struct mc_halves *h, const struct mc_conv_problem *p, const struct mc_cuda_text *t)
 {
     struct mc_cuda_named kernels[NELEM(h->kernel)];
     struct mc_str defines = { 0 };
     struct mc_halves *made = mc_calloc(1, sizeof *made, "plans");
-    const unsigned threads = h->kernel[1].grid.threads[0], fours = (threads + 127) / 128;  /* registers are given out to four warps at a time */
+    const unsigned threads = h->kernel[h->work].grid.threads[0];
     if (!made) {
         return NULL;
     }
     *made = *h;
     made->base.run = run;
     mc_str_addf(&defines, "#define CC %d\n#define FB %d\n#define EDGES %d\n#define ACT %d\n#define THREADS %u\n#define BLOCKS %u\n", h->cc, h->fb, (int)h->edges, (int)p->act, threads,
-                MC_MAX((unsigned)h->warps / 4 / fours, 1));
+                mc_halves_blocks(h, threads));
+    if (h->ks) {
+        define_sizes(&defines, h);
+    }
     for (size_t i = 0; i < NELEM(kernels); i++) {
         kernels[i] = (struct mc_cuda_named){ &made->kernel[i].loaded, made->kernel[i].name };
     }
@@ -155,7 +181,8 @@ static bool small(const struct mc_conv_problem *p)
 
 bool mc_halves_fit(const struct mc_halves *h)
 {
-    bool ok = h->kernel[1].grid.blocks[1] <= 4 * (unsigned)mc_cuda_processors() && h->kernel[1].grid.threads[0] <= 32 * (unsigned)h->warps;
+    const struct mc_grid *g = &h->kernel[h->work].grid;
+    bool ok = g->blocks[1] <= 4 * (unsigned)mc_cuda_processors() && g->threads[0] <= 32 * (unsigned)h->warps;
     for (size_t i = 0; i < NELEM(h->kernel); i++) {
         ok = ok && h->kernel[i].grid.shared <= HALVES_MOST_SHARED;
     }

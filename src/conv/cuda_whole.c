@@ -58,10 +58,7 @@ static void lay_out(struct mc_halves *d, const struct mc_conv_problem *p)
     for (int i = 0; back && i < 2; i++) {
         d->args.pad[i] = (d->args.k[i] - 1) * d->args.dilation[i] - d->args.pad[i];
     }
-    for (int i = 0; i < 2; i++) {
-        const struct mc_halves_args *a = &d->args;
-        d->edges = d->edges || a->pad[i] != 0 || (a->out[i] - 1) * a->stride[i] + (a->k[i] - 1) * a->dilation[i] >= a->in[i];
-    }
+    d->edges = mc_halves_edges(&d->args);
     d->warps = HALVES_MOST_WARPS;
     if (p->s.pass == CONV_WEIGHTS) {
         plan_weights(d);

@@ -1,5 +1,5 @@
 /* halves.h: float32 convolutions of small images as pairs of halves on tensor cores, by blocks that keep whole images in shared
- * memory: what their solvers, cuda_whole.c and cuda_spread.c, share.
+ * memory: what their solvers, cuda_whole.c, cuda_taps.c and cuda_spread.c, share.
  *
  * Invariant: the arguments are those of halves.cu, field for field. */
 #ifndef MC_CONV_HALVES_H
@@ -29,7 +29,9 @@ struct mc_halves {
     struct mc_halves_kernel kernel[3];  /* in the order in which they run */
     struct mc_halves_args args;
     int warps;                  /* on a multiprocessor at once: what tells how many registers each has */
+    int work;                   /* which of the kernels multiplies */
     int cc, fb;                 /* channels, and filters of y, that are taken at once */
+    int ks;                     /* taps.cu: sixteens of y's places that are; else 0 */
     int64_t w_first;            /* elements from w to the tap that is read first */
     size_t scale_at, cut_at;    /* in the workspace */
     bool fours, edges;          /* edges: windows reach beyond the image */
@@ -43,6 +45,17 @@ void mc_halves_filters(struct mc_halves *h, int steps, int across);
 struct mc_plan *mc_halves_plan(const struct mc_halves *h, const struct mc_conv_problem *p, const struct mc_cuda_text *t);
 const char *mc_halves_refuse(const struct mc_conv_problem *p); /* what none of them takes */
 bool mc_halves_fit(const struct mc_halves *h);                 /* threads and shared memory of all kernels */
+unsigned mc_halves_blocks(const struct mc_halves *h, unsigned threads); /* of so many threads, on a multiprocessor at once */
+
+/* Do windows reach beyond the image? */
+static inline bool mc_halves_edges(const struct mc_halves_args *a)
+{
+    bool edges = false;
+    for (int i = 0; i < 2; i++) {
+        edges = edges || a->pad[i] != 0 || (a->out[i] - 1) * a->stride[i] + (a->k[i] - 1) * a->dilation[i] >= a->in[i];
+    }
+    return edges;
+}
 
 static inline int mc_halves_up(int64_t n, int unit)
 {

@@ -1,7 +1,7 @@
 /* whole_weights.cu: gradients of filters of small images on tensor cores, with whole images in shared memory (halves.cu).
  *
  * Images are cut first (`cut`), since all blocks of a tap want them; a block has some taps and walks over images: w = y' x,
- * summed over the places of each.  What blocks came to is added by `add`, in order. */
+ * summed over the places of each.  What blocks came to is added up by halves_parts.cu. */
 enum { UNITS = 2 };             /* of a warp: 32 filters times 16 channels of a tap */
 
 struct parts {                  /* of a cut image, in halves */
@@ -162,18 +162,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
         if (tap < p.per_set && set + tap < taps && f < p.results && c < p.channels) {
             p.parts[(((i64)blockIdx.x * taps + set + tap) * p.results + f) * p.channels + c] = sum[i][e / 8 % 2][e / 4 % 2][e % 4];
         }
-    }
-}
-
-/* What the blocks came to. */
-extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
-{
-    follow();
-    const int each = p.results * p.channels, count = each * p.k[0] * p.k[1], e = blockIdx.x * 32 + threadIdx.x % 32;
-    const float sum = sum_of_parts(p.parts, count, p.blocks, e);
-    if (threadIdx.x < 32 && e < count) {
-        const int tap = e / each, f = e % each / p.channels, c = e % p.channels;
-        const i64 at = f * p.ws[0] + c * p.ws[1] + tap / p.k[1] * p.ws[2] + tap % p.k[1] * p.ws[3];
-        p.to[at] = p.alpha * sum + (p.c0 ? p.beta * p.c0[at] : 0.f);
     }
 }

@@ -75,7 +75,7 @@ static const struct {
                                    "#define T float\n" FEW3 "#define BESIDE 1\n#define U 4\n#define WHOLE false\n" },
       { "#define S16 4\n#define EK 5\n#define ACROSS 4\n#define DOWN 2\n" } },
     { &mc_conv_few_spread_text, { "#define T half\n" SPREAD3 "#define CF 96\n#define PITCH 120\n#define UNIT 4\n", "#define T bf16\n" SPREAD3 "#define CF 96\n#define PITCH 120\n#define UNIT 4\n",
-                                  "#define T float\n" SPREAD3 "#define CF 48\n#define PITCH 120\n#define UNIT 4\n", "#define T bf16\n" SPREAD1 "#define CF 32\n#define PITCH 56\n#define UNIT 16\n",
+                                  "#define T float\n" SPREAD3 "#define CF 48\n#define PITCH 136\n#define UNIT 4\n", "#define T bf16\n" SPREAD1 "#define CF 32\n#define PITCH 56\n#define UNIT 16\n",
                                   "#define T float\n" SPREAD1 "#define CF 24\n#define PITCH 56\n#define UNIT 4\n" },
       { "#define HAS_C0 0\n", "#define HAS_C0 1\n" } },
     { &mc_conv_fold_text, { "#define INDEX unsigned\n", "#define INDEX u64\n" }, { "#define T unsigned short\n#define PACK 8\n", "#define T unsigned long long\n#define PACK 1\n" } },

@@ -63,7 +63,7 @@ static bool fits(const struct spread *d, const struct mc_conv_shape *s)
 /* Eight cells of eight lines, or of four where they are floats, are different banks. */
 static int pitch_of(const struct spread *d, int places)
 {
-    return d->size == 2 ? (mc_few_up(places, 8) / 8 | 1) * 8 : mc_few_up(places + 8, 16) - 8;
+    return d->size == 2 ? (mc_few_up(places, 8) / 8 | 1) * 8 : mc_few_up(places, 16) + 8;
 }
 
 static bool divides(const struct spread *d, int unit)
@@ -171,7 +171,7 @@ static const char *refuse(const struct mc_problem *p_)
                                                        : mc_cuda_too_old();
 }
 
-/* Of places, columns and filters as many as products have, by instructions that reach half of the tensor cores' speed. */
+/* Of places, columns and filters as many as products have, at the part of tensor cores' speed that was measured. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -179,7 +179,7 @@ static double estimate(const struct mc_problem *p_)
     struct spread d = { .size = 0 };
     shape(&d, p);
     const double places = (double)(conv_ceil(s->n, d.images) * d.way->across * SIXTEENS * 16), terms = (double)(d.args.chunks * d.chunk) * (double)s->k[1] / (double)s->stride[1];
-    return 3e-6 + mc_cuda_seconds(p->dtype, p->tf32, 2 * places * (double)s->in[1] * d.eights * 8 * terms, mc_conv_bytes(p), 0.4);
+    return 3e-6 + mc_cuda_seconds(p->dtype, p->tf32, 2 * places * (double)s->in[1] * d.eights * 8 * terms, mc_conv_bytes(p), 0.29);
 }
 
 const struct mc_solver mc_conv_cuda_few_spread = { .name = "few_spread", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -10,7 +10,8 @@
  * A block has ROWS lines of x, of IMAGES images.  The lines of y that reach them pass by in a ring in shared memory, each once,
  * CF filters at a time; where there is room for more than two, half of the warps ask for the next after they have multiplied, so that
  * tensor cores do not wait while all ask.  A warp has MT sixteens of places of y, ACROSS of which are a line, and R lines of x, whose z stay in its
- * registers until the last line of y has passed; PW warps have all places, GW of such sets all lines.
+ * registers until the last line of y has passed; PW warps have all places, GW of such sets all lines: each set every GW-th, so that a
+ * line of y which reaches some of them is work for as many sets as can be.
  *
  * Compiled in beside these: OH x OW places of y; UNIT, of the bytes of y that can be fetched at once; PITCH, cells of y's lines
  * in the ring, and ZPITCH, of z's; NE eights of C * KW. */
@@ -140,8 +141,8 @@ __device__ __forceinline__ void bring(const args &p, const walk &s, cell *to)
 
 /* ---- products ---- */
 
-/* A warp's part: sixteen places number j, and the first of its lines. */
-struct part { int tile[MT], row; };
+/* A warp's part: sixteen places number j, and its set, which is the first of its lines. */
+struct part { int tile[MT], set; };
 
 __device__ __forceinline__ part part_of()
 {
@@ -151,7 +152,7 @@ __device__ __forceinline__ part part_of()
     for (int j = 0; j < MT; j++) {
         a.tile[j] = warp % PW * MT + j;
     }
-    a.row = warp / PW * R;
+    a.set = warp / PW;
     return a;
 }
 
@@ -159,8 +160,8 @@ __device__ __forceinline__ part part_of()
 __device__ __forceinline__ int places_at(int tile)
 {
     const int lane = threadIdx.x % 32, here = min(tile, IMAGES * ACROSS - 1);
-    const int own = HALVES ? (lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8 : lane % 4 * PITCH + lane / 4;
-    return here / ACROSS * LINE + here % ACROSS * 16 + own;
+    const int place = here % ACROSS * 16, first = here / ACROSS * LINE;
+    return first + (HALVES ? (lane / 16 * 8 + lane % 8) * PITCH + min(place + lane / 8 % 2 * 8, PITCH - 8) : lane % 4 * PITCH + place + lane / 4);
 }
 
 /* (places, STEP filters), whose places lie side by side */
@@ -190,7 +191,7 @@ template <int Low, int High> __device__ __forceinline__ void multiply_line(float
         for (int i = Low; i < High; i++) {
 #pragma unroll
             for (int e = 0; e < NE; e++) {
-                const uint2 b = filters[i * FRAGMENTS + (k * NE + e) * 32];
+                const uint2 b = filters[i * GW * FRAGMENTS + (k * NE + e) * 32];
 #pragma unroll
                 for (int j = 0; j < MT; j++) {
                     multiply_as(T(), sum[i][j][e], a[j], b.x, b.y);
@@ -213,11 +214,11 @@ template <> struct one_by_one<0> {
     static __device__ __forceinline__ void multiply(float (&)[R][MT][NE][4], const cell *, const int (&)[MT], const uint2 *, int, int) {}
 };
 
-/* To those of a warp's lines that it reaches. */
-__device__ __forceinline__ void multiply(const args &p, const walk &s, float (&sum)[R][MT][NE][4], const cell *y, const int (&at)[MT], const uint2 *filters, int own)
+/* To those of a set's lines that it reaches. */
+__device__ __forceinline__ void multiply(const args &p, const walk &s, float (&sum)[R][MT][NE][4], const cell *y, const int (&at)[MT], const uint2 *filters, int set)
 {
-    const int row = s.row + own, a = row + p.pad[0] - SH * s.line;
-    const int low = max(0, -a), high = min(min(R, KH - a), p.in[0] - row);
+    const int row = s.row + set, a = row + p.pad[0] - SH * s.line;
+    const int low = (max(0, -a) + GW - 1) / GW, high = min(R, (min(KH - a, p.in[0] - row) + GW - 1) / GW);
     const uint2 *const mine = filters + a * FRAGMENTS + threadIdx.x % 32;
     if (low == 0 && high == R) {
         multiply_line<0, R>(sum, y, at, mine);
@@ -235,7 +236,7 @@ __device__ __forceinline__ void put_columns(const float (&sum)[MT][NE][4], float
     for (int j = 0; j < MT; j++) {
         const int tile = own.tile[j];
         if (tile < IMAGES * ACROSS) {
-            float *const to = z + (own.row / R * IMAGES + tile / ACROSS) * (COLUMNS * ZPITCH) + tile % ACROSS * 16 + lane / 4;
+            float *const to = z + (own.set * IMAGES + tile / ACROSS) * (COLUMNS * ZPITCH) + tile % ACROSS * 16 + lane / 4;
 #pragma unroll
             for (int e = 0; e < NE * 4; e++) {
                 const int column = e / 4 * 8 + lane % 4 * 2 + e % 2;
@@ -266,7 +267,7 @@ __device__ __forceinline__ void put_lines(const args &p, const walk &s, const fl
 {
     const int width = p.in[1];
     for (int e = threadIdx.x; e < GW * IMAGES * C * width; e += THREADS) {
-        const int plane = e / width, q = e - plane * width, c = plane % C, image = s.image + plane / C % IMAGES, r = s.row + plane / C / IMAGES * R + i;
+        const int plane = e / width, q = e - plane * width, c = plane % C, image = s.image + plane / C % IMAGES, r = s.row + plane / C / IMAGES + i * GW;
         if (r < p.in[0] && image < p.n) {
             const i64 at = image * p.xs[0] + c * p.xs[1] + r * p.xs[2] + q * p.xs[3];
             const float sum = q + p.pad[1] < 0 ? 0.f : gathered(z + plane * (KW * ZPITCH), q + p.pad[1]);
@@ -328,7 +329,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) inputs(const __grid_con
                 bring(p, ahead, ring + (turn == 0 ? SLOTS - 1 : turn - 1) * SLOT);
             }
             if (late == 0) {
-                multiply(p, here, sum, ring + turn * SLOT, at, filters, own.row);
+                multiply(p, here, sum, ring + turn * SLOT, at, filters, own.set);
             }
         }
         fetch_mark();

@@ -74,9 +74,10 @@ static void close_lane(struct print *p, int v)
     mc_str_addf(p->out, "d%d[j] += c%d[j]; ", v, v);
 }
 
+/* Threads side by side find theirs side by side. */
 static void part(struct print *p, int v, const char *block)
 {
-    mc_str_addf(p->out, "double *const part = (double *)A.scratch + ((((i64)%d * A.splits + %s) * A.count[0] + at) * V + j) * 2; ", mc_grid_slot(p->k, v), block);
+    mc_str_addf(p->out, "double *const part = (double *)A.scratch + ((((i64)%d * A.splits + %s) * V + j) * A.count[0] + at) * 2; ", mc_grid_slot(p->k, v), block);
 }
 
 static void keep(struct print *p, int v)

@@ -255,10 +255,13 @@ TEST(far_lines)
 /* Kernels come in the forms that some shape may need. */
 TEST(far_forms_that_sizes_rule_out)
 {
-    static const struct { const char *input, *formula; bool vector, row; } cases[] = {
-        { "input x float32[?, ?]", "softmax(x)", true, true },     { "input x float32[?, 10]", "softmax(x)", false, false }, { "input x float32[?, 16]", "softmax(x)", true, false },
-        { "input x float32[?, 512]", "softmax(x)", true, true },   { "input x float32[?, 999]", "softmax(x)", false, false }, { "input x float32[5, 3]", "tanh(x)", false, false },
-        { "input x float32[4, 3]", "tanh(x)", true, false },       { "input x float32[?, 3]", "tanh(x)", true, false },
+    static const char *const marks[] = { "_v(const", "_r(const", "_s(const" };
+    static const struct { const char *input, *formula; bool vector, row, few; } cases[] = {
+        { "input x float32[?, ?]", "softmax(x)", true, true, true },     { "input x float32[?, 10]", "softmax(x)", false, false, true },
+        { "input x float32[?, 16]", "softmax(x)", false, false, true },  { "input x float32[?, 64]", "softmax(x)", true, true, false },
+        { "input x float32[?, 512]", "softmax(x)", true, true, false },  { "input x float32[?, 999]", "softmax(x)", false, false, false },
+        { "input x float32[5, 3]", "tanh(x)", false, false, false },     { "input x float32[4, 3]", "tanh(x)", true, false, false },
+        { "input x float32[?, 3]", "tanh(x)", true, false, false },
     };
     ON_GPU();
     for (size_t i = 0; i < NELEM(cases); i++) {
@@ -266,7 +269,10 @@ TEST(far_forms_that_sizes_rule_out)
         mc_formula(g, cases[i].input);
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = cases[i].formula });
         const char *text = mc_function_source(f);
-        CHECK(f && (strstr(text, "_v(const") != NULL) == cases[i].vector && (strstr(text, "_r(const") != NULL) == cases[i].row, "%s of %s: %s", cases[i].formula, cases[i].input, mc_last_error());
+        const bool wanted[] = { cases[i].vector, cases[i].row, cases[i].few };
+        for (size_t m = 0; m < NELEM(marks); m++) {
+            CHECK(f && (strstr(text, marks[m]) != NULL) == wanted[m], "%s in %s of %s: %s", marks[m], cases[i].formula, cases[i].input, mc_last_error());
+        }
         mc_function_free(f);
         mc_graph_free(g);
     }

@@ -5,7 +5,7 @@
 #include "function/grid.h"
 
 enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, COLUMN_BLOCKS = 396, FULL_BLOCKS = 528,
-       LONG = 8192, MANY = 2048, FEW_ROWS = 64, NEIGHBOUR_BLOCKS = 264, BESIDE = 32, WORTH = 4096, MOST_TEAMS = 660, FEW_TEAMS = 132 };
+       LONG = 8192, MANY = 2048, FEW_ROWS = 64, NEIGHBOURS = 1056, BESIDE = 32, WORTH = 4096, MOST_TEAMS = 660, FEW_TEAMS = 132 };
 static const int64_t most_tallies = 16 << 20; /* bytes of all teams' sums, where fewer teams still fill the GPU */
 
 static unsigned power(int64_t n)
@@ -130,7 +130,7 @@ void mc_spread_points(const struct mc_kernel *k, struct mc_grid_launch *l, struc
 }
 
 /* Threads of a kernel whose threads have neighbours: BESIDE of them side by side, the rest of a block above each other; rows in as
- * many pieces as fill the GPU, while their sums are no more bytes than they themselves. */
+ * many pieces as fill the GPU, fewer where a thread has more sums to close, while those are no more bytes than the rows themselves. */
 void mc_spread_columns(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
 {
     const int64_t places = h->count[0], length = h->count[1], neighbours = mc_grid_column(k);
@@ -140,7 +140,7 @@ void mc_spread_columns(const struct mc_kernel *k, struct mc_grid_launch *l, stru
     while (most > 1 && most * most * k->nreduce * 4 > length) {
         most--;
     }
-    h->splits = (uint32_t)MC_MAX(MC_MIN(NEIGHBOUR_BLOCKS / MC_MAX(across, 1), most), 1);
+    h->splits = (uint32_t)MC_MAX(MC_MIN(NEIGHBOURS / neighbours / MC_MAX(across, 1), most), 1);
     h->chunk = (uint32_t)MC_MAX((length + h->splits - 1) / h->splits, 1);
     h->splits = length ? blocks(length, h->chunk) : 1;
     l->grid = (struct mc_grid){ { (unsigned)across, h->splits, 1 }, { wide, lanes, 1 }, (size_t)(wide * lanes / WARP) * wide * (size_t)neighbours * sizeof(double) };

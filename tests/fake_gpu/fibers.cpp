@@ -50,6 +50,7 @@ static void *kernel;
 static const char *args;
 static size_t nargs;
 static bool progress;
+static bool backward; /* every other grid runs from its last thread to its first: what depends on an order does not repeat */
 
 static unsigned warp_of(unsigned thread)
 {
@@ -162,7 +163,8 @@ static int run_blocks(shim_u3 first)
     }
     while (all.live) {
         progress = false;
-        for (unsigned i = 0; i < nthreads * nblocks; i++) {
+        for (unsigned k = 0; k < nthreads * nblocks; k++) {
+            const unsigned i = backward ? nthreads * nblocks - 1 - k : k;
             if (done_[i])
                 continue;
             const unsigned t = i % nthreads;
@@ -198,7 +200,7 @@ static int run_grid(const unsigned g[3])
     for (unsigned z = 0; z < g[2] && !e; z++)
         for (unsigned y = 0; y < g[1] && !e; y += nblocks)
             for (unsigned x = 0; x < g[0] && !e; x++)
-                e = run_blocks({ x, y, z });
+                e = run_blocks(backward ? shim_u3{ g[0] - 1 - x, g[1] - nblocks - y, g[2] - 1 - z } : shim_u3{ x, y, z });
     for (int i = 0; i < 2; i++)
         sigaction(signals[i], &before[i], NULL);
     return e;
@@ -213,6 +215,7 @@ int fake_grid(void *f, const unsigned g[3], const unsigned b[3], unsigned shared
         stacks = (char *)mmap(NULL, (size_t)STACK * MOST * TOGETHER, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     nblocks = together;
+    backward = !backward;
     for (unsigned i = 0; i < together; i++)
         dynamic_[i].assign(shared + 64, (char)0xff);
     fake_now.bdim = { b[0], b[1], b[2] };

@@ -73,22 +73,24 @@ def recorded(step, *inputs):
     return replay
 
 
-# How a training step can be run: eager, its loss by torch.compile in a mode, or eager and recorded.  BENCH_WAYS names those
-# wanted, with commas between.
+# How a training step can be run: eager, compiled whole, with its loss compiled in a mode that records (a step with its
+# optimizer inside fails there), or eager and recorded.  BENCH_WAYS names those wanted, with commas between.
 STEPS = {"eager": None, "compile": "default", "reduce-overhead": "reduce-overhead", "max-autotune": "max-autotune", "graph": None}
 WAYS = os.environ.get("BENCH_WAYS", ",".join(STEPS)).split(",")
 
 
 def steps(make, *ways, inputs=()):
     """(algo, call, seconds of the first one) of each of these ways to run what make(compiled) makes, past what the first calls
-    compile.  make gives compiled() what is worth compiling.  A way in which PyTorch fails is told and left out."""
+    compile.  make gives its loss to compiled().  A way in which PyTorch fails is told and left out."""
     import torch
 
     for way in (way for way in ways if way in WAYS):
         torch._dynamo.reset()  # a way does not inherit what another one compiled
         start = time.perf_counter()
         try:
-            step = make(lambda f: f if STEPS[way] is None else torch.compile(f, mode=STEPS[way]))
+            step = make(lambda f: torch.compile(f, mode=STEPS[way]) if way in ("reduce-overhead", "max-autotune") else f)
+            if way == "compile":
+                step = torch.compile(step)
             if way == "graph":
                 step = recorded(step, *[x.clone() for x in inputs])
             step()

@@ -3,10 +3,14 @@
 #include "gemm/solver.h"
 #include <stdlib.h>
 
+static const char tile[] = {
+#include "gemm/cut_tile_text.h"
+    , 0 };
 static const char text[] = {
 #include "gemm/cut_text.h"
     , 0 };
-const struct mc_cuda_text mc_gemm_cut_text = { "gemm/cut.cu", text, NULL };
+static const struct mc_cuda_text tile_text = { "gemm/cut_tile.cu", tile, NULL };
+const struct mc_cuda_text mc_gemm_cut_text = { "gemm/cut.cu", text, &tile_text };
 
 enum { TILE = 64, BLOCKS = 2, WAVES = 4 };  /* BLOCKS: that a processor has at once; WAVES: of them, where a block makes several tiles */
 enum { STEPS = 4, PARTS = 16, FEW = 8 };    /* STEPS: of a part of a sum, if it has more than so many PARTS; FEW: of them, which a thread adds */

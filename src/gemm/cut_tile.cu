@@ -1,0 +1,241 @@
+/* cut_tile.cu: of products whose blocks cut their operands themselves (cut.cu): what a thread takes of a tile, how a warp cuts
+ * it, and what a warp's terms of two tiles come to. */
+typedef unsigned u32;
+typedef unsigned short u16;
+enum { TILE = 64, PITCH = TILE + 8, WARPS = 8, MINE = 16 };     /* MINE: elements of a tile that a thread takes, along the summed axis */
+enum { LOW = TILE * PITCH, TILES = 4 * LOW };   /* halves of a tile; of both tiles of a step, high and low */
+enum { PLANE = TILE * PITCH };                  /* floats of a finished tile, of which there are two in the room of a step's */
+
+struct places {                 /* along an axis: so many across, then the next line */
+    i64 down, right;
+    int across;
+};
+struct args {
+    const float *a, *b, *c0;
+    float *c, *parts;
+    i64 as[3], bs, cs[2], c0s[3], outer_step[2];    /* batch, row, column; of B and C the columns, and B's terms, are places */
+    int m, n, k, batch, outer, splits, run;     /* run: tiles side by side that a block makes */
+    int fours[2];               /* a, b: four neighbours along the summed axis can be read at once */
+    float alpha, beta;
+    places b_terms, b_cols, c_cols;
+    int around[2], size[2];     /* of a column of C: lines and places that are its own, all but the first zeros; lines and places there are */
+};
+struct side {                   /* rows of A, or columns of B: where this thread reads, and what becomes of it */
+    const float *x;
+    places all, terms;
+    i64 outer, mine_at;
+    int from, rows, mine, first;    /* of the tile: its first, how many there are; this thread's, its first term */
+    int fours;
+};
+
+/* Where a block is: the first of its columns, the matrix it sums over, the first term. */
+struct step { int j, matrix, k; };
+
+__device__ __forceinline__ i64 at(const places &p, int i)
+{
+#if LINES
+    return i * p.right;
+#else
+    const int line = i / p.across;
+    return line * p.down + (i - line * p.across) * p.right;
+#endif
+}
+
+__device__ __forceinline__ places in_line(i64 step)
+{
+    places p = { 0, step, 0x7fffffff };
+    return p;
+}
+
+template <bool DENSE> __device__ __forceinline__ side side_of(const float *x, const places &rows, int from, int count, const places &terms, i64 outer, int fours)
+{
+    const int t = threadIdx.x;
+    side s;
+    s.x = x;
+    s.all = rows;
+    s.terms = terms;
+    s.outer = outer;
+    s.from = from;
+    s.rows = count;
+    s.mine = DENSE ? t / 4 : t % TILE;
+    s.first = DENSE ? t % 4 * MINE : t / TILE * MINE;
+    s.mine_at = s.mine < count ? at(rows, from + s.mine) : 0;
+    s.fours = fours;
+    return s;
+}
+
+/* Zeros beyond the matrix. */
+template <bool DENSE> __device__ __forceinline__ void take(float (&v)[MINE], const side &s, int matrix, int from, int end)
+{
+    const int have = s.mine < s.rows ? end - from - s.first : 0;
+    const float *const row = s.x + matrix * s.outer + s.mine_at;
+    if (DENSE && s.fours && have >= MINE) {
+#pragma unroll
+        for (int e = 0; e < MINE; e += 4) {
+            const float4 q = *(const float4 *)(row + from + s.first + e);
+            v[e] = q.x;
+            v[e + 1] = q.y;
+            v[e + 2] = q.z;
+            v[e + 3] = q.w;
+        }
+        return;
+    }
+#if LINES
+    const int step = DENSE ? 1 : (int)s.terms.right;
+    const float *const term = row + (i64)step * (from + s.first);
+#pragma unroll
+    for (int e = 0; e < MINE; e++) {
+        v[e] = e < have ? term[(i64)step * e] : 0.f;
+    }
+#else
+    const int line = s.terms.across < 0x7fffffff ? (from + s.first) / s.terms.across : 0;   /* a division that most have no use for */
+    int col = from + s.first - line * s.terms.across;
+    const float *term = row + line * s.terms.down + col * s.terms.right;
+#pragma unroll
+    for (int e = 0; e < MINE; e++, col++, term += s.terms.right) {
+        if (col == s.terms.across) {
+            col = 0;
+            term += s.terms.down - s.terms.across * s.terms.right;
+        }
+        v[e] = e < have ? *term : 0.f;
+    }
+#endif
+}
+
+/* The larger; NaN if either is. */
+__device__ __forceinline__ float larger(float a, float b)
+{
+    float r;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+}
+
+/* Of a warp's elements: the bits of the largest |x|; what is no number is larger than all. */
+__device__ __forceinline__ u32 largest(const float (&v)[MINE])
+{
+    float most = 0;
+#pragma unroll
+    for (int e = 0; e < MINE; e++) {
+        most = larger(most, fabsf(v[e]));
+    }
+    return over_warp(__float_as_uint(most));
+}
+
+/* The halves of what this thread has, and what undoes its warp's scale.  True: there is an infinity or a NaN. */
+__device__ __forceinline__ bool cut(u16 *to, float *unscaled, const side &s, const float (&v)[MINE])
+{
+    const u32 most = largest(v);
+    const int e = min(exponent(most), 126);     /* a smaller one needs no more: half has 2^24 to spare */
+    const float f = __uint_as_float((u32)(127 + e) << 23);
+    u32 h[MINE / 2], l[MINE / 2];
+    if (threadIdx.x % 32 == 0) {
+        unscaled[threadIdx.x / 32] = __uint_as_float((u32)(127 - e) << 23);
+    }
+#pragma unroll
+    for (int i = 0; i < MINE / 2; i++) {
+        halve2(v[2 * i] * f, v[2 * i + 1] * f, &h[i], &l[i]);
+    }
+    uint4 *const at = (uint4 *)(to + s.mine * PITCH + s.first), *const below = (uint4 *)(to + LOW + s.mine * PITCH + s.first);
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        at[i] = { h[4 * i], h[4 * i + 1], h[4 * i + 2], h[4 * i + 3] };
+        below[i] = { l[4 * i], l[4 * i + 1], l[4 * i + 2], l[4 * i + 3] };
+    }
+    return most >= 0x7f800000;
+}
+
+/* Which warp has cut rows [8 i, 8 i + 8) and terms [16 k, 16 k + 16): it has either all terms or all rows of a half. */
+template <bool DENSE> __device__ __forceinline__ int who(int i, int k)
+{
+    return DENSE ? i : k * 2 + i / 4;
+}
+
+/* Where element e of a thread's sums stands in the tile: two by four matrices of 16 x 8 a warp. */
+__device__ __forceinline__ int first_row() { return threadIdx.x / 32 % 2 * 32; }
+__device__ __forceinline__ int first_col() { return threadIdx.x / 64 % 2 * 32; }
+__device__ __forceinline__ int row_of(int e) { return first_row() + e / 8 % 2 * 16 + threadIdx.x % 32 / 4 + e % 4 / 2 * 8; }
+__device__ __forceinline__ int col_of(int e) { return first_col() + e / 16 * 16 + e / 4 % 2 * 8 + threadIdx.x % 4 * 2 + e % 2; }
+
+/* 16 terms of 16 columns from `col` on. */
+__device__ __forceinline__ void multiply_columns(float *sum, const u32 (&h)[2][4], const u32 (&l)[2][4], const u16 *b, const float (&scale_a)[4], const float *unscaled_b,
+                                                 int col, int k)
+{
+    const int lane = threadIdx.x % 32;
+    const u16 *const at = b + (col + lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8 + k * 16;
+    u32 bh[4], bl[4];
+    float part[4][4] = {};
+    read_rows(bh, at);
+    read_rows(bl, at + LOW);
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        multiply(part[e], h[e / 2], bl[e % 2 * 2], bl[e % 2 * 2 + 1]);
+    }
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        multiply(part[e], l[e / 2], bh[e % 2 * 2], bh[e % 2 * 2 + 1]);
+    }
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        multiply(part[e], h[e / 2], bh[e % 2 * 2], bh[e % 2 * 2 + 1]);
+    }
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        const float scale_b = unscaled_b[who<B_DENSE>(col / 8 + e % 2, k)];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {   /* 0 times what is too large for a float would be no number */
+            sum[e * 4 + i] += part[e][i] * fminf(scale_a[e / 2 * 2 + i / 2] * scale_b, 0x1p127f);
+        }
+    }
+}
+
+/* This warp's terms of a step. */
+__device__ __forceinline__ void multiply_tiles(float (&sum)[32], const u16 *tiles, const float (*unscaled)[WARPS])
+{
+    const int lane = threadIdx.x % 32;
+    const u16 *const row = tiles + (first_row() + lane % 16) * PITCH + lane / 16 * 8, *const b = tiles + 2 * LOW;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const int k = threadIdx.x / 128 * 2 + i;
+        u32 h[2][4], l[2][4];
+        float scale[4];
+#pragma unroll
+        for (int m = 0; m < 2; m++) {
+            read_rows(h[m], row + m * 16 * PITCH + k * 16);
+            read_rows(l[m], row + m * 16 * PITCH + k * 16 + LOW);
+        }
+#pragma unroll
+        for (int m = 0; m < 4; m++) {
+            scale[m] = unscaled[0][who<A_DENSE>(first_row() / 8 + m, k)];
+        }
+        multiply_columns(sum, h, l, b, scale, unscaled[1], first_col(), k);
+        multiply_columns(sum + 16, h, l, b, scale, unscaled[1], first_col() + 16, k);
+    }
+}
+
+/* Of a row of A and a column of B. */
+__device__ __noinline__ float plain_sum(const float *a, const float *b, places a_terms, places b_terms, int from, int end)
+{
+    float sum = 0;
+    for (int k = from; k < end; k++) {
+        sum = fmaf(a[at(a_terms, k)], b[at(b_terms, k)], sum);
+    }
+    return sum;
+}
+
+/* By those who have a step's first terms, all of them. */
+__device__ __forceinline__ void multiply_plainly(float (&sum)[32], const side &a, const side &b, const step &s, const args &p)
+{
+    const int end = min(s.k + TILE, p.k), cols = min(p.n - s.j, TILE);
+    float more[32];
+#pragma unroll 1
+    for (int e = 0; e < 32; e++) {
+        const int row = row_of(e), col = col_of(e);
+        more[e] = threadIdx.x < 128 && row < a.rows && col < cols
+                      ? plain_sum(a.x + s.matrix * a.outer + at(a.all, a.from + row), b.x + s.matrix * b.outer + at(b.all, s.j + col), a.terms, b.terms, s.k, end)
+                      : 0;
+    }
+#pragma unroll
+    for (int e = 0; e < 32; e++) {
+        sum[e] += more[e];
+    }
+}

@@ -129,30 +129,30 @@ static void define_sizes(struct mc_str *defines, const struct mc_halves *h)
     mc_str_addf(defines, "#define KS %d\n#define SET %d\n#define FULL %d\n", h->ks, a->per_set, a->channels % h->cc == 0 && a->results % h->fb == 0);
 }
 
-struct mc_plan *mc_halves_plan(const struct mc_halves *h, const struct mc_conv_problem *p, const struct mc_cuda_text *t)
+struct mc_plan *mc_halves_plan(mc_halves_lay_out *lay_out, const struct mc_conv_problem *p, const struct mc_cuda_text *t)
 {
+    struct mc_halves *h = mc_calloc(1, sizeof *h, "plans");
     struct mc_cuda_named kernels[NELEM(h->kernel)];
     struct mc_str defines = { 0 };
-    struct mc_halves *made = mc_calloc(1, sizeof *made, "plans");
-    const unsigned threads = h->kernel[h->work].grid.threads[0];
-    if (!made) {
+    if (!h) {
         return NULL;
     }
-    *made = *h;
-    made->base.run = run;
+    lay_out(h, p);
+    h->base.run = run;
+    const unsigned threads = h->kernel[h->work].grid.threads[0];
     mc_str_addf(&defines, "#define CC %d\n#define FB %d\n#define EDGES %d\n#define ACT %d\n#define THREADS %u\n#define BLOCKS %u\n", h->cc, h->fb, (int)h->edges, (int)p->act, threads,
                 mc_halves_blocks(h, threads));
     if (h->ks) {
         define_sizes(&defines, h);
     }
     for (size_t i = 0; i < NELEM(kernels); i++) {
-        kernels[i] = (struct mc_cuda_named){ &made->kernel[i].loaded, made->kernel[i].name };
+        kernels[i] = (struct mc_cuda_named){ &h->kernel[i].loaded, h->kernel[i].name };
     }
     if (!mc_cuda_kernels(t, &defines, kernels, NELEM(kernels))) {
-        mc_free(made);
+        mc_free(h);
         return NULL;
     }
-    return &made->base;
+    return &h->base;
 }
 
 /* ---- what they take ---- */
@@ -179,14 +179,23 @@ static bool small(const struct mc_conv_problem *p)
     return ok;
 }
 
-bool mc_halves_fit(const struct mc_halves *h)
+const char *mc_halves_fit(mc_halves_lay_out *lay_out, const struct mc_conv_problem *p)
 {
-    const struct mc_grid *g = &h->kernel[h->work].grid;
-    bool ok = g->blocks[1] <= 4 * (unsigned)mc_cuda_processors() && g->threads[0] <= 32 * (unsigned)h->warps;
-    for (size_t i = 0; i < NELEM(h->kernel); i++) {
-        ok = ok && h->kernel[i].grid.shared <= HALVES_MOST_SHARED;
+    struct mc_halves h;
+    lay_out(&h, p);
+    const struct mc_grid *g = &h.kernel[h.work].grid;
+    bool ok = g->blocks[1] <= 4 * (unsigned)mc_cuda_processors() && g->threads[0] <= 32 * (unsigned)h.warps;
+    for (size_t i = 0; i < NELEM(h.kernel); i++) {
+        ok = ok && h.kernel[i].grid.shared <= HALVES_MOST_SHARED;
     }
-    return ok;
+    return ok ? NULL : "takes small images, a block's in shared memory";
+}
+
+double mc_halves_seconds(const struct mc_halves *h, const struct mc_conv_problem *p, int places, double share)
+{
+    const struct mc_halves_args *a = &h->args;
+    const double terms = (double)places * mc_halves_up(a->results, HALVES_TILE) * h->cc * a->chunks * a->k[0] * a->k[1];
+    return mc_cuda_seconds(MC_FLOAT16, false, 6.0 * (double)a->n * terms, mc_conv_bytes(p), share);
 }
 
 const char *mc_halves_refuse(const struct mc_conv_problem *p)

@@ -29,32 +29,21 @@ static void lay_out(struct mc_halves *d, const struct mc_conv_problem *p)
 
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
-    struct mc_halves d;
-    lay_out(&d, conv(p_));
-    return mc_halves_plan(&d, conv(p_), &mc_conv_spread_text);
+    return mc_halves_plan(lay_out, conv(p_), &mc_conv_spread_text);
 }
 
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     const char *why = p->s.pass != CONV_INPUTS ? "makes gradients of inputs" : mc_halves_refuse(p);
-    struct mc_halves d;
-    if (why) {
-        return why;
-    }
-    lay_out(&d, p);
-    return mc_halves_fit(&d) ? NULL : "takes small images, a block's in shared memory";
+    return why ? why : mc_halves_fit(lay_out, p);
 }
 
-/* Three multiplications of halves for each, by instructions that reach half of the tensor cores' speed. */
 static double estimate(const struct mc_problem *p_)
 {
-    const struct mc_conv_problem *p = conv(p_);
     struct mc_halves d;
-    lay_out(&d, p);
-    const struct mc_halves_args *a = &d.args;
-    const double terms = (double)mc_halves_up(a->in[0] * a->in[1], TILE) * mc_halves_up(a->results, TILE) * d.cc * a->chunks * a->k[0] * a->k[1];
-    return 10e-6 + mc_cuda_seconds(MC_FLOAT16, false, 6.0 * (double)a->n * terms, mc_conv_bytes(p), 0.3);
+    lay_out(&d, conv(p_));
+    return 10e-6 + mc_halves_seconds(&d, conv(p_), mc_halves_up(d.args.in[0] * d.args.in[1], TILE), 0.3);
 }
 
 const struct mc_solver mc_conv_cuda_spread = { .name = "spread", .refuse = refuse, .estimate = estimate, .plan = plan };

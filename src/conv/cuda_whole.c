@@ -70,9 +70,7 @@ static void lay_out(struct mc_halves *d, const struct mc_conv_problem *p)
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    struct mc_halves d;
-    lay_out(&d, p);
-    return mc_halves_plan(&d, p, p->s.pass == CONV_WEIGHTS ? &mc_conv_whole_weights_text : &mc_conv_whole_text);
+    return mc_halves_plan(lay_out, p, p->s.pass == CONV_WEIGHTS ? &mc_conv_whole_weights_text : &mc_conv_whole_text);
 }
 
 /* ---- what it takes ---- */
@@ -86,27 +84,17 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     const char *why = mc_halves_refuse(p);
-    struct mc_halves d;
-    if (why) {
-        return why;
-    }
-    if (p->s.pass == CONV_INPUTS && (p->s.stride[1] != 1 || p->s.stride[2] != 1 || !inside(&p->s))) {
-        return "goes back with stride 1 alone, and no zeros beyond a filter's reach";
-    }
-    lay_out(&d, p);
-    return mc_halves_fit(&d) ? NULL : "takes small images, a block's in shared memory";
+    const bool far = p->s.pass == CONV_INPUTS && (p->s.stride[1] != 1 || p->s.stride[2] != 1 || !inside(&p->s));
+    return why ? why : far ? "goes back with stride 1 alone, and no zeros beyond a filter's reach" : mc_halves_fit(lay_out, p);
 }
 
-/* Three multiplications of halves for each, by instructions that reach half of the tensor cores' speed; what meets zeros, too.
- * The gradient of filters cuts images first, and adds up parts at last. */
+/* What meets zeros is multiplied, too.  The gradient of filters cuts images first, and adds up parts at last. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     struct mc_halves d;
     lay_out(&d, p);
-    const struct mc_halves_args *a = &d.args;
-    const double terms = (double)mc_halves_up(a->out[0] * a->out[1], 16) * mc_halves_up(a->results, TILE) * d.cc * a->chunks * a->k[0] * a->k[1];
-    return (p->s.pass == CONV_WEIGHTS ? 25e-6 : 10e-6) + mc_cuda_seconds(MC_FLOAT16, false, 6.0 * (double)a->n * terms, mc_conv_bytes(p), 0.3);
+    return (p->s.pass == CONV_WEIGHTS ? 25e-6 : 10e-6) + mc_halves_seconds(&d, p, mc_halves_up(d.args.out[0] * d.args.out[1], 16), 0.3);
 }
 
 const struct mc_solver mc_conv_cuda_whole = { .name = "whole", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -41,10 +41,14 @@ struct mc_halves {
 void mc_halves_shape(struct mc_halves *h, const struct mc_conv_problem *p, bool from_y, bool turned);
 /* A tile's filters, packed: sets steps, tiles and what of the workspace they take. */
 void mc_halves_filters(struct mc_halves *h, int steps, int across);
+/* A solver's own: all of a plan but what kernels are loaded as. */
+typedef void mc_halves_lay_out(struct mc_halves *h, const struct mc_conv_problem *p);
 /* A plan with its kernels, or NULL with an error. */
-struct mc_plan *mc_halves_plan(const struct mc_halves *h, const struct mc_conv_problem *p, const struct mc_cuda_text *t);
-const char *mc_halves_refuse(const struct mc_conv_problem *p); /* what none of them takes */
-bool mc_halves_fit(const struct mc_halves *h);                 /* threads and shared memory of all kernels */
+struct mc_plan *mc_halves_plan(mc_halves_lay_out *lay_out, const struct mc_conv_problem *p, const struct mc_cuda_text *t);
+const char *mc_halves_refuse(const struct mc_conv_problem *p);                              /* what none of them takes */
+const char *mc_halves_fit(mc_halves_lay_out *lay_out, const struct mc_conv_problem *p);     /* NULL: threads and shared memory of all kernels do */
+/* Three multiplications of halves for each, of so many places an image, at a share of the tensor cores' speed. */
+double mc_halves_seconds(const struct mc_halves *h, const struct mc_conv_problem *p, int places, double share);
 unsigned mc_halves_blocks(const struct mc_halves *h, unsigned threads); /* of so many threads, on a multiprocessor at once */
 
 /* Do windows reach beyond the image? */

@@ -177,30 +177,36 @@ TEST(far_channels)
     static const char *const formulas[] = { "batch_normalization_train(x, g, g, axes='spatial')[0]", "grad(sum(batch_normalization_train(x + 100, g, g, axes='spatial')[0] * v), x)",
                                             "max(x, axis=[0, 2, 3])", "sum(x * v, axis=[0, 2, 3])", "x / max(abs(x), axis=[0, 2, 3], keepdims=True)",
                                             "var(x, axis=[0, 2, 3])" };
+    static const char *const of_halves = "batch_normalization_train(x + 2, g, g, axes='spatial')[0]";
     ON_GPU();
     channels_agree(MC_FLOAT32, 0, shapes, NELEM(shapes), 1, formulas, NELEM(formulas));
+    channels_agree(MC_BFLOAT16, 0, shapes, NELEM(shapes), 1, &of_halves, 1);
 }
 
-/* The same with channels innermost: columns of few rows in one block, of more over several, whole warps of channels and not. */
+/* The same with channels innermost: columns of few rows in one block, of more over several, whole warps of channels and not.  One
+ * kernel makes all formulas of a call; a maximum in it has them walked another way, and what a stage stores has its moments walked. */
 TEST(far_columns)
 {
     static const int64_t shapes[][4] = { { 3, 5, 5, 33 }, { 1, 20, 20, 16 }, { 2, 16, 16, 40 }, { 4, 50, 60, 9 }, { 1, 40, 50, 300 } };
-    static const char *const formulas[] = { "batch_normalization_train(x, g, g, axes=[0, 1, 2])[0]", "grad(sum(batch_normalization_train(x, g, g, axes=[0, 1, 2])[0] * v), x)",
+    static const char *const formulas[] = { "batch_normalization_train(x + 9, g, g, axes=[0, 1, 2])[0]", "g * 3 - mean(x, axis=[0, 1, 2]) * (g + 1)",
+                                            "grad(sum(batch_normalization_train(x + 9, g, g, axes=[0, 1, 2])[0] * v), x)",
                                             "x / max(abs(x), axis=[0, 1, 2], keepdims=True)", "var(x * v, axis=[0, 1, 2])" };
     ON_GPU();
-    channels_agree(MC_FLOAT32, 0, shapes, NELEM(shapes), 3, formulas, NELEM(formulas));
+    channels_agree(MC_FLOAT32, 0, shapes, NELEM(shapes), 3, formulas, 2);
+    channels_agree(MC_FLOAT32, 0, shapes, NELEM(shapes), 3, &formulas[2], 1);
+    channels_agree(MC_FLOAT32, 0, shapes, NELEM(shapes), 3, &formulas[3], 2);
 }
 
-/* In two bytes, eight channels a thread or, where it is known that those do not divide them, four; where it is not, walked. */
 TEST(far_columns_of_halves)
 {
     static const int64_t shapes[][4] = { { 2, 16, 16, 40 }, { 1, 20, 20, 20 }, { 4, 50, 60, 64 }, { 3, 5, 5, 12 }, { 1, 40, 50, 9 } };
-    static const char *const formulas[] = { "sum(x, axis=[0, 1, 2])", "x - mean(x, axis=[0, 1, 2], keepdims=True)", "sum(x * v, axis=[0, 1, 2])", "var(x, axis=[0, 1, 2])" };
+    static const char *const formulas[] = { "sum(x, axis=[0, 1, 2])", "x - mean(x, axis=[0, 1, 2], keepdims=True)", "sum(x * v, axis=[0, 1, 2])", "var(x, axis=[0, 1, 2])",
+                                            "batch_normalization_train(x + 2, g, g, axes=[0, 1, 2])[0]", "g * 3 - mean(x, axis=[0, 1, 2]) * (g + 1)" };
     ON_GPU();
-    for (unsigned known = 0; known < 2; known++) {
-        channels_agree(MC_FLOAT16, known << 3, shapes, NELEM(shapes), 3, formulas, NELEM(formulas));
-        channels_agree(MC_BFLOAT16, known << 3, shapes, NELEM(shapes), 3, formulas, NELEM(formulas));
-    }
+    channels_agree(MC_FLOAT16, 0, shapes, NELEM(shapes), 3, formulas, 4);
+    channels_agree(MC_FLOAT16, 8, shapes, NELEM(shapes), 3, &formulas[4], 2);
+    channels_agree(MC_BFLOAT16, 8, shapes, NELEM(shapes), 3, formulas, 4);
+    channels_agree(MC_BFLOAT16, 0, shapes, NELEM(shapes), 3, &formulas[4], 2);
 }
 
 /* What one stage has stored the next one reads, rather than all that it was made of: blocks of their own for each, or not. */

@@ -79,13 +79,11 @@ unsigned mc_grid_never(const struct mc_step *st)
     const struct mc_kernel *k = st->kernel;
     const int64_t length = mc_known_length(st);
     const struct mc_grid_row row = mc_grid_row(k), together = mc_grid_together(k), single = mc_grid_single(k);
-    const int64_t neighbours = mc_known_inner(st);
-    const unsigned never = neighbours > 0 && neighbours % 8 ? GRID_EIGHT : 0;
     if (length < 0) {
-        return never;
+        return 0;
     }
     const bool few = length <= GRID_FEW && mc_grid_splits(k);
-    return never | (length % mc_grid_vector(k) || few ? GRID_VECTOR : 0) | (few ? GRID_PLAIN : GRID_SHORT) | (row.vector && (length % row.vector || !mc_spread_keeps(row, length, 1)) ? GRID_ROW : 0) |
+    return (length % mc_grid_vector(k) || few ? GRID_VECTOR : 0) | (few ? GRID_PLAIN : GRID_SHORT) | (row.vector && (length % row.vector || !mc_spread_keeps(row, length, 1)) ? GRID_ROW : 0) |
            (together.vector && (length % together.vector || !mc_spread_shares(together, length)) ? GRID_TOGETHER : 0) |
            (single.vector && !mc_spread_keeps(single, length, 1) ? GRID_SINGLE : 0);
 }

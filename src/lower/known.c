@@ -3,10 +3,10 @@
  * Invariant: a size that the types of its nodes state is the size in every call. */
 #include "lower/lower.h"
 
-/* By axis of the step's kernel; -1: only a call tells. */
-static void known_sizes(const struct mc_step *st, int64_t *size)
+int64_t mc_known_length(const struct mc_step *st)
 {
     const struct mc_kernel *k = st->kernel;
+    int64_t size[MC_MAX_RANK], length = 1;
     for (int a = 0; a < MC_MAX_RANK; a++) {
         size[a] = 1;
     }
@@ -19,20 +19,6 @@ static void known_sizes(const struct mc_step *st, int64_t *size)
             }
         }
     }
-}
-
-int64_t mc_known_inner(const struct mc_step *st)
-{
-    int64_t size[MC_MAX_RANK];
-    known_sizes(st, size);
-    return st->kernel->inner < 0 ? 1 : size[st->kernel->inner];
-}
-
-int64_t mc_known_length(const struct mc_step *st)
-{
-    const struct mc_kernel *k = st->kernel;
-    int64_t size[MC_MAX_RANK], length = 1;
-    known_sizes(st, size);
     for (int a = 0; a < k->rank && length >= 0; a++) {
         bool walked = k->mode == KERNEL_MAP || k->reduced & 1u << a;
         length = !walked ? length : size[a] < 0 || !mc_mul_size((size_t)length, (size_t)size[a], &(size_t){ 0 }) ? -1 : length * size[a];

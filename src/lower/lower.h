@@ -85,7 +85,6 @@ void mc_program_free(struct mc_program *p);
 void mc_join_steps(struct mc_program *p);
 /* known.c: elements along the axes that a walk of a step's kernel goes along; -1: only a call tells */
 int64_t mc_known_length(const struct mc_step *st);
-int64_t mc_known_inner(const struct mc_step *st); /* the same along its innermost axis alone */
 /* The axis along which n is a position 0, 1, 2...: arange, or arange with axes of size 1 around it; -1: it is none. */
 int mc_position_axis(const mc_node *n);
 unsigned mc_varies(const struct mc_type *t);  /* axes not known to have size 1 */

@@ -71,7 +71,7 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
 {
     struct mc_kernel k = *of; /* except in NAME_r of rows that lie dense nothing is kept: a walk computes again what an earlier one has, unless it was stored and fewer are read then */
     struct print p = { .out = out, .d = d, .k = &k, .grid = true, .above = of->mode == KERNEL_COLUMN };
-    p.need = mc_calloc(k.val.n + 1, 2, "kernel");
+    p.need = mc_calloc(k.val.n + 1, 3, "kernel");
     k.val.at = mc_alloc((k.val.n + 1) * sizeof *k.val.at, "kernel");
     unsigned char *back = mc_calloc(k.operand.n + 1, 1, "kernel");
     if (!p.need || !k.val.at || !back) {
@@ -100,7 +100,9 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
             mc_grid_print_reducing(&p);
             if (mc_grid_column(of)) {
                 k.mode = KERNEL_COLUMN;
+                p.wait = p.done + k.val.n;
                 mc_grid_print_column(&p);
+                p.wait = NULL;
             }
             p.back = NULL;
             if (mc_grid_tallies(&k)) {

@@ -39,6 +39,7 @@ void mc_grid_ahead(struct print *p);                                     /* open
 
 /* ---- grid_moment.c: what the next stage sums about a row's value, summed by this one's walk ---- */
 void mc_grid_each_moment(struct print *p, void (*f)(struct print *p, int v));
+int  mc_grid_moment_sum(const struct mc_kernel *k, int v);                /* which sum of the walk is moment v's second part too; -1: none */
 void mc_grid_moment_need(struct print *p, int v);                        /* its elements */
 void mc_grid_moment_acc(struct print *p, int v);                         /* declared: the accumulator, a block's lane */
 void mc_grid_moment_lane(struct print *p, int v);
@@ -48,11 +49,18 @@ void mc_grid_moment_merge(struct print *p, int v);
 void mc_grid_moment_finish(struct print *p, int v);                      /* the value, in its own stage */
 void mc_grid_moment_lane_column(struct print *p, int v);                 /* of grid_column.c's neighbours */
 void mc_grid_moment_add_column(struct print *p, int v);
-void mc_grid_moment_close_column(struct print *p, int v);
+void mc_grid_moment_close_column(struct print *p, int v, bool second);   /* one of its two parts */
 void mc_grid_moment_finish_column(struct print *p, int v);
 
+/* ---- grid_down.c: the sums of a walk, or of a walk and of the moments it makes ---- */
+extern const char mc_grid_down[];                                        /* what each NAME_c calls */
+void mc_grid_down_open(struct print *p);
+void mc_grid_down_fold(struct print *p);                                 /* of a block's warps, of what its lanes have added up */
+void mc_grid_down_gather(struct print *p);                               /* of a block's warps, of what blocks of the launch before have left */
+void mc_grid_down_total(struct print *p);                                /* then the block's, or left and the kernel's end */
+void mc_grid_down_finish(struct print *p);                               /* the stage's values, of each neighbour */
+
 /* ---- grid_column.c ---- */
-extern const char mc_grid_down[];                                        /* what each of them calls */
 void mc_grid_print_column(struct print *p);                              /* NAME_c; p->k's mode is KERNEL_COLUMN */
 
 /* ---- grid_exchange.c ---- */

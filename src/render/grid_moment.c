@@ -11,40 +11,47 @@
 #include <string.h>
 
 /* In the text @ is the sum's number, # x, $ m, % y.  Of a lane: from element k on, m elements, l and q are what it adds up; c is the
- * sum, z the bits of another.  Of neighbour j of grid_column.c's: from k[j] on, c[j] and q[j] of the rows seen; d[j] and z[j]. */
+ * sum, z the bits of another.  Of neighbour j of grid_column.c's: from k[j] on, c[j] and q[j] of the rows seen; t[j] is what becomes
+ * of them, of all rows d and z. */
 static const struct moment {
     const char *op;                                        /* of what is added up */
     const char *add, *close, *finish;                      /* an element; a lane's block of them; the value, in its own stage */
-    const char *add_column, *close_column, *finish_column;
+    const char *add_column, *close_column[2], *finish_column;
 } moments[] = {
     { "sqr",
       "if (!m@) k@ = #; m@++; { const float t = # - k@; q@ += t; l@ += t * t; } ",
       "c@ += l@ + 2. * k@ * q@ + (double)m@ * k@ * k@; z@ = both_(z@, q@ + (double)m@ * k@); ",
       "c@ += (double)$ * ((double)$ * ((double)A.count[1] * V) - 2. * __longlong_as_double(z@)); const float v@ = c@ < 0 ? 0 : (float)c@;\n",
       "if (!seen) k@[j] = #; { const float t = # - k@[j]; q@[j] += t; c@[j] += t * t; } ",
-      "d@[j] += c@[j] + 2. * k@[j] * q@[j] + (double)seen * k@[j] * k@[j]; z@[j] += q@[j] + (double)seen * k@[j]; ",
-      "{ const double m = $; d@[j] += m * (m * A.count[1] - 2. * z@[j]); r@[j] = d@[j] < 0 ? 0 : (float)d@[j]; } " },
+      { "t[j] = c@[j] + 2. * k@[j] * q@[j] + (double)seen * k@[j] * k@[j]; ", "t[j] = q@[j] + (double)seen * k@[j]; " },
+      "{ const double m = $, t = d@ + m * (m * A.count[1] - 2. * z@); r@[j] = t < 0 ? 0 : (float)t; } " },
     { "mul",
       "if (!m@) k@ = #; m@ = 1; q@ += %; l@ += (# - k@) * %; ",
       "c@ += l@ + (double)k@ * q@; z@ = both_(z@, q@); ",
       "c@ -= (double)$ * __longlong_as_double(z@); const float v@ = (float)c@;\n",
       "if (!seen) k@[j] = #; q@[j] += %; c@[j] += (# - k@[j]) * %; ",
-      "d@[j] += c@[j] + (double)k@[j] * q@[j]; z@[j] += q@[j]; ",
-      "d@[j] -= (double)$ * z@[j]; r@[j] = (float)d@[j]; " },
+      { "t[j] = c@[j] + (double)k@[j] * q@[j]; ", "t[j] = q@[j]; " },
+      "r@[j] = (float)(d@ - (double)$ * z@); " },
 };
 
 /* What a sum is of: x - m by itself, or by y. */
 struct about { const struct moment *moment; int x, m, y; };
 
+/* Halves are floats between loading and storing. */
+static bool is_single(mc_dtype d)
+{
+    return mc_is_float(d) && mc_dtypes[d].size <= 4;
+}
+
 static bool is_float(const struct mc_kval *v, bool element, int before)
 {
-    return v->dtype == MC_FLOAT32 && v->element == element && (!element || v->stage < before);
+    return is_single(v->dtype) && v->element == element && (!element || v->stage < before);
 }
 
 /* Is d x - m, both known to walks before that stage? */
 static bool is_centred(const struct mc_kernel *k, const struct mc_kval *d, int stage)
 {
-    return d->kind == K_OP && strcmp(d->op->name, "sub") == 0 && d->dtype == MC_FLOAT32 && is_float(&k->val.at[d->arg[0]], true, stage) &&
+    return d->kind == K_OP && strcmp(d->op->name, "sub") == 0 && is_single(d->dtype) && is_float(&k->val.at[d->arg[0]], true, stage) &&
            is_float(&k->val.at[d->arg[1]], false, stage);
 }
 
@@ -52,7 +59,7 @@ static bool is_centred(const struct mc_kernel *k, const struct mc_kval *d, int s
 static struct about about(const struct mc_kernel *k, const struct mc_kval *r)
 {
     const struct mc_kval *of = &k->val.at[r->arg[0]];
-    if (strcmp(r->op->name, "sum") != 0 || (r->acc != MC_FLOAT64 && r->acc != MC_FLOAT32) || of->kind != K_OP || of->dtype != MC_FLOAT32) {
+    if (strcmp(r->op->name, "sum") != 0 || (r->acc != MC_FLOAT64 && r->acc != MC_FLOAT32) || of->kind != K_OP || !is_single(of->dtype)) {
         return (struct about){ 0 };
     }
     for (size_t i = 0; i < NELEM(moments); i++) {
@@ -65,6 +72,25 @@ static struct about about(const struct mc_kernel *k, const struct mc_kval *r)
         }
     }
     return (struct about){ 0 };
+}
+
+/* Without what widens it: a half is a float anyway. */
+static int narrow(const struct mc_kernel *k, int v)
+{
+    const struct mc_kval *x = &k->val.at[v];
+    return x->kind == K_CAST && x->dtype == MC_FLOAT32 && is_single(k->val.at[x->arg[0]].dtype) ? x->arg[0] : v;
+}
+
+int mc_grid_moment_sum(const struct mc_kernel *k, int v)
+{
+    const struct about of = about(k, &k->val.at[v]);
+    for (size_t i = 0; i < k->val.n; i++) {
+        const struct mc_kval *x = &k->val.at[i];
+        if (x->kind == K_REDUCE && x->stage == k->val.at[v].stage - 1 && strcmp(x->op->name, "sum") == 0 && narrow(k, x->arg[0]) == narrow(k, of.y)) {
+            return (int)i;
+        }
+    }
+    return -1;
 }
 
 bool mc_grid_moments(const struct mc_kernel *k, int stage)
@@ -161,9 +187,9 @@ void mc_grid_moment_add_column(struct print *p, int v)
     fill(p, moment(p, v)->add_column, v);
 }
 
-void mc_grid_moment_close_column(struct print *p, int v)
+void mc_grid_moment_close_column(struct print *p, int v, bool second)
 {
-    fill(p, moment(p, v)->close_column, v);
+    fill(p, moment(p, v)->close_column[second], v);
 }
 
 void mc_grid_moment_finish_column(struct print *p, int v)

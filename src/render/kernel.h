@@ -131,7 +131,7 @@ bool mc_grid_ends(const struct mc_kernel *k);    /* does its last stage reduce? 
 bool mc_grid_moments(const struct mc_kernel *k, int stage); /* are all its sums made by the walk before?  Then it has none, and no launch */
 enum { GRID_LANES = 512 };                       /* threads of a block of NAME and NAME_v at most, where they reduce */
 enum { GRID_SHARED = 16 };                       /* bytes of shared memory a thread needs where lanes are above each other or more than 32 */
-enum { GRID_VECTOR = 1, GRID_ROW = 2, GRID_SINGLE = 4, GRID_TOGETHER = 8, GRID_EIGHT = 16, GRID_SHORT = 32, GRID_PLAIN = 64 };
+enum { GRID_VECTOR = 1, GRID_ROW = 2, GRID_SINGLE = 4, GRID_TOGETHER = 8, GRID_SHORT = 16, GRID_PLAIN = 32 };
 int  mc_grid_vector(const struct mc_kernel *k);  /* elements NAME_v takes at once; 1: there is only NAME. */
 enum { GRID_FEW = 32 };                          /* elements of a short row at most: nothing to ask for ahead, and less code to fetch */
 bool mc_grid_short(const struct mc_kernel *k);   /* is there NAME_s, for those alone?  They have no other form then */
@@ -150,9 +150,12 @@ struct mc_grid_row mc_grid_row(const struct mc_kernel *k);
 struct mc_grid_row mc_grid_together(const struct mc_kernel *k);
 struct mc_grid_row mc_grid_single(const struct mc_kernel *k);
 bool mc_grid_torn(const struct mc_kernel *k);    /* an axis is kept within the reduced ones: its rows are in pieces */
-/* grid_column.c: neighbours that a thread of NAME_c takes, where sums go along what lies outside: eight of two bytes, unless that is
- * known not to divide them; 0: there is no such form */
+/* grid_column.c: neighbours that a thread of NAME_c takes, where sums go along what lies outside; 0: there is no such form */
 int  mc_grid_column(const struct mc_kernel *k);
+/* grid_down.c: sums that blocks of NAME_c leave each other, a moment's two by two: of all walks, of one at most */
+struct mc_grid_parts { int all, most; };
+struct mc_grid_parts mc_grid_parts(const struct mc_kernel *k);
+size_t mc_grid_parts_shared(struct mc_grid_parts parts, unsigned threads); /* bytes of shared memory of a block */
 void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
 /* render.c: kernels as one unit */
 void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);

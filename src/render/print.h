@@ -16,6 +16,7 @@ struct print {
     unsigned char *need;       /* elements of this stage */
     unsigned char *back;       /* by operand: stored by an earlier stage, and read by this one rather than computed again; NULL: none ever is */
     unsigned char *done;       /* row values printed so far */
+    unsigned char *wait;       /* grid_column.c: row values that are not printed yet; NULL: none wait */
     unsigned char *held;       /* wide_loop.c: a row is one vector, and these of its values are there; NULL: rows of any size */
 };
 /* A reduction as text: @ is the value's number, # the element, C the accumulator, Z its flag, $ the position. */

@@ -149,7 +149,7 @@ void mc_print_row_values(struct print *p)
     const struct mc_kernel *k = p->k;
     for (size_t i = 0; i < k->val.n; i++) {
         const struct mc_kval *v = &k->val.at[i];
-        if (!v->element && v->kind != K_CONST && v->kind != K_REDUCE && v->stage == p->stage && !p->done[i] &&
+        if (!v->element && v->kind != K_CONST && v->kind != K_REDUCE && v->stage == p->stage && !p->done[i] && !(p->wait && p->wait[i]) &&
             !(k->mode == KERNEL_COLUMN && v->varies)) {
             p->done[i] = 1;
             mc_print_define(p, (int)i, false);

@@ -265,7 +265,7 @@ void mc_print_column_values(struct print *p)
     const struct mc_kernel *k = p->k;
     for (size_t i = 0; i < k->val.n; i++) {
         const struct mc_kval *v = &k->val.at[i];
-        if (!v->element && v->varies && v->kind != K_CONST && v->kind != K_REDUCE && v->stage == p->stage) {
+        if (!v->element && v->varies && v->kind != K_CONST && v->kind != K_REDUCE && v->stage == p->stage && !(p->wait && p->wait[i])) {
             mc_str_addf(p->out, "for (i64 j = 0; j < nb; j++) { r%zu[j] = ", i);
             mc_print_expression(p, (int)i, true);
             mc_str_add(p->out, "; ");

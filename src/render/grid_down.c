@@ -1,0 +1,159 @@
+/* grid_down.c: how sums of NAME_c's columns are brought together.  A lane has V columns, a warp and a block 32 of them or fewer: in a
+ * warp each lane gets a column's sum by passing on half of what it has, again and again; of a block's warps one lane a column adds
+ * them up; so it does of the blocks that share rows, which leave theirs in the scratch memory for the next launch.
+ *
+ * What is brought together is a part: a sum, or of a moment one of its two.  Parts of a walk are counted from 0, in the scratch
+ * memory all of a kernel's, walk by walk.
+ *
+ * Invariant: parts are added in one order, whoever adds them. */
+#include "render/grid.h"
+
+enum { COLUMNS = 32 };
+
+/* In shared memory: [part][column] of what is there for all, at f; [part][warp][column] at s. */
+const char mc_grid_down[] =
+    "struct down { u32 wide, warps, warp, lane, columns, first; double *f, *s; };\n"
+    "template <int V> INLINE down down_of(const int parts, u32 count) { extern __shared__ i64 shared_[]; const u32 me = threadIdx.y * blockDim.x + threadIdx.x;\n"
+    "  return down{ blockDim.x, blockDim.x * blockDim.y / 32, me / 32, me % 32, count * V, blockIdx.x * blockDim.x * V, (double *)shared_, (double *)shared_ + parts * 32 }; }\n"
+    /* The warp's sums of part i, whose d[] each lane has of its V columns. */
+    "template <int V> INLINE void fold_(const down &o, int i, double *d) { const u32 l = o.lane;\n"
+    "  _Pragma(\"unroll\") for (int n = V / 2, a = 16; n; n /= 2, a /= 2) _Pragma(\"unroll\") for (int j = 0; j < n; j++) {\n"
+    "    const double keep = l & a ? d[j + n] : d[j], give = l & a ? d[j] : d[j + n]; d[j] = keep + __shfl_xor_sync(~0u, give, a); }\n"
+    "  ONCE for (u32 a = 16 / V; a >= o.wide; a /= 2) d[0] += __shfl_xor_sync(~0u, d[0], a);\n"
+    "  if (l % (32 / V) < o.wide) o.s[(i * o.warps + o.warp) * 32 + l % o.wide * V + l / (32 / V)] = d[0]; }\n"
+    /* Those of N parts from number `from` on that the blocks before have left, each warp every so many blocks'. */
+    "template <int V, int N> INLINE void gather_(const down &o, const double *left, int from, u32 splits) { double t[N] = { };\n"
+    "  if (o.lane < o.wide * V && o.first + o.lane < o.columns) { _Pragma(\"unroll 4\") for (u32 b = o.warp; b < splits; b += o.warps)\n"
+    "    _Pragma(\"unroll\") for (int i = 0; i < N; i++) t[i] += left[((i64)(from + i) * splits + b) * o.columns + o.first + o.lane]; }\n"
+    "  _Pragma(\"unroll\") for (int i = 0; i < N; i++) o.s[(i * o.warps + o.warp) * 32 + o.lane] = t[i]; }\n"
+    /* The block's, for all its lanes; or left behind. */
+    "template <int V, int N> INLINE void total_(const down &o, double *left, int from, u32 splits) {\n"
+    "  __syncthreads();\n"
+    "  for (u32 i = o.warp; i < N; i += o.warps) if (o.lane < o.wide * V) { double t = 0; ONCE for (u32 w = 0; w < o.warps; w++) t += o.s[(i * o.warps + w) * 32 + o.lane];\n"
+    "    if (!left) o.f[i * 32 + o.lane] = t; else if (o.first + o.lane < o.columns) left[((i64)(from + i) * splits + blockIdx.y) * o.columns + o.first + o.lane] = t; }\n"
+    "  if (!left) __syncthreads(); }\n";
+
+/* Part `own` of the walk that makes it; the second of a moment's. */
+struct part { int v, own; bool second; };
+
+/* Is there such a part of a stage's walk?  A moment's second one may be a sum that the walk makes anyway. */
+static bool has(const struct mc_kernel *k, int stage, int v, bool second)
+{
+    const struct mc_kval *x = &k->val.at[v];
+    const bool moment = x->kind == K_REDUCE && mc_grid_moments(k, x->stage);
+    return x->kind == K_REDUCE && x->stage == stage + moment && (!second || (moment && mc_grid_moment_sum(k, v) < 0));
+}
+
+/* f for each part of the walk of a stage; how many there are, or are before one of them. */
+static int each_part(struct print *p, const struct mc_kernel *k, int stage, void (*f)(struct print *p, struct part x), int until)
+{
+    int n = 0;
+    for (int i = 0; i < 2 * (int)k->val.n && i != until; i++) {
+        if (has(k, stage, i / 2, i % 2)) {
+            if (f) {
+                f(p, (struct part){ i / 2, n, i % 2 });
+            }
+            n++;
+        }
+    }
+    return n;
+}
+
+static int count(const struct mc_kernel *k, int stage)
+{
+    return each_part(NULL, k, stage, NULL, -1);
+}
+
+/* All parts of walks before a stage's. */
+static int before(const struct mc_kernel *k, int stage)
+{
+    int n = 0;
+    for (int s = 0; s < stage; s++) {
+        n += mc_grid_moments(k, s) ? 0 : count(k, s);
+    }
+    return n;
+}
+
+struct mc_grid_parts mc_grid_parts(const struct mc_kernel *k)
+{
+    struct mc_grid_parts parts = { before(k, k->nstage + 1), 0 };
+    for (int s = 0; s <= k->nstage; s++) {
+        parts.most = MC_MAX(parts.most, before(k, s + 1) - before(k, s));
+    }
+    return parts;
+}
+
+size_t mc_grid_parts_shared(struct mc_grid_parts parts, unsigned threads)
+{
+    return (size_t)parts.most * (1 + threads / COLUMNS) * COLUMNS * sizeof(double);
+}
+
+/* The moment whose second part is v; -1: none. */
+static int moment_of(const struct mc_kernel *k, int v)
+{
+    for (int i = 0; i < (int)k->val.n; i++) {
+        if (has(k, k->val.at[v].stage, i, false) && k->val.at[i].stage > k->val.at[v].stage && mc_grid_moment_sum(k, i) == v) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void fold(struct print *p, struct part x)
+{
+    const bool moment = mc_grid_moments(p->k, p->k->val.at[x.v].stage);
+    const int other = moment ? -1 : moment_of(p->k, x.v);
+    mc_str_add(p->out, "{ double t[V]; _Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
+    if (moment || other >= 0) { /* what a moment has of it is the more exact */
+        mc_grid_moment_close_column(p, moment ? x.v : other, !moment || x.second);
+    } else {
+        mc_str_addf(p->out, "t[j] = c%d[j]; ", x.v);
+    }
+    mc_str_addf(p->out, "} fold_<V>(down, %d, t); }\n", x.own);
+}
+
+void mc_grid_down_open(struct print *p)
+{
+    mc_str_addf(p->out, "const down down = down_of<V>(%d, A.count[0]);\n", mc_grid_parts(p->k).most);
+}
+
+void mc_grid_down_fold(struct print *p)
+{
+    each_part(p, p->k, p->stage, fold, -1);
+}
+
+void mc_grid_down_gather(struct print *p)
+{
+    mc_str_addf(p->out, "gather_<V, %d>(down, (const double *)A.scratch, %d, A.splits);\n", count(p->k, p->stage), before(p->k, p->stage));
+}
+
+void mc_grid_down_total(struct print *p)
+{
+    const int n = count(p->k, p->stage), from = before(p->k, p->stage);
+    mc_str_addf(p->out, "if (A.splits > 1 && A.first == %d) { total_<V, %d>(down, (double *)A.scratch, %d, A.splits); return; }\ntotal_<V, %d>(down, NULL, 0, 0);\n", p->stage, n, from, n);
+}
+
+static void take(struct print *p, char name, int v, int walk, int of, bool second)
+{
+    mc_str_addf(p->out, "const double %c%d = down.f[%d + threadIdx.x * V + j]; ", name, v, each_part(NULL, p->k, walk, NULL, 2 * of + second) * COLUMNS);
+}
+
+static void finish(struct print *p, int v)
+{
+    const bool moment = mc_grid_moments(p->k, p->stage);
+    const int walk = p->stage - moment, sum = moment ? mc_grid_moment_sum(p->k, v) : -1;
+    take(p, 'd', v, walk, v, false);
+    if (moment) {
+        take(p, 'z', v, walk, sum >= 0 ? sum : v, sum < 0);
+        mc_grid_moment_finish_column(p, v);
+    } else {
+        mc_str_addf(p->out, "r%d[j] = (%s)d%d; ", v, mc_print_calc(p, p->k->val.at[v].dtype), v);
+    }
+}
+
+void mc_grid_down_finish(struct print *p)
+{
+    mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
+    mc_print_each(p, finish);
+    mc_str_add(p->out, "}\n");
+}

@@ -41,10 +41,14 @@ static int64_t in_xy(const int64_t stride[5], int64_t n, int64_t c, int64_t i0, 
     return n * stride[0] + c * stride[1] + i0 * stride[2] + i1 * stride[3] + i2 * stride[4];
 }
 
-/* Weights along a run of places: one number, or one a place. */
+/* Weights along a run of places: one number for all, or one a place. */
 static void load_w(struct row *t, int64_t at, int64_t n)
 {
-    load(t, CONV_W, t->w, at, t->r->p->s.unshared ? t->r->p->at.w[7] : 0, n);
+    const bool shared = !t->r->p->s.unshared;
+    load(t, CONV_W, t->w, at, t->r->p->at.w[7], shared ? 1 : n);
+    for (int64_t i = 1; shared && i < n; i++) {
+        t->w[i] = t->w[0];
+    }
 }
 
 static void store(struct row *t, int64_t at, int64_t stride)

@@ -1,7 +1,7 @@
 # Monochord.  `make help` lists what can be made; every target first sees to what it needs.
 #   CC=clang make test      another compiler (in a build folder of its own)
 #   WERROR=1 make           warnings are errors
-#   JOBS=4                  how many compilers at once
+#   JOBS=4                  how many compilers, or tests, at once
 
 .DEFAULT_GOAL := all
 MAKEFLAGS += --no-print-directory
@@ -29,7 +29,8 @@ build = @cmake -S . -B $(1) -G "Unix Makefiles" $(FLAGS) $(2) >/dev/null && \
 # Kernels that tests compile are kept with the build, not among the user's; builds under a sanitizer, whose kernels
 # are the same, find them there.
 # Texts for GPUs are compiled by NVRTC, where scripts/nvrtc.sh could fetch it.
-tests = TEST_CUDA_PATH=$${TEST_CUDA_PATH:-$(CURDIR)/$(BUILD)/nvrtc} XDG_CACHE_HOME=$(CURDIR)/$(BUILD)/cache $(1)/monochord_tests
+tests = TEST_CUDA_PATH=$${TEST_CUDA_PATH:-$(CURDIR)/$(BUILD)/nvrtc} \
+	XDG_CACHE_HOME=$(CURDIR)/$(BUILD)/cache $(1)/monochord_tests --jobs $(JOBS)
 
 all: ## build the library, the program and the tests in build/
 	$(setup)

@@ -25,17 +25,21 @@ static const char text[] = {
 static const char tensor_text[] = {
 #include "conv/fft_tensor_text.h"
     , 0 };
+static const char spectra_text[] = {
+#include "conv/fft_spectra_text.h"
+    , 0 };
 static const char halves_text[] = {
 #include "conv/fft_halves_text.h"
     , 0 };
 static const char products_text[] = {
 #include "conv/fft_products_text.h"
     , 0 };
-static const struct mc_cuda_text place = { "conv/fft_place.cu", place_text, NULL }, tile = { "conv/fft_tile.cu", tile_text, &place };
+static const struct mc_cuda_text place = { "conv/fft_place.cu", place_text, NULL }, tile = { "conv/fft_tile.cu", tile_text, &place },
+                                 spectra = { "conv/fft_spectra.cu", spectra_text, NULL };
 const struct mc_cuda_text mc_conv_fft_text = { "conv/fft.cu", text, &tile };
 const struct mc_cuda_text mc_conv_fft_tensor_text = { "conv/fft_tensor.cu", tensor_text, &place };
-const struct mc_cuda_text mc_conv_fft_products_text = { "conv/fft_products.cu", products_text, NULL };
-const struct mc_cuda_text mc_conv_fft_halves_text = { "conv/fft_halves.cu", halves_text, NULL };
+const struct mc_cuda_text mc_conv_fft_products_text = { "conv/fft_products.cu", products_text, &spectra };
+const struct mc_cuda_text mc_conv_fft_halves_text = { "conv/fft_halves.cu", halves_text, &spectra };
 
 static const struct mc_cuda_fft_size {
     int n, r1, r2, tiles, threads, blocks;  /* blocks: of a multiprocessor, for which registers are kept */
@@ -218,7 +222,7 @@ static bool load_products(struct mc_cuda_fft *d)
     for (int i = 0; i < (int)NELEM(mc_cuda_fft_ways); i++) {
         kernels[i] = (struct mc_cuda_named){ &d->product[i], (d->n == FFT_PAIRED) == (i >= FFT_FIRST_PAIRED) ? mc_cuda_fft_ways[i] : NULL };
     }
-    mc_str_addf(&defines, "#define BESIDE %d\n", FFT_BESIDE);
+    mc_str_addf(&defines, "#define BESIDE %d\n#define HALVES %d\n", FFT_BESIDE, d->halves);
     return mc_cuda_kernels(t, &defines, kernels, NELEM(kernels));
 }
 

@@ -6,7 +6,7 @@
 
 #include "conv/cuda.h"
 
-enum { FFT_THIN = 4, FFT_WIDE = 64, FFT_PER_BLOCK = 128 };  /* of fft_products.cu */
+enum { FFT_THIN = 4, FFT_WIDE = 64, FFT_PER_BLOCK = 128 };  /* of fft_spectra.cu */
 enum { FFT_PAIRED = 128, FFT_BESIDE = 2 };                  /* the size of whose frequencies so many stand side by side */
 enum { FFT_PEAKS = 256, FFT_PEAK_THREADS = 512 };           /* FFT_PEAKS: of one operand */
 

@@ -20,7 +20,7 @@ struct peaks {                  /* of its kernel that looks for the largest numb
     int64_t count[2];
     uint32_t *to;
 };
-struct product {                /* of fft_products.cu */
+struct product {                /* of fft_spectra.cu */
     const void *a, *b;
     void *c;
     int64_t m, n, k, lda, ldb, ldc;

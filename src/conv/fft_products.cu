@@ -1,26 +1,7 @@
-/* fft_products.cu: products of complex matrices, one for each frequency: C = A' B, A is (k, m), B is (k, n).
- *
- *   multiply   tiles of 64 x 64 on tensor cores, at float32's precision
- *   thin       m up to 4, lda 4
- *   pairs4     BESIDE frequencies in place of each number, a pair of them and 4 rows of C a thread
- *   pairs8     the same, 8 rows
+/* fft_products.cu: fft_spectra.cu's products of floats, on tensor cores at float32's precision.
  *
  * Invariant: sums run over k in order, so every run gives the same bits. */
-struct product {
-    const float2 *a, *b;
-    float2 *c;
-    i64 m, n, k, lda, ldb, ldc; /* all ld even */
-    int add;                    /* to what is there */
-};
 enum { TK = 8, WIDE = 64, PITCH = WIDE + 4 };  /* PITCH: four rows of eight numbers meet all banks */
-
-__device__ __forceinline__ void madd(float2 &c, float2 a, float2 b)
-{
-    c.x += a.x * b.x;
-    c.y += a.x * b.y;
-    c.x -= a.y * b.y;
-    c.y += a.y * b.x;
-}
 
 __device__ __forceinline__ float4 two(const float2 *from, i64 row, i64 col, i64 rows, i64 ld)
 {
@@ -135,90 +116,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) multiply(const __grid_const
     for (int i = 0; i < 2; i++) {
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-#pragma unroll
-            for (int h = 0; h < 2; h++) {
-                const i64 m = m0 + wm + 16 * i + row + 8 * h, n = n0 + wn + 8 * j + 2 * quad;
-                if (m < p.m && n < p.ldc) {
-                    float4 *to = (float4 *)(p.c + (blockIdx.y * p.m + m) * p.ldc + n), v = p.add ? *to : make_float4(0, 0, 0, 0);
-                    v.x += sum[i][j][0][2 * h];
-                    v.y += sum[i][j][1][2 * h];
-                    v.z += sum[i][j][0][2 * h + 1];
-                    v.w += sum[i][j][1][2 * h + 1];
-                    *to = v;
-                }
-            }
+            put_fragment(p, m0 + wm + 16 * i + row, n0 + wn + 8 * j + 2 * quad, sum[i][j][0], sum[i][j][1]);
         }
     }
 }
-
-/* lda is 4: two columns a thread. */
-extern "C" __global__ void __launch_bounds__(64) thin(const __grid_constant__ product p)
-{
-    const i64 n = 2 * (blockIdx.x * 64ll + threadIdx.x);
-    const float2 *a = p.a + blockIdx.y * p.k * 4, *b = p.b + blockIdx.y * p.k * p.ldb + n;
-    float2 sum[4][2] = {};
-    if (n >= p.ldb) {
-        return;
-    }
-#pragma unroll 8
-    for (i64 k = 0; k < p.k; k++) {
-        const float4 x = *(const float4 *)(a + 4 * k), y = *(const float4 *)(a + 4 * k + 2), r = *(const float4 *)(b + k * p.ldb);
-        const float2 left[4] = { make_float2(x.x, x.y), make_float2(x.z, x.w), make_float2(y.x, y.y), make_float2(y.z, y.w) };
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            madd(sum[i][0], left[i], make_float2(r.x, r.y));
-            madd(sum[i][1], left[i], make_float2(r.z, r.w));
-        }
-    }
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        if (i < p.m) {
-            float4 *to = (float4 *)(p.c + (blockIdx.y * p.m + i) * p.ldc + n), v = p.add ? *to : make_float4(0, 0, 0, 0);
-            v.x += sum[i][0].x;
-            v.y += sum[i][0].y;
-            v.z += sum[i][1].x;
-            v.w += sum[i][1].y;
-            *to = v;
-        }
-    }
-}
-
-/* ---- two frequencies at once ---- */
-
-template <int M> __device__ __forceinline__ void pairs(const product &p)
-{
-    enum { PAIRS = BESIDE / 2, COLUMNS = 128 / PAIRS };
-    const int pair = threadIdx.x % PAIRS;
-    const i64 wide = (p.n + COLUMNS - 1) / COLUMNS, m0 = blockIdx.x / wide * M, n = blockIdx.x % wide * COLUMNS + threadIdx.x / PAIRS;
-    const float4 *a = (const float4 *)p.a + (blockIdx.y * p.k * p.lda + m0) * PAIRS + pair;
-    const float4 *b = (const float4 *)p.b + (blockIdx.y * p.k * p.ldb + n) * PAIRS + pair;
-    float2 sum[M][2] = {};
-    if (n >= p.n) {
-        return;
-    }
-#pragma unroll 4
-    for (i64 k = 0; k < p.k; k++, a += p.lda * PAIRS, b += p.ldb * PAIRS) {
-        const float4 r = *b;
-#pragma unroll
-        for (int i = 0; i < M; i++) {
-            const float4 l = m0 + i < p.m ? a[i * PAIRS] : make_float4(0, 0, 0, 0);
-            madd(sum[i][0], make_float2(l.x, l.y), make_float2(r.x, r.y));
-            madd(sum[i][1], make_float2(l.z, l.w), make_float2(r.z, r.w));
-        }
-    }
-#pragma unroll
-    for (int i = 0; i < M; i++) {
-        if (m0 + i < p.m) {
-            float4 *to = (float4 *)p.c + ((blockIdx.y * p.m + m0 + i) * p.ldc + n) * PAIRS + pair, v = p.add ? *to : make_float4(0, 0, 0, 0);
-            v.x += sum[i][0].x;
-            v.y += sum[i][0].y;
-            v.z += sum[i][1].x;
-            v.w += sum[i][1].y;
-            *to = v;
-        }
-    }
-}
-
-extern "C" __global__ void __launch_bounds__(128) pairs4(const __grid_constant__ product p) { pairs<4>(p); }
-
-extern "C" __global__ void __launch_bounds__(128) pairs8(const __grid_constant__ product p) { pairs<8>(p); }

@@ -1,15 +1,12 @@
-/* t_math.c: the functions of generated kernels against libm in the next wider precision.
+/* t_math.c: the functions of generated kernels against libm in the next wider precision, on numbers of every kind;
+ * t_math_every.c has every number.
  *
  * Each text is run twice: compiled as a kernel, with the flags kernels get, and as plain C of this
  * file, which on most processors has no fused multiply-add.  Both must keep the row's bound.
  *
  * Invariant: a row without a reference here fails. */
-#include "check.h"
-#include "device/cpu/cpu.h"
-#include "math_ref.h"
-#include "render/print.h"
+#include "math_loops.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- the texts as plain C: loops over mcf_exp and its like, under its name ---- */
@@ -25,7 +22,6 @@
 
 typedef float number_f;
 typedef double number_d;
-typedef void loop(const void *x, const void *y, void *z, int64_t n);
 
 #define PIECE(kind, id, needs, ...)
 #define UNARY(kind, id, ulp, range, needs, ...)                                                    \
@@ -65,40 +61,6 @@ static const struct {
 #undef BINARY
 };
 
-/* ---- errors ---- */
-
-struct worst {
-    double ulp;
-    real x, x2, y, r;
-};
-
-static void note(struct worst *w, const struct mc_math_row *row, real x, real x2, real y, real r)
-{
-    bool zero = row->dtype == MC_FLOAT64 ? (double)r == 0 : (float)r == 0;
-    double u = zero && !signbit(y) != !signbit(r) ? INFINITY : ulps_of(row, y, r);
-    if (u > w->ulp) {
-        *w = (struct worst){ u, x, x2, y, r };
-    }
-}
-
-/* the same of float32, against a double: what is rounded right, most of all, needs no long double */
-static void note_f(struct worst *w, const struct mc_math_row *row, float x, float y, double r)
-{
-    float right = (float)r;
-    uint32_t a = 0, b = 0;
-    memcpy(&a, &y, sizeof a);
-    memcpy(&b, &right, sizeof b);
-    if (a != b && !(isnan(y) && isnan(r))) {
-        note(w, row, (real)x, 0, (real)y, r);
-    }
-}
-
-static bool keeps_bound(const struct mc_math_row *row, const struct worst *w, const char *how)
-{
-    return CHECK(w->ulp <= row->ulp, "%s %s: %.3f ulp, allowed %.1f: of %La, %La it gave %La instead of %La",
-                 row->name, how, w->ulp, row->ulp, w->x, w->x2, w->y, w->r);
-}
-
 /* ---- arguments ---- */
 
 static const double special[] = {
@@ -131,8 +93,6 @@ static double any_double(const struct ref *ref)
         return test_uniform(-800, 800);
     }
 }
-
-enum { BLOCK = 1024 };
 
 static void test_unary_d(const struct mc_math_row *row, loop *run, int blocks, const char *how)
 {
@@ -221,50 +181,7 @@ static void test_row(const struct mc_math_row *row, loop *run, int effort, const
     }
 }
 
-/* ---- the texts as kernels ---- */
-
-static void add_loop(struct mc_str *s, const struct mc_math_row *row)
-{
-    const char *t = row->dtype == MC_FLOAT64 ? "double" : "float";
-    mc_str_addf(s,
-                "void run_%s(const void *x, const void *y, void *z, long long n)\n{\n"
-                "    const %s *a = x, *b = y;\n    %s *c = z;\n#pragma GCC ivdep\n"
-                "    for (long long i = 0; i < n; i++) { c[i] = %s(a[i]%s); }\n}\n",
-                row->name, t, t, row->name, row->arity == 2 ? ", b[i]" : "");
-}
-
-/* one unit with every function and a loop over each */
-static char *unit(void)
-{
-    struct mc_str s = { 0 };
-    uint64_t have[MC_MATH_WORDS] = { 0 };
-    for (size_t i = 0; i < mc_nmath; i++) {
-        if (mc_math_rows[i].arity) {
-            mc_math_add(&s, have, mc_math_rows[i].name + 4, mc_math_rows[i].dtype);
-            add_loop(&s, &mc_math_rows[i]);
-        }
-    }
-    return mc_str_take(&s);
-}
-
-static loop *loop_of(const struct mc_code *code, const struct mc_math_row *row)
-{
-    char name[64];
-    snprintf(name, sizeof name, "run_%s", row->name);
-    return (loop *)(uintptr_t)mc_code_symbol(code, name);
-}
-
 /* ---- tests ---- */
-
-static const struct mc_math_row *row_named(const char *name)
-{
-    for (size_t i = 0; i < mc_nmath; i++) {
-        if (strcmp(mc_math_rows[i].name, name) == 0) {
-            return &mc_math_rows[i];
-        }
-    }
-    return NULL;
-}
 
 TEST(math_rows_need_rows_above_them)
 {
@@ -317,17 +234,6 @@ TEST(math_in_plain_c)
         }
     }
     CHECK(k == NELEM(plain), "%zu of %zu loops", k, NELEM(plain));
-}
-
-/* All functions as kernels print them; NULL after a failed check. */
-static struct mc_code *kernel_code(void)
-{
-    mc_status status = MC_OK;
-    char *text = unit();
-    struct mc_code *code = mc_code_load(text, mc_cpu_flags(), &status);
-    mc_free(text);
-    CHECK(code, "%s", mc_last_error());
-    return code;
 }
 
 TEST(math_in_kernels)
@@ -385,47 +291,6 @@ TEST(math_becomes_vectors)
     remove(path);
 }
 
-/* ---- the same functions over whole vectors ---- */
-
-static const struct mc_math_row *vector_row(const char *name)
-{
-    char c[64];
-    snprintf(c, sizeof c, "mcf_%s", name);
-    return row_named(c);
-}
-
-/* "run_exp" and its kin over vectors; NULL after a failed check */
-static struct mc_code *vector_code(void)
-{
-    struct mc_str s = { 0 };
-    mc_status status = MC_OK;
-    mc_str_add(&s, "typedef long long i64;\n");
-    mc_str_add(&s, mc_wide_text);
-    for (int i = 0; i < mc_nwide; i++) {
-        if (vector_row(mc_wide_functions_known[i])) {
-            mc_str_addf(&s, "void run_%s(const float *x, const void *y, float *z, i64 n)\n{ (void)y; for (i64 i = 0; i < n; i += 16) {\n"
-                            "  vm m = n - i < 16 ? (vm)((1u << (n - i)) - 1) : (vm)-1; v_store(z + i, v_%s(v_load(x + i, m)), m); } }\n",
-                        mc_wide_functions_known[i], mc_wide_functions_known[i]);
-        }
-    }
-    struct mc_code *code = mc_code_load(s.s, mc_cpu_flags(), &status);
-    mc_str_free(&s);
-    CHECK(code, "%s", mc_last_error());
-    return code;
-}
-
-static loop *vector_loop(const struct mc_code *code, const char *name)
-{
-    char run[64];
-    snprintf(run, sizeof run, "run_%s", name);
-    return (loop *)(uintptr_t)mc_code_symbol(code, run);
-}
-
-static bool vectors_run(void)
-{
-    return mc_cc_present() && mc_cpu()->avx512dq;
-}
-
 TEST(math_on_vectors)
 {
     if (!vectors_run()) {
@@ -440,84 +305,3 @@ TEST(math_on_vectors)
     }
     mc_code_unref(&code);
 }
-
-/* ---- all 2^32 ---- */
-
-struct sweep {
-    const struct mc_math_row *row;
-    loop *run, *wide; /* wide: the float64 row, itself held to the long double reference above */
-    pthread_mutex_t lock;
-    struct worst worst;
-};
-
-static void sweep_range(void *arg, int64_t from, int64_t to, int thread)
-{
-    struct sweep *s = arg;
-    const struct ref *ref = ref_of(s->row);
-    struct worst w = { 0 };
-    float x[BLOCK], y[BLOCK];
-    double xd[BLOCK], r[BLOCK];
-    (void)thread;
-    for (int64_t u = from; u < to; u += BLOCK) {
-        for (uint32_t i = 0; i < BLOCK; i++) {
-            uint32_t bits = (uint32_t)u + i;
-            memcpy(&x[i], &bits, sizeof bits);
-            xd[i] = (double)x[i];
-        }
-        s->run(x, NULL, y, BLOCK);
-        if (s->wide) {
-            s->wide(xd, NULL, r, BLOCK);
-        }
-        for (int i = 0; i < BLOCK; i++) {
-            double right = beyond(s->row, xd[i]) ? (double)NAN : s->wide ? r[i] : ref->narrow(xd[i]);
-            /* cheaply: within half an ulp of what is not tiny, so nothing to note */
-            if (fabs((double)y[i] - right) > 0x1p-25 * fabs(right) || !(fabs(right) > 0x1p-126)) {
-                note_f(&w, s->row, x[i], y[i], right);
-            }
-        }
-    }
-    pthread_mutex_lock(&s->lock);
-    if (w.ulp > s->worst.ulp) {
-        s->worst = w;
-    }
-    pthread_mutex_unlock(&s->lock);
-}
-
-/* Each function in a test of its own, so that none runs into the time limit. */
-static void sweep(const char *name, bool vectors)
-{
-    if (!mc_cc_present() || (vectors && !vectors_run())) {
-        SKIP("no C compiler, or no AVX-512");
-    }
-    struct mc_code *code = kernel_code(), *wide = vectors ? vector_code() : NULL;
-    char row[2][64];
-    snprintf(row[0], sizeof row[0], "mcf_%s", name);
-    snprintf(row[1], sizeof row[1], "mcd_%s", name);
-    struct sweep s = { .row = row_named(row[0]), .lock = PTHREAD_MUTEX_INITIALIZER };
-    if (code && (wide || !vectors)) {
-        s.run = vectors ? vector_loop(wide, name) : loop_of(code, s.row);
-        s.wide = row_named(row[1]) ? loop_of(code, row_named(row[1])) : NULL;
-        mc_team_run(sweep_range, &s, INT64_C(1) << 32, 1 << 20, 0);
-        keeps_bound(s.row, &s.worst, vectors ? "of every number, on vectors" : "of every number");
-    }
-    mc_code_unref(&wide);
-    mc_code_unref(&code);
-}
-
-#define SWEEP(id)                                                                                  \
-    TEST_FULL(math_every_##id)                                                                     \
-    {                                                                                              \
-        sweep(#id, false);                                                                         \
-    }
-SWEEP(exp) SWEEP(exp2) SWEEP(expm1) SWEEP(log) SWEEP(log2) SWEEP(log10) SWEEP(log1p)
-SWEEP(sin) SWEEP(cos) SWEEP(tan) SWEEP(asin) SWEEP(acos) SWEEP(atan)
-SWEEP(sinh) SWEEP(cosh) SWEEP(tanh) SWEEP(asinh) SWEEP(acosh) SWEEP(atanh)
-SWEEP(erf) SWEEP(erfc) SWEEP(sigmoid) SWEEP(softplus)
-
-#define SWEEP_VECTORS(id)                                                                          \
-    TEST_FULL(math_vectors_every_##id)                                                             \
-    {                                                                                              \
-        sweep(#id, true);                                                                          \
-    }
-SWEEP_VECTORS(exp) SWEEP_VECTORS(expm1) SWEEP_VECTORS(log) SWEEP_VECTORS(log1p)
-SWEEP_VECTORS(tanh) SWEEP_VECTORS(sigmoid) SWEEP_VECTORS(softplus)

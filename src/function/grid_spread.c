@@ -5,7 +5,7 @@
 #include "function/grid.h"
 
 enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, COLUMN_BLOCKS = 396, FULL_BLOCKS = 528,
-       LONG = 8192, MANY = 2048, FEW_ROWS = 64, NEIGHBOUR_BLOCKS = 264, MOST_ROWS = 2048, BESIDE = 32, WORTH = 4096, MOST_TEAMS = 660, FEW_TEAMS = 132 };
+       LONG = 8192, MANY = 2048, FEW_ROWS = 64, NEIGHBOUR_BLOCKS = 264, MOST_ROWS = 2048, WORTH = 4096, MOST_TEAMS = 660, FEW_TEAMS = 132 };
 static const int64_t most_tallies = 16 << 20; /* bytes of all teams' sums, where fewer teams still fill the GPU */
 
 static unsigned power(int64_t n)
@@ -129,13 +129,13 @@ void mc_spread_points(const struct mc_kernel *k, struct mc_grid_launch *l, struc
     l->scratch = h->splits > 1 ? (size_t)k->nreduce * h->splits * (size_t)points * 16 : 0;
 }
 
-/* Threads of a kernel whose threads have neighbours: BESIDE of them side by side, the rest of a block above each other; rows in as
+/* Threads of a kernel whose threads have neighbours: GRID_COLUMNS columns side by side, the rest of a block above each other; rows in as
  * many pieces as fill the GPU, while the sums that each block reads are no more bytes than its rows, and as keep a lane's few. */
 void mc_spread_columns(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
 {
     const int64_t places = h->count[0], length = h->count[1], neighbours = mc_grid_column(k);
     const struct mc_grid_parts parts = mc_grid_parts(k);
-    const unsigned wide = MC_MIN(power(places), (unsigned)(BESIDE / neighbours)), lanes = MC_MAX(MC_MIN(power(length), BLOCK / wide), WARP / MC_MIN(wide, (unsigned)WARP));
+    const unsigned wide = MC_MIN(power(places), (unsigned)(GRID_COLUMNS / neighbours)), lanes = MC_MAX(MC_MIN(power(length), BLOCK / wide), WARP / wide);
     const int64_t across = blocks(places, wide);
     int64_t most = MC_MIN(length / (lanes * 2), MOST_SPLITS);
     while (most > 1 && most * most * parts.most * 2 > length) {

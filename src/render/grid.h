@@ -38,6 +38,7 @@ void mc_grid_block(struct print *p);                                     /* decl
 void mc_grid_ahead(struct print *p);                                     /* opened: element or vector r, u of those that a lane asks for at once */
 
 /* ---- grid_moment.c: what the next stage sums about a row's value, summed by this one's walk ---- */
+bool mc_grid_adds(const struct mc_kernel *k, const struct mc_kval *r);   /* is reduction r a sum of floats or halves? */
 void mc_grid_each_moment(struct print *p, void (*f)(struct print *p, int v));
 int  mc_grid_moment_sum(const struct mc_kernel *k, int v);                /* which sum of the walk is moment v's second part too; -1: none */
 void mc_grid_moment_need(struct print *p, int v);                        /* its elements */

@@ -10,18 +10,12 @@
 enum { AHEAD = 4, FEWER = 2, MOST_READS = 2 }; /* rows that a lane asks for before it uses the first; of more operands, fewer */
 enum { NEIGHBOURS = 4, MOST_PARTS = 20 };      /* of a thread, whose sums are registers; sums of a walk */
 
-static bool adds(const struct mc_kernel *k, const struct mc_kval *v)
-{
-    const mc_dtype of = k->val.at[v->arg[0]].dtype;
-    return strcmp(v->op->name, "sum") == 0 && mc_is_float(of) && mc_dtypes[of].size <= 4 && (v->acc == MC_FLOAT64 || v->acc == MC_FLOAT32);
-}
-
 int mc_grid_column(const struct mc_kernel *k)
 {
     bool sums = k->mode == KERNEL_COLUMN && !mc_grid_tallies(k);
     for (size_t i = 0; i < k->val.n && sums; i++) {
         const struct mc_kval *v = &k->val.at[i];
-        sums &= v->kind != K_CHECK && (v->kind != K_REDUCE || adds(k, v));
+        sums &= v->kind != K_CHECK && (v->kind != K_REDUCE || mc_grid_adds(k, v));
     }
     for (size_t i = 0; i < k->operand.n && sums; i++) {
         const struct mc_koperand *o = &k->operand.at[i];

@@ -8,8 +8,6 @@
  * Invariant: parts are added in one order, whoever adds them. */
 #include "render/grid.h"
 
-enum { COLUMNS = 32 };
-
 /* In shared memory: [part][column] of what is there for all, at f; [part][warp][column] at s. */
 const char mc_grid_down[] =
     "struct down { u32 wide, warps, warp, lane, columns, first; double *f, *s; };\n"
@@ -85,7 +83,7 @@ struct mc_grid_parts mc_grid_parts(const struct mc_kernel *k)
 
 size_t mc_grid_parts_shared(struct mc_grid_parts parts, unsigned threads)
 {
-    return (size_t)parts.most * (1 + threads / COLUMNS) * COLUMNS * sizeof(double);
+    return (size_t)parts.most * (1 + threads / GRID_COLUMNS) * GRID_COLUMNS * sizeof(double);
 }
 
 /* The moment whose second part is v; -1: none. */
@@ -135,7 +133,7 @@ void mc_grid_down_total(struct print *p)
 
 static void take(struct print *p, char name, int v, int walk, int of, bool second)
 {
-    mc_str_addf(p->out, "const double %c%d = down.f[%d + threadIdx.x * V + j]; ", name, v, each_part(NULL, p->k, walk, NULL, 2 * of + second) * COLUMNS);
+    mc_str_addf(p->out, "const double %c%d = down.f[%d + threadIdx.x * V + j]; ", name, v, each_part(NULL, p->k, walk, NULL, 2 * of + second) * GRID_COLUMNS);
 }
 
 static void finish(struct print *p, int v)

@@ -48,6 +48,11 @@ static bool is_float(const struct mc_kval *v, bool element, int before)
     return is_single(v->dtype) && v->element == element && (!element || v->stage < before);
 }
 
+bool mc_grid_adds(const struct mc_kernel *k, const struct mc_kval *r)
+{
+    return strcmp(r->op->name, "sum") == 0 && is_single(k->val.at[r->arg[0]].dtype) && (r->acc == MC_FLOAT64 || r->acc == MC_FLOAT32);
+}
+
 /* Is d x - m, both known to walks before that stage? */
 static bool is_centred(const struct mc_kernel *k, const struct mc_kval *d, int stage)
 {
@@ -59,7 +64,7 @@ static bool is_centred(const struct mc_kernel *k, const struct mc_kval *d, int s
 static struct about about(const struct mc_kernel *k, const struct mc_kval *r)
 {
     const struct mc_kval *of = &k->val.at[r->arg[0]];
-    if (strcmp(r->op->name, "sum") != 0 || (r->acc != MC_FLOAT64 && r->acc != MC_FLOAT32) || of->kind != K_OP || !is_single(of->dtype)) {
+    if (!mc_grid_adds(k, r) || of->kind != K_OP) {
         return (struct about){ 0 };
     }
     for (size_t i = 0; i < NELEM(moments); i++) {
@@ -86,7 +91,7 @@ int mc_grid_moment_sum(const struct mc_kernel *k, int v)
     const struct about of = about(k, &k->val.at[v]);
     for (size_t i = 0; i < k->val.n; i++) {
         const struct mc_kval *x = &k->val.at[i];
-        if (x->kind == K_REDUCE && x->stage == k->val.at[v].stage - 1 && strcmp(x->op->name, "sum") == 0 && narrow(k, x->arg[0]) == narrow(k, of.y)) {
+        if (x->kind == K_REDUCE && x->stage == k->val.at[v].stage - 1 && mc_grid_adds(k, x) && narrow(k, x->arg[0]) == narrow(k, of.y)) {
             return (int)i;
         }
     }

@@ -152,6 +152,7 @@ struct mc_grid_row mc_grid_single(const struct mc_kernel *k);
 bool mc_grid_torn(const struct mc_kernel *k);    /* an axis is kept within the reduced ones: its rows are in pieces */
 /* grid_column.c: neighbours that a thread of NAME_c takes, where sums go along what lies outside; 0: there is no such form */
 int  mc_grid_column(const struct mc_kernel *k);
+enum { GRID_COLUMNS = 32 };                      /* of a block of NAME_c at most: of a warp each lane ends up with one */
 /* grid_down.c: sums that blocks of NAME_c leave each other, a moment's two by two: of all walks, of one at most */
 struct mc_grid_parts { int all, most; };
 struct mc_grid_parts mc_grid_parts(const struct mc_kernel *k);

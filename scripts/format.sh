@@ -3,6 +3,7 @@
 # is left alone: headers, tables, macros, declarations.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+command -v clang-format >/dev/null || { echo "format: clang-format is not installed"; exit 1; }
 changed=0
 for file in $(git ls-files 'src/*.c' 'tests/*.c' 'tools/*.c' 'examples/*.c'); do
     # from:to of each body, without the tables (initialisers that span lines) in it
@@ -15,7 +16,7 @@ for file in $(git ls-files 'src/*.c' 'tests/*.c' 'tools/*.c' 'examples/*.c'); do
         table && /\};$/ { table = 0 }
         /^\{$/ { body = 1 }' "$file")
     [ -n "$lines" ] || continue
-    new=$(clang-format $lines "$file"; echo x)
+    new=$(clang-format $lines "$file" && echo x) || { echo "format: $file cannot be formatted"; exit 1; }
     if [ "$new" != "$(cat "$file"; echo x)" ]; then
         changed=$((changed + 1))
         echo "format: $file"

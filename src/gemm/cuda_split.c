@@ -57,7 +57,7 @@ static const char *refuse(const struct mc_problem *p_)
     return p->dtype != MC_FLOAT32 ? "multiplies float32"
            : mc_gemm_hollow(p)    ? mc_gemm_hollow(p)
            : p->m > most || p->n > most || p->k > most || p->batch > 65535 || p->m * p->n > most * 64 ? "has no room for sizes like these"
-                                  : mc_split_refuse();
+                                  : mc_hopper_refuse();
 }
 
 static double estimate(const struct mc_problem *p_)

@@ -11,15 +11,9 @@ static const char text[] = {
 static const char pack_text[] = {
 #include "gemm/split_pack_text.h"
     , 0 };
-const struct mc_cuda_text mc_gemm_split_text = { "gemm/split.cu", text }, mc_gemm_split_pack_text = { "gemm/split_pack.cu", pack_text };
+const struct mc_cuda_text mc_gemm_split_text = { "gemm/split.cu", text, &mc_gemm_hopper_text }, mc_gemm_split_pack_text = { "gemm/split_pack.cu", pack_text };
 
 enum { ROW = 128, MOST_SPLITS = 16 };
-
-const char *mc_split_refuse(void)
-{
-    const struct mc_cuda *d = mc_cuda_current();
-    return d && d->sm == 90 ? NULL : "wants Hopper's tensor cores";
-}
 
 int mc_split_width(int64_t n, enum mc_split_mode mode)
 {
@@ -35,29 +29,11 @@ static int slots(int tn)
 
 /* ---- text ---- */
 
-/* wgmma() names every accumulator: it is printed for the tile's width. */
-static void instruction(struct mc_str *out, int tn, bool turned)
-{
-    const int r = tn / 2;
-    mc_str_addf(out, "#ifdef __CUDA_ARCH_FEAT_SM90_ALL\n"
-                     "__device__ __forceinline__ void wgmma(float (&d)[%d], u64 a, u64 b, int keep)\n{\n"
-                     "    asm volatile(\"{\\n\\t.reg .pred p;\\n\\tsetp.ne.b32 p, %%%d, 0;\\n\\t\"\n"
-                     "        \"wgmma.mma_async.sync.aligned.m64n%dk16.f32.f16.f16 {\"\n", r, r + 2, tn);
-    for (int i = 0; i < r; i++) {
-        mc_str_addf(out, "%s%%%d%s", i % 16 == 0 ? "        \"" : "", i, i + 1 == r ? "\"\n" : i % 16 == 15 ? ", \"\n" : ", ");
-    }
-    mc_str_addf(out, "        \"}, %%%d, %%%d, p, 1, 1, %d, %d;\\n\\t}\"\n        :", r, r + 1, turned, turned);
-    for (int i = 0; i < r; i++) {
-        mc_str_addf(out, "%s \"+f\"(d[%d])", i ? "," : "", i);
-    }
-    mc_str_add(out, "\n        : \"l\"(a), \"l\"(b), \"r\"(keep));\n}\n#endif\n");
-}
-
 void mc_split_defines(struct mc_str *out, enum mc_split_mode mode, int tn, int unit, bool inside)
 {
     mc_str_addf(out, "#define MODE %d\n#define TN %d\n#define UNIT %d\n#define INSIDE %d\nenum { SLOTS = %d };\n", (int)mode, tn, unit, inside,
                 slots(tn));
-    instruction(out, tn, mode == SPLIT_FILTERS);
+    mc_hopper_instruction(out, tn, MC_FLOAT16, mode == SPLIT_FILTERS, mode == SPLIT_FILTERS);
 }
 
 /* ---- how it is cut ---- */

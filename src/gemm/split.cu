@@ -101,16 +101,10 @@ extern "C" __global__ void __launch_bounds__(256) add_up(const __grid_constant__
 /* ---- the product ---- */
 
 enum { R = TN / 2 };            /* of a thread's accumulators */
+enum { LIES = MODE == 2 ? TK * ROW : ALONG };   /* k runs down where places are summed */
 enum { WIDE = TN + 4, MINE = TN == 64 ? 64 : 128 }; /* floats of a finished tile's line; threads that deliver one */
-__device__ __forceinline__ void settle(float (&d)[R])
-{
-#pragma unroll
-    for (int i = 0; i < R; i++) {
-        asm volatile("" : "+f"(d[i])::"memory");
-    }
-}
 
-/* d (+)= the product of 64 rows of one tile with all of another; wgmma() is printed for the width. */
+/* d (+)= the product of 64 rows of one tile with all of another; wgmma() is printed by hopper.c. */
 __device__ __forceinline__ void multiply(float (&d)[R], u64 a, u64 b, int keep)
 {
     enum { ON = MODE == 2 ? 16 * ROW >> 4 : 32 >> 4 };
@@ -223,8 +217,8 @@ __device__ __forceinline__ void consume(const args &p, const job &j)
     settle(high_sum);
     for (int step = j.from, n = 0; step < j.end; step++, n++) {
         const u32 slot = n % SLOTS, at = j.slots + slot * SLOT, half_a = wg * 64 * ROW;
-        const u64 a_high = tile_at(at + half_a, MODE != 2), a_low = tile_at(at + A_BYTES + half_a, MODE != 2);
-        const u64 b_high = tile_at(at + 2 * A_BYTES, MODE != 2), b_low = tile_at(at + 2 * A_BYTES + B_BYTES, MODE != 2);
+        const u64 a_high = tile_at(at + half_a, LIES), a_low = tile_at(at + A_BYTES + half_a, LIES);
+        const u64 b_high = tile_at(at + 2 * A_BYTES, LIES), b_low = tile_at(at + 2 * A_BYTES + B_BYTES, LIES);
         barrier_wait(j.full + slot * 8, n / SLOTS & 1);
         settle(high_sum);
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");

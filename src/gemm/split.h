@@ -8,6 +8,7 @@
 #define MC_GEMM_SPLIT_H
 
 #include "gemm/cuda.h"
+#include "gemm/hopper.h"
 
 enum mc_split_mode { SPLIT_MATRICES, SPLIT_WINDOWS, SPLIT_FILTERS };
 enum { SPLIT_TM = 128, SPLIT_TK = 64 };
@@ -59,7 +60,6 @@ struct mc_split {
     size_t partial;             /* bytes of the workspace that splits need */
     struct mc_grid grid;
 };
-const char *mc_split_refuse(void);                      /* NULL: the current GPU can */
 int mc_split_width(int64_t n, enum mc_split_mode mode); /* columns of a tile for n columns */
 /* unit: channels that are gathered at once, 8 or 4; inside: no window leaves its image. */
 mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, bool inside, int64_t m, int64_t n, int64_t steps, int64_t batch);

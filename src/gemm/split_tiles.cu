@@ -5,11 +5,8 @@
  *   1   A is windows of images (image, place, channel), gathered as they are needed; k is tap by tap, channels fastest
  *   2   the gradient of filters: k is images and places, A is y with channels fastest, B is x shifted by a tap
  *
- * Tiles lie in shared memory in rows of 128 bytes whose 16-byte pieces are permuted by row % 8, as the tensor cores
- * read them; matrices and filters are packed in such tiles already, high before low, and come as blocks. */
-typedef unsigned u32;
-typedef unsigned short u16;
-enum { TM = 128, TK = 64, ROW = 128 };
+ * Matrices and filters are packed in tiles as the tensor cores read them (hopper.cu), high before low, and come as blocks. */
+enum { TM = 128, TK = 64 };
 
 struct seen {                   /* of a row's elements */
     u32 most;                   /* the bits of the largest finite |x| */
@@ -55,36 +52,6 @@ __device__ __forceinline__ void copy16(u32 to, const u16 *from, bool there)
 __device__ __forceinline__ void copy8(u32 to, const u16 *from, bool there)
 {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(there ? 8 : 0) : "memory");
-}
-/* A block of memory; its bytes are counted by the barrier. */
-__device__ __forceinline__ void copy_block(u32 to, const void *from, u32 bytes, u32 barrier)
-{
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes),
-                 "r"(barrier) : "memory");
-}
-
-__device__ __forceinline__ void barrier_make(u32 b, int arrivals)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(b), "r"(arrivals) : "memory");
-}
-__device__ __forceinline__ void barrier_arrive(u32 b)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(b) : "memory");
-}
-__device__ __forceinline__ void barrier_expect(u32 b, u32 bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(b), "r"(bytes) : "memory");
-}
-__device__ __forceinline__ void barrier_wait(u32 b, u32 phase)
-{
-    asm volatile("{\n\t.reg .pred p;\nagain:\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n\t@!p bra again;\n\t}" ::"r"(b), "r"(phase)
-                 : "memory");
-}
-
-__device__ __forceinline__ u64 tile_at(u32 address, bool k_fastest)
-{
-    const u64 leading = k_fastest ? 1 : TK * ROW >> 4, stride = 8 * ROW >> 4;
-    return (u64)((address & 0x3ffff) >> 4) | leading << 16 | stride << 32 | (u64)1 << 62;
 }
 
 #if MODE == 1

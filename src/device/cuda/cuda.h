@@ -111,6 +111,7 @@ struct mc_grid {
     unsigned blocks[3], threads[3];
     size_t shared;
     unsigned together;          /* blocks along y that run at the same time and reach each other's shared memory, d->together at most; 0 is 1 */
+    bool maps;                  /* the parameter has a mc_cuda_map, and is put where those may lie */
 };
 /* args: one struct, the kernel's only parameter.  A grid without blocks launches nothing. */
 mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs);
@@ -120,6 +121,18 @@ mc_status mc_cuda_follow(struct mc_cuda *d, void *kernel, const char *name, cons
 /* Events, for times on the device. */
 void *mc_cuda_mark(struct mc_cuda *d);                        /* NULL: failed */
 double mc_cuda_between(struct mc_cuda *d, void *from, void *to); /* seconds, waits; frees both; < 0: failed */
+
+/* ---- map.c: arrays as the copy engine of Hopper's multiprocessors knows them ---- */
+enum { MC_CUDA_MAP_RANK = 5, MC_CUDA_ROW = 128 };
+struct mc_cuda_map { _Alignas(64) unsigned char bytes[128]; };  /* an argument of a kernel */
+struct mc_cuda_boxes {          /* innermost axis first, whose elements lie side by side */
+    mc_dtype dtype;             /* float32 becomes TF32 on the way, rounded to nearest */
+    int rank;
+    int64_t size[MC_CUDA_MAP_RANK], stride[MC_CUDA_MAP_RANK];  /* in elements; stride[0] is 1 */
+    int box[MC_CUDA_MAP_RANK], step[MC_CUDA_MAP_RANK];         /* elements that are brought, and how far apart: box[0] makes a row of 128 bytes */
+};
+bool mc_cuda_maps(void);                                      /* does the driver know them? */
+mc_status mc_cuda_map(struct mc_cuda_map *m, const struct mc_cuda_boxes *b, const void *array); /* array: aligned to 16 bytes, as strides are */
 
 /* ---- replay.c: work captured once and launched whole ---- */
 /* From here on work on d->stream is recorded, not done, until mc_cuda_captured; the device stays entered. */

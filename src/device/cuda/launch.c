@@ -35,7 +35,7 @@ static mc_status enqueue(struct mc_cuda *d, void *kernel, const char *name, cons
     if (g->together > 1) {
         with[n++] = (struct attribute){ .id = NV_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .u.blocks = { 1, g->together, 1 } };
     }
-    void *extra[] = { (void *)PARAM_POINTER, (void *)(uintptr_t)args, (void *)PARAM_SIZE, &nargs, (void *)PARAM_END };
+    void *aligned[] = { (void *)(uintptr_t)args }, *extra[] = { (void *)PARAM_POINTER, (void *)(uintptr_t)args, (void *)PARAM_SIZE, &nargs, (void *)PARAM_END };
     const struct config c = { .blocks = { g->blocks[0], g->blocks[1], g->blocks[2] },
                               .threads = { g->threads[0], g->threads[1], g->threads[2] }, .shared = (unsigned)g->shared,
                               .stream = d->stream, .attribute = with, .attributes = n };
@@ -48,7 +48,7 @@ static mc_status enqueue(struct mc_cuda *d, void *kernel, const char *name, cons
                                                       (int)g->shared), "shared memory of", name));
     }
     mc_cuda_launched(d, name);
-    return mc_cuda_check(d, mc_nv.cuLaunchKernelEx(&c, kernel, NULL, nargs ? extra : NULL), "launch of", name);
+    return mc_cuda_check(d, mc_nv.cuLaunchKernelEx(&c, kernel, g->maps ? aligned : NULL, nargs && !g->maps ? extra : NULL), "launch of", name);
 }
 
 static bool hollow(const struct mc_grid *g)

@@ -1,0 +1,35 @@
+/* map.c: arrays as the copy engine of Hopper's multiprocessors knows them, which brings boxes of one to shared memory.
+ *
+ * Invariant: what lies outside of an array is brought as zeros; a box's rows lie as the tensor cores read them (hopper.cu). */
+#include "device/cuda/driver.h"
+
+bool mc_cuda_maps(void)
+{
+    return mc_nv.cuTensorMapEncodeTiled != NULL;
+}
+
+/* Strides of an axis of one place mean nothing, and may be of any size. */
+static uint64_t apart(const struct mc_cuda_boxes *b, int axis, size_t size)
+{
+    return b->size[axis] > 1 ? (uint64_t)b->stride[axis] * size : MC_CUDA_ROW;
+}
+
+mc_status mc_cuda_map(struct mc_cuda_map *m, const struct mc_cuda_boxes *b, const void *array)
+{
+    const int type = b->dtype == MC_FLOAT16    ? NV_CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                     : b->dtype == MC_BFLOAT16 ? NV_CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                               : NV_CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
+    uint64_t size[MC_CUDA_MAP_RANK] = { 0 }, stride[MC_CUDA_MAP_RANK] = { 0 };
+    unsigned box[MC_CUDA_MAP_RANK] = { 0 }, step[MC_CUDA_MAP_RANK] = { 0 };
+    for (int i = 0; i < b->rank; i++) {
+        size[i] = (uint64_t)b->size[i];
+        step[i] = (unsigned)b->step[i];
+        box[i] = (unsigned)((b->box[i] - 1) * b->step[i] + 1);
+        if (i > 0) {
+            stride[i - 1] = apart(b, i, mc_dtypes[b->dtype].size);
+        }
+    }
+    const int failed = mc_nv.cuTensorMapEncodeTiled(m, type, (unsigned)b->rank, (void *)(uintptr_t)array, size, stride, box, step, 0,
+                                                    NV_CU_TENSOR_MAP_SWIZZLE_128B, NV_CU_TENSOR_MAP_L2_PROMOTION_L2_256B, 0);
+    return mc_cuda_check(mc_cuda_current(), failed, "describing an array to the copy engine", NULL);
+}

@@ -117,13 +117,13 @@ static void *downloaded(const struct mc_extent *e, const void *there)
 }
 
 /* Run, and recorded and replayed twice: the same bits. */
-static void replays(const struct mc_problem *p, const struct mc_extent *result, int role)
+static void replays(const struct mc_problem *p, const struct mc_extent *result, int role, const struct mc_solver *only)
 {
     struct mc_cuda *d = mc_cuda_current();
     for (int k = 0; p->family->solvers[k]; k++) {
         const struct mc_solver *s = p->family->solvers[k];
         void *operand[8], *work = NULL, *graph = NULL;
-        struct mc_plan *plan = s->refuse && s->refuse(p) ? NULL : mc_plan_with(p, s);
+        struct mc_plan *plan = (only && s != only) || (s->refuse && s->refuse(p)) ? NULL : mc_plan_with(p, s);
         if (!plan) {
             continue;
         }
@@ -157,12 +157,16 @@ TEST(cuda_plans_can_be_recorded)
         const struct mc_conv_problem p = convolution("n8c16f24 i20x21 k3x3 p1x1", (enum mc_conv_pass)pass, &variants[0]);
         struct mc_extent e[5];
         mc_conv_extents(&p, e);
-        replays(&p.base, &e[mc_conv_result(p.s.pass)], mc_conv_result(p.s.pass));
+        replays(&p.base, &e[mc_conv_result(p.s.pass)], mc_conv_result(p.s.pass), NULL);
     }
+    const struct mc_conv_problem last = convolution("n8c16f24 i20x21 k3x3 p1x1", CONV_FORWARD, &variants[4]);   /* channels innermost */
+    struct mc_extent of[5];
+    mc_conv_extents(&last, of);
+    replays(&last.base, &of[CONV_Y], CONV_Y, &mc_conv_cuda_box);
     const struct mc_gemm_problem g = product(MC_FLOAT32, 65, 97, 333, "nt", &products[0]);
     struct mc_extent e[4];
     mc_gemm_extents(&g, e);
-    replays(&g.base, &e[GEMM_C], GEMM_C);
+    replays(&g.base, &e[GEMM_C], GEMM_C, NULL);
 }
 
 /* C0 that is C itself; operands that are aligned to an element only. */

@@ -4,6 +4,7 @@
 #include "conv/cuda.h"
 #include "function/far.h"
 #include "gemm/cut.h"
+#include "conv/box.h"
 #include "gemm/split.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,6 +173,25 @@ TEST(cuda_split_text_compiles)
         if (i == 0 || test_is_full()) {
             compile(&mc_gemm_split_text, "", defines.s, 80);
             compile(&mc_gemm_split_pack_text, "", "", 100);
+        }
+        mc_str_free(&defines);
+    }
+}
+
+TEST(cuda_box_text_compiles)
+{
+    static const struct mc_box_kind kinds[] = {
+        { MC_BFLOAT16, ACT_NONE, .down = true, .mi = 1, .tn = 192, .slots = 5 }, { MC_BFLOAT16, ACT_RELU, .tail = true, .mi = 2, .tn = 128, .slots = 4 },
+        { MC_FLOAT16, ACT_GELU, .down = true, .mi = 1, .tn = 64, .slots = 8 },   { MC_FLOAT32, ACT_NONE, .mi = 2, .tn = 192, .slots = 4 },
+        { MC_FLOAT32, ACT_TANH, .tail = true, .mi = 1, .tn = 256, .slots = 4 },
+    };
+    NEEDS_NVRTC;
+    for (size_t i = 0; i < NELEM(kinds); i++) {
+        struct mc_str defines = { 0 };
+        mc_box_defines(&defines, &kinds[i]);
+        compile(&mc_conv_box_text, "", defines.s, 90);
+        if (i == 0) {
+            compile(&mc_conv_box_text, "", defines.s, 100);
         }
         mc_str_free(&defines);
     }

@@ -227,7 +227,7 @@ static const char *refuse(const struct mc_problem *p_)
            : p->s.pass == CONV_INPUTS && (p->s.stride[1] != 1 || p->s.stride[2] != 1) ? "goes back with stride 1 alone"
            : p->s.pass == CONV_INPUTS && p->act != ACT_NONE ? "fuses nothing on the way back"
            : !small(p)                              ? "has no room for sizes like these"
-                                                    : mc_split_refuse();
+                                                    : mc_hopper_refuse();
 }
 
 static double estimate(const struct mc_problem *p_)

@@ -1,0 +1,145 @@
+/* t_cuda_box.c: convolutions whose tiles of rows are boxes of images and places: results on a Hopper, who makes which tile anywhere. */
+#include "cuda_problems.h"
+#include "conv/box.h"
+#include "gemm/hopper.h"
+#include <stdlib.h>
+
+#define HOPPER_OR_SKIP()                   \
+    do {                                   \
+        GPU_OR_SKIP();                     \
+        if (mc_hopper_refuse()) {          \
+            SKIP("the GPU is no Hopper");  \
+        }                                  \
+    } while (0)
+
+/* Boxes of places: rows and columns that fill no tile, several tiles a block, images and channels that end within a box, places that
+ * no tap reaches, strides and dilation, filters that lie either way and backwards. */
+TEST(cuda_boxes_of_places)
+{
+    static const char *const shapes[] = { "n5c64f32 i9x8 k3x3 p1x1", "n130c8f72 i5x6 k3x3 p2x2 flip", "n3c40f200 i13x13 k3x3", "n2c16f264 i20x17 k5x4 s2x2 p2x1", "n1c8f8 i40 k7 p3",
+                                          "n2c72f24 i15x15 k3x3 d2x2 p2x2", "n2c8f16 i3x3 k1x1 p2x2", "n300c128f64 i3x4 k2x2", "n2c8f8 i12x16 k3x3 p-1x-2 q0x-1", "n2c24f40 i33x70 k1x1" };
+    static const struct { int variant; bool tf32, w_otherwise; } kinds[] = { { 4 }, { 1, true }, { 14 }, { 11, true }, { 17, false, true }, { 15, true, true }, { 14, false, true } };
+    struct tally t = { 0 };
+    int wanted = 0;
+    HOPPER_OR_SKIP();
+    for (size_t s = 0; s < NELEM(shapes); s++) {
+        for (int pass = CONV_FORWARD; pass <= CONV_INPUTS; pass++) {
+            for (size_t v = 0; v < NELEM(kinds); v++) {
+                struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[kinds[v].variant]);
+                p.tf32 = kinds[v].tf32;
+                if (kinds[v].w_otherwise) {
+                    const int64_t across[] = { 1, p.s.k[1] * p.s.k[2] * p.s.f, p.s.f, p.s.k[2] * p.s.f, p.s.f };
+                    memcpy(p.at.w, across, sizeof across);
+                }
+                one(&p.base, &mc_conv_cuda_box, &t);
+                wanted += pass == CONV_FORWARD || p.s.stride[1] == 1;
+            }
+        }
+    }
+    tell(&t, 1);
+    CHECK(t.served == wanted && t.failed == 0, "served %d of %d, failed %d", t.served, wanted, t.failed);
+}
+
+/* Operands that begin where the copy engine cannot. */
+TEST(cuda_boxes_of_unaligned_operands)
+{
+    const struct mc_conv_problem p = convolution("n4c16f24 i9x8 k3x3 p1x1", CONV_FORWARD, &variants[4]);
+    struct mc_extent e[5];
+    void *operand[8];
+    HOPPER_OR_SKIP();
+    struct mc_plan *plan = mc_plan_with(&p.base, &mc_conv_cuda_box);
+    REQUIRE(plan, "%s", mc_last_error());
+    mc_conv_extents(&p, e);
+    for (int i = 0; i < 5; i++) { /* what is there has room for one element more */
+        e[i].count += e[i].count > 0;
+    }
+    for (int shifted = CONV_X; shifted <= CONV_Y; shifted++) {
+        REQUIRE(mc_cuda_operands(e, 5, operand) >= 0, "%s", mc_last_error());
+        void *work = plan->workspace ? mc_site_cuda.take(plan->workspace) : NULL;
+        operand[shifted] = (uint16_t *)operand[shifted] + 1;
+        CHECK(plan->run(plan, operand, work, 0) >= 0, "%s", mc_last_error());
+        const double off = mc_conv_cuda_error(&p.base, operand);
+        CHECK(off >= 0 && off <= mc_conv_cuda_allows(&p.base), "operand %d shifted: off by %g", shifted, off);
+        operand[shifted] = (uint16_t *)operand[shifted] - 1;
+        mc_site_cuda.give(work);
+        mc_cuda_discard(e, 5, operand);
+    }
+    mc_plan_free(plan);
+}
+
+/* ---- who makes which tile ---- */
+
+/* In how many tiles each place of each image is, and each column; a tile beyond all of them is none. */
+static void every_place_once(const struct mc_box_args *a, const struct mc_box_cut *c, const struct mc_box_tile *tile, const char *what)
+{
+    const int64_t places = (int64_t)a->out[0] * a->out[1] * a->images;
+    int *seen = calloc((size_t)places, sizeof *seen);
+    int64_t wrong = 0;
+    REQUIRE(seen, "no memory");
+    for (int64_t i = 0; i < c->tiles; i++) {
+        const struct mc_box_tile *t = &tile[i];
+        for (int n = t->image; n < MC_MIN(t->image + c->box[0], a->images); n++) {
+            for (int y = t->line; y < MC_MIN(t->line + c->box[1], a->out[0]); y++) {
+                for (int x = t->place; x < MC_MIN(t->place + c->box[2], a->out[1]); x++) {
+                    seen[((int64_t)n * a->out[0] + y) * a->out[1] + x] += MC_MIN(c->tn, a->results - t->column);
+                }
+            }
+        }
+    }
+    for (int64_t i = 0; i < places; i++) {
+        wrong += seen[i] != a->results;
+    }
+    CHECK(wrong == 0, "%s: %lld places are not made once", what, (long long)wrong);
+    free(seen);
+}
+
+/* Taps that some place of a tile meets inside of its image, one by one. */
+static int taps_of(const struct mc_box_args *a, const struct mc_box_cut *c, const struct mc_box_tile *t)
+{
+    int n[2] = { 0 };
+    for (int axis = 0; axis < 2; axis++) {
+        const int from = axis ? t->place : t->line;
+        for (int k = 0; k < a->k[axis]; k++) {
+            bool meets = false;
+            for (int u = from; u < MC_MIN(from + c->box[axis + 1], a->out[axis]); u++) {
+                const int at = u * a->stride[axis] - a->pad[axis] + k * a->dilation[axis];
+                meets = meets || (at >= 0 && at < a->in[axis]);
+            }
+            n[axis] += meets;
+        }
+    }
+    return n[0] * n[1];
+}
+
+TEST(boxes_are_handed_out_evenly)
+{
+    static const struct { const char *name; struct mc_box_args a; } rows[] = {
+        { "edges of two taps",  { .in = { 11, 11 }, .out = { 13, 13 }, .k = { 3, 3 }, .stride = { 1, 1 }, .dilation = { 1, 1 }, .pad = { 2, 2 }, .images = 128, .results = 384, .chunks = 6 } },
+        { "few images",         { .in = { 28, 30 }, .out = { 28, 30 }, .k = { 5, 3 }, .stride = { 1, 1 }, .dilation = { 1, 2 }, .pad = { 2, 2 }, .images = 3, .results = 72, .chunks = 1 } },
+        { "places without taps", { .in = { 3, 3 }, .out = { 9, 9 }, .k = { 1, 1 }, .stride = { 1, 1 }, .dilation = { 1, 1 }, .pad = { 3, 3 }, .images = 40, .results = 64, .chunks = 2 } },
+        { "strides",            { .in = { 56, 57 }, .out = { 28, 29 }, .k = { 3, 3 }, .stride = { 2, 2 }, .dilation = { 1, 1 }, .pad = { 1, 1 }, .images = 32, .results = 200, .chunks = 4 } },
+    };
+    enum { BLOCKS = 132 };
+    for (size_t r = 0; r < NELEM(rows); r++) {
+        const struct mc_box_args *a = &rows[r].a;
+        const struct mc_box_cut c = mc_box_best_cut(a);
+        int first[BLOCKS + 1], sum = 0, largest = 0, busiest = 0;
+        CHECK(c.tn > 0 && c.seconds > 0 && c.box[0] * c.box[1] * c.box[2] <= 128 * c.mi, "%s: %d x %d x %d", rows[r].name, c.box[0], c.box[1], c.box[2]);
+        struct mc_box_tile *tile = malloc((size_t)c.tiles * sizeof *tile);
+        REQUIRE(tile && mc_box_hand_out(a, &c, BLOCKS, tile, first), "%s", mc_last_error());
+        CHECK(first[0] == 0 && first[BLOCKS] == c.tiles, "%s: %d to %d of %lld", rows[r].name, first[0], first[BLOCKS], (long long)c.tiles);
+        every_place_once(a, &c, tile, rows[r].name);
+        for (int b = 0; b < BLOCKS; b++) {
+            int own = 0;
+            for (int i = first[b]; i < first[b + 1]; i++) {
+                const int taps = taps_of(a, &c, &tile[i]);
+                own += taps;
+                largest = MC_MAX(largest, taps);
+            }
+            sum += own;
+            busiest = MC_MAX(busiest, own);
+        }
+        CHECK(busiest <= sum / BLOCKS + largest, "%s: one block has %d taps, all have %d, a tile has %d", rows[r].name, busiest, sum, largest);
+        free(tile);
+    }
+}

@@ -110,7 +110,7 @@ static const struct suite {
 } suites[] = {
     { "conv",    { "conv" },            1, true,  0.5, { "auto", "onednn" } },
     { "conv128", { "conv128" },         1, true,  0.3, { "auto" } },
-    { "narrow",  { "conv128" },         3, true,  0.1, { "auto" } },
+    { "narrow",  { "conv128" },         3, true,  0.3, { "auto" } },
     { "corrmm",  { "conv128" },         1, false, 0.1, { "im2col" }, "split" },
     { "room",    { "conv", "conv128" }, 1, false, 1.0, { "auto" }, .room = "64M" },
     { "few",     { "few" },             1, false, 0.3, { "auto" } },

@@ -6,7 +6,7 @@ from peer import DEVICE, THREADS, report, rng
 from shapes import LAYERS
 
 MODES = {"narrow": [("tf32", torch.float32), ("bfloat16", torch.bfloat16)]}
-SECONDS = {"conv": 0.5, "conv128": 0.1, "narrow": 0.1, "nets": 0.1, "few": 0.1}
+SECONDS = {"conv": 0.5, "conv128": 0.1, "narrow": 0.3, "nets": 0.1, "few": 0.1}
 CALLS = {"conv": 3, "conv128": 1, "narrow": 1, "nets": 3, "few": 3}  # at least; some take seconds
 FORWARD = {1: torch.nn.functional.conv1d, 2: torch.nn.functional.conv2d, 3: torch.nn.functional.conv3d}
 LAST = {2: torch.channels_last, 3: torch.channels_last_3d}

@@ -8,6 +8,14 @@
 
 #include <stdlib.h>
 
+/* A kernel for tests, of struct { float *p; long long n; }. */
+#define TWICE "struct args { float *p; long long n; };\n" \
+              "extern \"C\" __global__ void twice(struct args a)\n" \
+              "{\n" \
+              "    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n" \
+              "    if (i < a.n) a.p[i] *= 2;\n" \
+              "}\n"
+
 static inline void cuda_test_path(void)
 {
     const char *path = getenv("TEST_CUDA_PATH");

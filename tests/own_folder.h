@@ -3,8 +3,11 @@
 #define OWN_FOLDER_H
 
 #include "check.h"
+#include <monochord.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 static char folder[64];
 
@@ -22,6 +25,17 @@ static inline const char *in_folder(const char *name)
     turn = (turn + 1) % 4;
     snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
     return path[turn];
+}
+
+/* With the folders that its name has. */
+static inline void put_file(const char *name, const void *data, size_t n)
+{
+    for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+        char part[256];
+        snprintf(part, sizeof part, "%.*s", (int)(slash - name), name);
+        mkdir(in_folder(part), 0777);
+    }
+    CHECK(mc_file_write(in_folder(name), data, n) == MC_OK, "%s", mc_last_error());
 }
 
 static inline void drop_folder(void)

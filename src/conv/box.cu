@@ -5,7 +5,7 @@
  * lies outside.  A tap that no place of the box meets inside of its image is left out: of places at an image's edge
  * that many fewer terms are summed, where a window's columns would be multiplied with zeros.
  *
- * A block makes tiles, one after the other, as a list says (cuda_box.c).  Its first warps bring operands, SLOTS steps ahead, while two
+ * A block makes tiles, one after the other, as a list says (cuda_box_cut.c).  Its first warps bring operands, SLOTS steps ahead, while two
  * groups of four warps multiply those that are there, MI times 64 rows each.
  *
  *   T, HALF     elements, and whether they are of two bytes; others are rounded to TF32 by the copy engine

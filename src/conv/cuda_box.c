@@ -8,7 +8,7 @@
 #include "conv/box.h"
 #include "gemm/hopper.h"
 
-enum { ALIGNED = 16, MOST_SLOTS = 8, ROUNDED = 1024, BARRIERS = 2 * MOST_SLOTS * 8 };
+enum { MOST_SLOTS = 8, ROUNDED = 1024, BARRIERS = 2 * MOST_SLOTS * 8 };
 struct box {
     struct mc_plan base;
     struct mc_box_args args;
@@ -50,7 +50,7 @@ static int64_t terms(const struct mc_conv_problem *p)
 }
 
 /* Filters as a product has them: strides from one term to the next, from tap to tap, which lie in one line, and between results. */
-enum { TERM, TAP, RESULT };
+enum { RESULT, TAP, TERM };
 static void filters(const struct mc_conv_problem *p, int64_t stride[3])
 {
     stride[TERM] = p->at.w[forward(p) ? 1 : 0];
@@ -60,12 +60,21 @@ static void filters(const struct mc_conv_problem *p, int64_t stride[3])
 
 static bool down(const struct mc_conv_problem *p)  /* do they lie with their results side by side? */
 {
-    return p->at.w[forward(p) ? 1 : 0] != 1;
+    int64_t w[3];
+    filters(p, w);
+    return w[TERM] != 1;
 }
 
 static bool turned(const struct mc_conv_problem *p) /* are they copied? The tensor cores take halves alone that way */
 {
     return down(p) && p->dtype == MC_FLOAT32;
+}
+
+static void copied(const struct mc_conv_problem *p, int64_t stride[3])  /* those of the copy */
+{
+    stride[TERM] = 1;
+    stride[TAP] = terms(p);
+    stride[RESULT] = terms(p) * p->s.k[1] * p->s.k[2];
 }
 
 static void shape(const struct mc_conv_problem *p, struct mc_box_args *a)
@@ -88,29 +97,24 @@ static void shape(const struct mc_conv_problem *p, struct mc_box_args *a)
 
 /* ---- a call ---- */
 
-static bool aligned(const void *p)
-{
-    return (uintptr_t)p % ALIGNED == 0;
-}
-
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct box *d = box(plan);
     const struct mc_conv_problem *p = conv(plan->problem);
-    const void *from = operand[forward(p) ? CONV_X : CONV_Y], *filters = operand[CONV_W];
+    const void *from = operand[forward(p) ? CONV_X : CONV_Y], *w = operand[CONV_W];
     struct mc_box_args a = d->args;
     a.to = mc_conv_cuda_result(p, operand);
     a.c0 = p->beta != 0 ? operand[CONV_C0] : NULL;
     a.bias = p->has_bias ? operand[CONV_BIAS] : NULL;
-    if (!aligned(from) || !aligned(a.to) || !aligned(a.c0) || !aligned(filters)) {
+    if (!mc_cuda_aligned(from) || !mc_cuda_aligned(a.to) || !mc_cuda_aligned(a.c0) || !mc_cuda_aligned(w)) {
         return plan->child[0]->run(plan->child[0], operand, workspace, threads);
     }
     if (d->turn) {
-        TRY(mc_cuda_copy_run(d->turn, workspace, filters));
-        filters = workspace;
+        TRY(mc_cuda_copy_run(d->turn, workspace, w));
+        w = workspace;
     }
     TRY(mc_cuda_map(&a.from, &d->from, from));
-    TRY(mc_cuda_map(&a.filters, &d->filters, filters));
+    TRY(mc_cuda_map(&a.filters, &d->filters, w));
     return mc_cuda_follow(mc_cuda_current(), d->kernel, "box", &d->grid, &a, sizeof a);
 }
 
@@ -135,10 +139,8 @@ static void describe(struct box *d, const struct mc_conv_problem *p, const struc
     const struct mc_box_args *a = &d->args;
     const int64_t *from = forward(p) ? p->at.x : p->at.y, many = terms(p), all = p->s.k[1] * p->s.k[2];
     const int wide = MC_CUDA_ROW / (int)mc_dtypes[p->dtype].size;
-    int64_t w[3] = { 1, many, many * all };
-    if (!d->turn) {
-        filters(p, w);
-    }
+    int64_t w[3];
+    (d->turn ? copied : filters)(p, w);
     d->from = (struct mc_cuda_boxes){ p->dtype, 4, { many, a->in[1], a->in[0], a->images }, { 1, from[4], from[3], from[0] },
                                       { wide, c->box[2], c->box[1], c->box[0] }, { 1, a->stride[1], a->stride[0], 1 } };
     d->filters = w[TERM] == 1 ? (struct mc_cuda_boxes){ p->dtype, 3, { many, all, a->results }, { 1, w[TAP], w[RESULT] }, { wide, 1, c->tn }, { 1, 1, 1 } }
@@ -148,12 +150,12 @@ static void describe(struct box *d, const struct mc_conv_problem *p, const struc
 /* Filters with their terms side by side, in the workspace. */
 static bool turn(struct box *d, const struct mc_conv_problem *p)
 {
-    const int64_t many = terms(p), all = p->s.k[1] * p->s.k[2], results = d->args.results;
-    int64_t w[3];
-    filters(p, w);
-    d->turn = mc_cuda_copy_new(&(struct mc_cuda_layout){ .to = p->dtype, .from = p->dtype, .rank = 3, .size = { results, all, many },
-                                                         .to_stride = { all * many, many, 1 }, .from_stride = { w[RESULT], w[TAP], w[TERM] } });
-    d->base.workspace = (size_t)(results * all * many) * mc_dtypes[p->dtype].size;
+    const int64_t results = d->args.results;
+    struct mc_cuda_layout l = { .to = p->dtype, .from = p->dtype, .rank = 3, .size = { [TERM] = terms(p), [TAP] = p->s.k[1] * p->s.k[2], [RESULT] = results } };
+    filters(p, l.from_stride);
+    copied(p, l.to_stride);
+    d->turn = mc_cuda_copy_new(&l);
+    d->base.workspace = (size_t)(results * l.to_stride[RESULT]) * mc_dtypes[p->dtype].size;
     return d->turn != NULL;
 }
 
@@ -223,7 +225,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 /* May the copy engine walk an array of these sizes, the strides being those of x, w or y? */
 static bool even(const struct mc_conv_problem *p, const int64_t *stride, const int64_t size[5])
 {
-    const int64_t unit = ALIGNED / mc_dtypes[p->dtype].size;
+    const int64_t unit = MC_CUDA_ALIGNED / mc_dtypes[p->dtype].size;
     bool ok = true;
     for (int i = 0; i < 5; i++) {
         ok = ok && (size[i] == 1 || stride[i] == 1 || (stride[i] > 0 && stride[i] % unit == 0));
@@ -234,7 +236,7 @@ static bool even(const struct mc_conv_problem *p, const int64_t *stride, const i
 static bool walked(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    const int64_t *w = p->at.w, unit = ALIGNED / mc_dtypes[p->dtype].size;
+    const int64_t *w = p->at.w, unit = MC_CUDA_ALIGNED / mc_dtypes[p->dtype].size;
     return p->at.x[1] == 1 && even(p, p->at.x, (int64_t[]){ s->n, s->c, 1, s->in[1], s->in[2] }) &&
            p->at.y[1] == 1 && even(p, p->at.y, (int64_t[]){ s->n, s->f, 1, s->out[1], s->out[2] }) &&
            (w[0] == 1 || w[1] == 1) && even(p, w, (int64_t[]){ s->f, s->c, 1, s->k[1], s->k[2] }) && s->f % unit == 0 &&

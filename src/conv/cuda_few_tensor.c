@@ -50,8 +50,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     struct args a = d->args;
     (void)threads;
     mc_few_bind(&d->few, &a.few, conv(plan->problem), operand, workspace);
-    a.whole = d->fours && mc_few_aligned(a.few.y);
-    a.straight = d->straight && mc_few_aligned(a.few.x);
+    a.whole = d->fours && mc_cuda_aligned(a.few.y);
+    a.straight = d->straight && mc_cuda_aligned(a.few.x);
     return mc_few_run(&d->few, &a, sizeof a);
 }
 

@@ -35,11 +35,6 @@ enum { MOST_CHANNELS = 64 };
 
 /* ---- a call ---- */
 
-static bool aligned(const void *p)
-{
-    return (uintptr_t)p % 16 == 0;
-}
-
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct mc_halves *h = (const struct mc_halves *)(const void *)plan;
@@ -55,7 +50,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.bias = p->has_bias ? operand[CONV_BIAS] : NULL;
     a.filters = a.parts = workspace;
     a.scale = (char *)workspace + h->scale_at;
-    a.fours = h->fours && aligned(a.x) && (!weights || aligned(a.y));
+    a.fours = h->fours && mc_cuda_aligned(a.x) && (!weights || mc_cuda_aligned(a.y));
     a.cut = (char *)workspace + h->cut_at;
     for (size_t i = 0; i < NELEM(h->kernel) && h->kernel[i].name; i++) {
         TRY(mc_cuda_follow(mc_cuda_current(), h->kernel[i].loaded, h->kernel[i].name, &h->kernel[i].grid, &a, sizeof a));

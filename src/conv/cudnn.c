@@ -3,8 +3,6 @@
  * Invariant: what is taken can be recorded, whatever the pointers of a call are aligned to. */
 #include "conv/cuda.h"
 
-enum { ALIGNED = 16 };
-
 struct dnn {
     struct mc_plan base;
     struct mc_dnn graph, loose_graph;
@@ -34,7 +32,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     if (d->c0 && operand[CONV_C0] != result) {
         TRY(mc_cuda_copy_run(d->c0, result, operand[CONV_C0]));
     }
-    return mc_dnn_execute(low % ALIGNED && d->loose.plan ? &d->loose : &d->use, p, operand, workspace);
+    return mc_dnn_execute(low % MC_CUDA_ALIGNED && d->loose.plan ? &d->loose : &d->use, p, operand, workspace);
 }
 
 /* ---- a plan ---- */
@@ -67,7 +65,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     d->base.run = run;
     d->base.destroy = destroy;
-    void *graph = mc_dnn_graph(&d->graph, mc_dnn_handle(), p, ALIGNED);
+    void *graph = mc_dnn_graph(&d->graph, mc_dnn_handle(), p, MC_CUDA_ALIGNED);
     bool ok = graph && mc_dnn_choose(p, graph, &d->use);
     if (ok && p->beta != 0 && !mc_dnn_fused(p)) {
         d->c0 = mc_conv_cuda_c0_copy(p);

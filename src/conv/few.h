@@ -36,11 +36,6 @@ void mc_few_defines(struct mc_str *defines, const struct mc_few *d, const struct
 struct mc_plan *mc_few_plan(const struct mc_few *d, size_t size, const struct mc_cuda_text *text, struct mc_str *defines);
 const char *mc_few_refuse(const struct mc_conv_problem *p);     /* what none of them takes, for a convolution alone */
 
-static inline bool mc_few_aligned(const void *p)
-{
-    return (uintptr_t)p % 16 == 0;
-}
-
 static inline int mc_few_up(int64_t n, int unit)
 {
     return (int)((n + unit - 1) / unit * unit);

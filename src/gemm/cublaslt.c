@@ -17,7 +17,7 @@ enum { LAYOUT_BATCH = 5, LAYOUT_BATCH_STRIDE = 6 };
 enum { DESC_TRANSA = 3, DESC_TRANSB = 4, DESC_EPILOGUE = 7, DESC_BIAS = 8 };
 enum { EPILOGUE_NONE = 1, EPILOGUE_RELU = 2, EPILOGUE_BIAS = 4, EPILOGUE_GELU = 32 };
 enum { PREF_WORKSPACE = 1, PREF_REDUCTION = 3, PREF_ALIGN_A = 5, PREF_ALIGN_B = 6, PREF_ALIGN_C = 7, PREF_ALIGN_D = 8 };
-enum { REDUCE_COMPUTE_TYPE = 2, ALIGNED = 16, MOST = 32 };
+enum { REDUCE_COMPUTE_TYPE = 2, MOST = 32 };
 
 static const struct {
     int type, compute, scale;
@@ -177,18 +177,13 @@ static int propose(const struct lt *x, unsigned alignment, int most, struct heur
 
 /* ---- a call ---- */
 
-static bool aligned(const void *p)
-{
-    return (uintptr_t)p % ALIGNED == 0;
-}
-
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct lt *x = lt(plan);
     const struct mc_gemm_problem *p = gemm(plan->problem);
     struct mc_cuda *gpu = mc_cuda_current();
     const void *c0 = x->c0 == C0_MATRIX ? operand[GEMM_C0] : operand[GEMM_C];
-    const bool fine = aligned(operand[GEMM_A]) && aligned(operand[GEMM_B]) && aligned(operand[GEMM_C]) && aligned(c0) && aligned(workspace);
+    const bool fine = mc_cuda_aligned(operand[GEMM_A]) && mc_cuda_aligned(operand[GEMM_B]) && mc_cuda_aligned(operand[GEMM_C]) && mc_cuda_aligned(c0) && mc_cuda_aligned(workspace);
     const struct heuristic *h = fine || !x->has_loose ? &x->use : &x->loose;
     const double alpha = p->alpha, beta = x->c0 == C0_MATRIX || x->c0 == C0_SPREAD ? p->beta : 0;
     const float alpha32 = (float)alpha, beta32 = (float)beta;
@@ -275,7 +270,7 @@ static bool choose(struct lt *x, const struct mc_gemm_problem *p)
     };
     const enum mc_plan_mode mode = mc_plan_mode();
     struct heuristic found[MOST];
-    const int n = propose(x, ALIGNED, MOST, found), at = remembered(p, n);
+    const int n = propose(x, MC_CUDA_ALIGNED, MOST, found), at = remembered(p, n);
     if (n == 0) {
         return false;
     }

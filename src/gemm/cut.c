@@ -81,11 +81,6 @@ bool mc_gemm_cut_make(struct mc_gemm_cut *c, enum mc_act act, size_t *workspace)
     return mc_cuda_kernels(&mc_gemm_cut_text, &defines, kernels, NELEM(kernels));
 }
 
-static bool aligned(const void *p)
-{
-    return (uintptr_t)p % 16 == 0;
-}
-
 mc_status mc_gemm_cut_run(const struct mc_gemm_cut *c, const void *a, const void *b, const void *c0, void *to, void *workspace)
 {
     struct mc_gemm_cut_args args = c->args;
@@ -94,8 +89,8 @@ mc_status mc_gemm_cut_run(const struct mc_gemm_cut *c, const void *a, const void
     args.c0 = c0;
     args.c = to;
     args.parts = workspace;
-    args.fours[0] = c->fours[0] && aligned(a);
-    args.fours[1] = c->fours[1] && aligned(b);
+    args.fours[0] = c->fours[0] && mc_cuda_aligned(a);
+    args.fours[1] = c->fours[1] && mc_cuda_aligned(b);
     TRY(mc_cuda_follow(mc_cuda_current(), c->product, "product", &c->grid, &args, sizeof args));
     return c->add ? mc_cuda_follow(mc_cuda_current(), c->add, "add", &c->add_grid, &args, sizeof args) : MC_OK;
 }

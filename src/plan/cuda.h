@@ -94,6 +94,12 @@ static inline const struct mc_cuda_tail *mc_cuda_tail_of_plan(const struct mc_pl
 struct mc_plan *mc_cuda_apart_plan(const struct mc_problem *bare, const struct mc_cuda_tail_of *q,
                                    mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace, int threads));
 
+enum { MC_CUDA_ALIGNED = 16 };      /* bytes that kernels and libraries move at once, where an address allows it */
+static inline bool mc_cuda_aligned(const void *p)
+{
+    return (uintptr_t)p % MC_CUDA_ALIGNED == 0;
+}
+
 int mc_cuda_processors(void);       /* multiprocessors of the GPU that is entered; 100 while none is */
 const char *mc_cuda_too_old(void);  /* for memory that is fetched into shared memory, and matrices of halves by the warp; NULL: it is not */
 

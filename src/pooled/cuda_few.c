@@ -35,7 +35,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.g = operand[POOLED_G];
     a.mark = operand[POOLED_MARKS];
     a.parts = workspace;
-    a.whole = d->planes && mc_few_aligned(a.g) && (uintptr_t)a.mark % 4 == 0;
+    a.whole = d->planes && mc_cuda_aligned(a.g) && (uintptr_t)a.mark % 4 == 0;
     return mc_few_run(&d->few, &a, sizeof a);
 }
 

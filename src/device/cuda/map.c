@@ -1,6 +1,7 @@
 /* map.c: arrays as the copy engine of Hopper's multiprocessors knows them, which brings boxes of one to shared memory.
  *
- * Invariant: what lies outside of an array is brought as zeros; a box's rows lie as the tensor cores read them (hopper.cu). */
+ * Invariant: what lies outside of an array is brought as zeros; a box's rows of 128 bytes have their 16-byte pieces permuted by
+ * row % 8, as the tensor cores read them. */
 #include "device/cuda/driver.h"
 
 bool mc_cuda_maps(void)

@@ -7,10 +7,42 @@
 
 /* ---- dtypes ---- */
 
+mc_dtype mc_literal_dtype(int64_t v)
+{
+    return v == (int8_t)v ? MC_INT8 : v == (int16_t)v ? MC_INT16 : v == (int32_t)v ? MC_INT32 : MC_INT64;
+}
+
+bool mc_literal_fits(int64_t v, mc_dtype d)
+{
+    const struct mc_dtype_row *row = &mc_dtypes[d];
+    if (row->kind == KIND_UINT) {
+        return v >= 0 && (row->size == 8 || v >> 8 * row->size == 0);
+    }
+    return row->kind == KIND_INT && (row->size == 8 || (v >> (8 * row->size - 1)) == -(v < 0));
+}
+
+static bool is_whole_literal(const mc_node *n)
+{
+    return n->weak && !mc_is_float(n->type.dtype);
+}
+
+/* Does the integer dtype d hold a whole literal?  It has uint64 only from 2 ** 63 on. */
+static bool literal_fits(const mc_node *n, mc_dtype d)
+{
+    return n->type.dtype == MC_UINT64 ? d == MC_UINT64 : mc_literal_fits(mc_load_i64(n->type.dtype, n->value->data), d);
+}
+
 mc_node *mc_cast_to(mc_node *x, mc_dtype d)
 {
     if (mc_is_error(x) || x->type.dtype == d) {
         return x;
+    }
+    if (is_whole_literal(x) && !mc_is_float(d) && d != MC_BOOL && !literal_fits(x, d)) {
+        struct mc_str text = { 0 };
+        mc_node_print(&text, x, 0);
+        mc_node_fail(x->graph, MC_ETYPE, "the literal %s does not fit into %s", text.s ? text.s : "", mc_dtype_name(d));
+        mc_str_free(&text);
+        return x->graph->error;
     }
     if (mc_is_const(x)) {
         return mc_node_const(x->graph, mc_array_cast(x->value, d), false);
@@ -20,8 +52,9 @@ mc_node *mc_cast_to(mc_node *x, mc_dtype d)
     return mc_node_make(x->graph, mc_op_find("cast"), 1, &x, &to);
 }
 
-/* The dtype in which the operands meet.  A weak literal follows the others: a real one any float
- * among them, a whole one anything. */
+/* The dtype in which the operands meet.  A weak literal follows the others: a real one any float among
+ * them, a whole one any dtype that holds it.  Where it does not, an integer dtype that holds both is
+ * taken; where there is none, the cast of the literal fails. */
 mc_dtype mc_meet(int nin, mc_node *const *in, int from)
 {
     bool strong = false, real = false;
@@ -39,7 +72,8 @@ mc_dtype mc_meet(int nin, mc_node *const *in, int from)
             return d;
         }
         for (int i = from; i < nin; i++) { /* int8 + 300 is int16 */
-            d = in[i]->weak ? mc_dtype_promote(d, in[i]->type.dtype) : d;
+            mc_dtype both = mc_dtype_promote(d, in[i]->type.dtype);
+            d = in[i]->weak && !literal_fits(in[i], d) && !mc_is_float(both) ? both : d;
         }
         return d;
     }
@@ -59,13 +93,53 @@ static mc_status meet_for(const struct mc_op *op, int nin, mc_node *const *in, m
     if ((op->typing == TYPE_FLOAT || op->typing == TYPE_DIV) && !mc_is_float(*d)) {
         *d = op->typing == TYPE_DIV ? mc_dtype_floatX() : mc_dtype_to_float(*d);
     }
+    for (int i = 0; i < nin && op->typing == TYPE_BOOL && nin == 2; i++) { /* the result shows no dtype: what is exact */
+        if (in[i]->weak && mc_is_float(in[i]->type.dtype) && !in[1 - i]->weak && !mc_is_float(in[1 - i]->type.dtype)) {
+            *d = MC_FLOAT64;
+        }
+    }
     if (op->typing == TYPE_BITS && mc_is_float(*d)) {
         return mc_fail(MC_ETYPE, "%s: needs integers or bool, not %s", op->name, mc_dtype_name(*d));
     }
     if (*d == MC_BOOL && op->typing == TYPE_SAME && (strcmp(op->name, "sub") == 0 || strcmp(op->name, "neg") == 0)) {
         return mc_fail(MC_ETYPE, "%s: not defined for bool; use xor or invert", op->name);
     }
+    const mc_array *to = nin == 2 && !mc_is_float(*d) && strcmp(op->name, "pow") == 0 ? in[1]->value : NULL;
+    for (int64_t i = 0; to && mc_dtypes[to->dtype].kind == KIND_INT && i < mc_array_size(to); i++) {
+        if (mc_load_i64(to->dtype, to->data + i * (int64_t)mc_dtypes[to->dtype].size) < 0) {
+            return mc_fail(MC_ETYPE, "%s: an integer to a negative power is no integer; cast %s to a float", op->name, mc_dtype_name(*d));
+        }
+    }
     return MC_OK;
+}
+
+/* x < L where no integer dtype holds both x and the literal L: L lies below or above all of x, and so
+ * every element gives the same answer.  In *to the operands of a comparison that gives it; NULL: L is nothing of that kind. */
+static const struct mc_op *compare_beyond(const struct mc_op *op, mc_node *const *in, mc_node **to)
+{
+    static const struct { const char *op; bool below, above; } rows[] = { /* the answer with L on the right */
+        { "lt", false, true }, { "le", false, true }, { "gt", true, false }, { "ge", true, false }, { "eq", false, false }, { "neq", true, true },
+    };
+    if (op->typing != TYPE_BOOL || op->arity != 2 || in[0]->weak == in[1]->weak) {
+        return NULL;
+    }
+    const int left = in[0]->weak; /* 1: L stands on the left */
+    mc_node *x = in[left], *literal = in[!left];
+    mc_dtype d = x->type.dtype;
+    if (!is_whole_literal(literal) || mc_is_float(d) || !mc_is_float(mc_dtype_promote(d, literal->type.dtype)) || literal_fits(literal, d)) {
+        return NULL;
+    }
+    bool below = literal->type.dtype != MC_UINT64;
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        if (strcmp(op->name, rows[i].op) == 0) {
+            bool symmetric = rows[i].below == rows[i].above, answer = below != (left && !symmetric) ? rows[i].below : rows[i].above;
+            int64_t least = 0, most = INT64_MAX; /* below: of uint64; above: of int64 */
+            to[0] = mc_cast_to(x, below ? MC_UINT64 : MC_INT64);
+            to[1] = mc_node_const(x->graph, mc_array_from(below ? MC_UINT64 : MC_INT64, 0, NULL, below ? &least : &most), false);
+            return mc_op_find(below ? (answer ? "ge" : "lt") : answer ? "le" : "gt");
+        }
+    }
+    return NULL;
 }
 
 /* ---- ranks ---- */
@@ -87,20 +161,9 @@ static mc_node *pad_rank(mc_node *x, int rank)
 
 /* ---- applying ---- */
 
-mc_dtype mc_literal_dtype(int64_t v)
+static mc_array *eval_literals(mc_graph *g, const struct mc_op *op, mc_node *const *in, mc_dtype d)
 {
-    return v == (int8_t)v ? MC_INT8 : v == (int16_t)v ? MC_INT16 : v == (int32_t)v ? MC_INT32 : MC_INT64;
-}
-
-/* Literals among themselves stay a literal: 0.5 * (1 + alpha) still takes the dtype of what it meets. */
-static mc_node *fold_literals(mc_graph *g, const struct mc_op *op, mc_node *const *in)
-{
-    bool real = op->typing == TYPE_FLOAT || op->typing == TYPE_DIV;
     mc_array *value[4] = { 0 }, *y = NULL;
-    for (int i = 0; i < op->arity; i++) {
-        real |= mc_is_float(in[i]->type.dtype);
-    }
-    mc_dtype d = real ? MC_FLOAT64 : MC_INT64;
     struct mc_node n = { .op = op, .graph = g, .nin = op->arity };
     bool ok = (y = mc_array_empty(op->typing == TYPE_BOOL ? MC_BOOL : op->typing == TYPE_INT64 ? MC_INT64 : d, 0, NULL)) != NULL;
     for (int i = 0; ok && i < op->arity; i++) {
@@ -113,14 +176,32 @@ static mc_node *fold_literals(mc_graph *g, const struct mc_op *op, mc_node *cons
     }
     if (!ok) {
         mc_array_unref(&y);
-        return mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
     }
-    if (!real && y->dtype == MC_INT64) { /* as narrow as if it had been written out */
-        mc_array *narrow = mc_array_cast(y, mc_literal_dtype(mc_load_i64(MC_INT64, y->data)));
-        mc_array_unref(&y);
-        y = narrow;
+    return y;
+}
+
+/* Literals among themselves stay a literal: 0.5 * (1 + alpha) still takes the dtype of what it meets. */
+static mc_node *fold_literals(mc_graph *g, const struct mc_op *op, mc_node *const *in)
+{
+    bool real = op->typing == TYPE_FLOAT || op->typing == TYPE_DIV;
+    for (int i = 0; i < op->arity; i++) {
+        real |= mc_is_float(in[i]->type.dtype) || in[i]->type.dtype == MC_UINT64;
     }
-    return mc_node_const(g, y, y && y->dtype != MC_BOOL);
+    mc_array *y = eval_literals(g, op, in, real ? MC_FLOAT64 : MC_INT64);
+    if (y && !real && y->dtype == MC_INT64) {
+        mc_array *r = op->typing == TYPE_SAME ? eval_literals(g, op, in, MC_FLOAT64) : NULL;
+        double v = r ? mc_load_f64(MC_FLOAT64, r->data) : 0;
+        if (v < -0x1p63 || v >= 0x1p63) { /* sqr(10 ** 10): beyond int64, so a float */
+            mc_array_unref(&y);
+            y = mc_array_ref(r);
+        } else { /* as narrow as if it had been written out */
+            mc_array *narrow = mc_array_cast(y, mc_literal_dtype(mc_load_i64(MC_INT64, y->data)));
+            mc_array_unref(&y);
+            y = narrow;
+        }
+        mc_array_unref(&r);
+    }
+    return y ? mc_node_const(g, y, y->dtype != MC_BOOL) : mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
 }
 
 static mc_node *apply_scalar(mc_graph *g, const struct mc_op *op, mc_node *const *in)
@@ -135,6 +216,11 @@ static mc_node *apply_scalar(mc_graph *g, const struct mc_op *op, mc_node *const
     }
     if (literals && op->typing != TYPE_BITS) {
         return fold_literals(g, op, in);
+    }
+    mc_node *beyond[2];
+    const struct mc_op *instead = compare_beyond(op, in, beyond);
+    if (instead) {
+        return apply_scalar(g, instead, beyond);
     }
     if (meet_for(op, op->arity, in, &d) < 0) {
         return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());

@@ -198,10 +198,10 @@ bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param
     } else if (param->kind == ATTR_BOOL) {
         ok = as_int(v, &i) && (i == 0 || i == 1);
     } else if (param->kind == ATTR_REAL) {
-        ok = v->kind == V_REAL || v->kind == V_INT || (v->kind == V_ATTR && v->attr->kind == ATTR_REAL) ||
+        ok = v->kind == V_REAL || v->kind == V_INT || v->kind == V_WIDE || (v->kind == V_ATTR && v->attr->kind == ATTR_REAL) ||
              (v->kind == V_NODE && mc_const_number(v->node, &out->real));
         if (ok && v->kind != V_NODE) {
-            out->real = v->kind == V_ATTR ? v->attr->real : v->kind == V_REAL ? v->real : (double)v->i;
+            out->real = v->kind == V_ATTR ? v->attr->real : v->kind == V_REAL || v->kind == V_WIDE ? v->real : (double)v->i;
         }
     } else if (param->kind == ATTR_TEXT || (param->kind == ATTR_BORDER && (v->kind == V_TEXT || (v->kind == V_ATTR && v->attr->text)))) {
         ok = v->kind == V_TEXT || (v->kind == V_ATTR && v->attr->text);

@@ -204,6 +204,7 @@ mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *
 mc_node *mc_call_op(mc_graph *g, const char *name, int nin, mc_node *const *in, const char *attrs, ...) MC_PRINTF(5, 6);
 mc_node *mc_cast_to(mc_node *x, mc_dtype d);         /* x itself if it has that dtype */
 mc_dtype mc_literal_dtype(int64_t v);                /* of a whole literal: the smallest signed one that holds it */
+bool mc_literal_fits(int64_t v, mc_dtype d);         /* d an integer dtype; false for others */
 mc_dtype mc_meet(int nin, mc_node *const *in, int from); /* the dtype in which in[from..] meet; literals follow the others */
 mc_node *mc_size_of(mc_node *x, int axis);           /* int64 scalar: a constant if known */
 mc_node *mc_shape_of(mc_node *x);                    /* int64 vector */

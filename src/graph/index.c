@@ -102,7 +102,7 @@ static void one_entry(struct parser *p, struct plan_index *q, const struct val *
             }
             return;
         }
-        if (mc_is_float(n->type.dtype)) {
+        if (mc_is_float(n->type.dtype) || v->kind == V_WIDE) {
             mc_parse_fail(p, v->at, "an index must be a whole number, a slice, a list, a tensor of integers or a mask");
             return;
         }

@@ -206,21 +206,23 @@ struct val mc_parse_number(struct parser *p)
         v.real = strtod(word, &end);
     } else {
         unsigned long long u = strtoull(word, &end, hex ? 16 : 10);
+        struct whole w;
+        bool wide = !*end && end != word && mc_whole_read(word + (hex ? 2 : 0), hex ? 16 : 10, &w) && w.n > 2;
         v.i = (int64_t)u;
         v.real = (double)u;
-        if (!*end && strlen(word) > 19 && u == ~0ull && strcmp(word, "18446744073709551615") != 0) {
-            mc_parse_fail(p, t.at, "this number does not fit into 64 bits");
-        } else if (u > INT64_MAX && v.dtype != MC_UINT64) {
-            v.kind = v.dtype < 0 ? V_REAL : V_INT;
-        }
-        if (v.dtype >= 0 && mc_is_float((mc_dtype)v.dtype)) {
+        if (wide && v.dtype >= 0 && !mc_is_float((mc_dtype)v.dtype)) {
+            mc_parse_fail(p, t.at, "%s does not fit into %s", word, mc_dtype_name((mc_dtype)v.dtype));
+        } else if (v.dtype >= 0 && mc_is_float((mc_dtype)v.dtype)) {
             v.kind = V_REAL;
+            v.real = wide ? mc_whole_real(&w) : v.real;
         } else if (v.dtype >= 0 && v.dtype != MC_UINT64) { /* a minus may stand before it: 128i8 */
             int bits = 8 * (int)mc_dtypes[v.dtype].size;
             uint64_t most = mc_dtypes[v.dtype].kind == KIND_UINT ? (UINT64_C(1) << bits) - 1 : UINT64_C(1) << (bits - 1);
             if (u > most) {
                 mc_parse_fail(p, t.at, "%s does not fit into %s", word, mc_dtype_name((mc_dtype)v.dtype));
             }
+        } else if (v.dtype < 0 && (wide || u > INT64_MAX)) {
+            v = mc_val_of_whole(p, &w, t.at);
         }
     }
     if (*end || end == word) {

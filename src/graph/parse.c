@@ -1,8 +1,9 @@
 /* parse.c: expressions of the text form, by precedence climbing.  Python's notation and precedence.
  * Literals stay literals until a node or an attribute is wanted. */
 #include "graph/parse.h"
+#include <math.h>
 
-enum { DEEPEST = 200 };
+enum { DEEPEST = 200, LEVEL_COMPARE = 4 };
 
 static const struct infix {
     const char *text;
@@ -16,27 +17,57 @@ static const struct infix {
     { "*", 9, "mul" },    { "//", 9, "int_div" }, { "/", 9, "true_div" }, { "%", 9, "mod" }, { "@", 9, "dot" },
 };
 
-static struct val fold_numbers(const char *op, const struct val *a, const struct val *b, bool *done)
+static double real_add(double x, double y) { return x + y; }
+static double real_sub(double x, double y) { return x - y; }
+static double real_mul(double x, double y) { return x * y; }
+static double real_div(double x, double y) { return x / y; }
+
+static const struct { const char *op; double (*make)(double x, double y); } reals[] = {
+    { "add", real_add }, { "sub", real_sub }, { "mul", real_mul }, { "true_div", real_div }, { "pow", pow },
+};
+
+static int64_t bits_and(int64_t x, int64_t y) { return x & y; }
+static int64_t bits_or(int64_t x, int64_t y) { return x | y; }
+static int64_t bits_xor(int64_t x, int64_t y) { return x ^ y; }
+
+static const struct { const char *op; int64_t (*make)(int64_t x, int64_t y); } bits[] = {
+    { "and_", bits_and }, { "or_", bits_or }, { "xor", bits_xor },
+};
+
+/* Arithmetic between literals gives a literal: exact for whole numbers, in float64 for others. */
+static struct val fold_numbers(struct parser *p, const char *op, const struct val *a, const struct val *b, size_t at, bool *done)
 {
-    struct val v = { .kind = V_INT, .dtype = -1, .at = a->at };
-    bool numbers = (a->kind == V_INT || a->kind == V_REAL) && (b->kind == V_INT || b->kind == V_REAL) && a->dtype < 0 &&
-                   b->dtype < 0;
-    bool whole = a->kind == V_INT && b->kind == V_INT;
-    double x = a->kind == V_INT ? (double)a->i : a->real, y = b->kind == V_INT ? (double)b->i : b->real;
-    *done = numbers;
-    if (strcmp(op, "add") == 0 && (!whole || mc_add_i64(a->i, b->i, &v.i))) {
-        v.real = x + y;
-    } else if (strcmp(op, "sub") == 0 && b->i != INT64_MIN && (!whole || mc_add_i64(a->i, -b->i, &v.i))) {
-        v.real = x - y;
-    } else if (strcmp(op, "mul") == 0 && (!whole || mc_mul_i64(a->i, b->i, &v.i))) {
-        v.real = x * y;
-    } else if (strcmp(op, "true_div") == 0 && y != 0) {
-        v.real = x / y;
-        whole = false;
-    } else {
-        *done = false;
+    struct val v = { .kind = V_REAL, .dtype = -1, .at = a->at };
+    struct whole x, y, r;
+    const char *fault;
+    *done = false;
+    if (mc_val_whole(a, &x) && mc_val_whole(b, &y)) {
+        enum whole_result made = mc_whole_op(op, &x, &y, &r, &fault);
+        *done = made != WHOLE_NOT;
+        if (made == WHOLE_FAULT) {
+            mc_parse_fail(p, at, "%s", fault);
+            return mc_val_of(p->g->error, at);
+        }
+        if (made == WHOLE_MADE || made == WHOLE_BOOL) {
+            v = mc_val_of_whole(p, &r, a->at);
+            v.kind = made == WHOLE_BOOL ? V_BOOL : v.kind;
+            return v;
+        }
     }
-    v.kind = whole ? V_INT : V_REAL;
+    for (size_t i = 0; i < NELEM(bits) && a->kind == V_INT && b->kind == V_INT && a->dtype < 0 && b->dtype < 0; i++) {
+        if (strcmp(op, bits[i].op) == 0) {
+            v.kind = V_INT;
+            v.i = bits[i].make(a->i, b->i);
+            v.real = (double)v.i;
+            *done = true;
+        }
+    }
+    for (size_t i = 0; i < NELEM(reals) && mc_val_is_number(a) && mc_val_is_number(b); i++) {
+        if (strcmp(op, reals[i].op) == 0) {
+            v.real = reals[i].make(a->real, b->real);
+            *done = true;
+        }
+    }
     return v;
 }
 
@@ -45,7 +76,7 @@ struct val mc_parse_apply(struct parser *p, const char *name, const struct val *
     mc_node *in[4];
     bool done = false;
     if (n == 2) {
-        struct val folded = fold_numbers(name, &arg[0], &arg[1], &done);
+        struct val folded = fold_numbers(p, name, &arg[0], &arg[1], at, &done);
         if (done) {
             return folded;
         }
@@ -89,7 +120,11 @@ static struct val parse_unary(struct parser *p)
         v = parse_unary(p);
     } else if (mc_parse_take(p, "-")) {
         v = parse_unary(p);
-        if ((v.kind == V_INT || v.kind == V_REAL) && (v.dtype < 0 || mc_dtypes[v.dtype].kind != KIND_UINT)) {
+        struct whole w;
+        if (mc_val_whole(&v, &w)) {
+            w = mc_whole_neg(&w);
+            v = mc_val_of_whole(p, &w, v.at);
+        } else if ((v.kind == V_INT || v.kind == V_REAL) && (v.dtype < 0 || mc_dtypes[v.dtype].kind != KIND_UINT)) {
             v.i = v.i == INT64_MIN ? v.i : -v.i;
             v.real = -v.real;
         } else {
@@ -97,7 +132,12 @@ static struct val parse_unary(struct parser *p)
         }
     } else if (mc_parse_take(p, "~")) {
         v = parse_unary(p);
-        v = mc_parse_apply(p, "invert", &v, 1, at);
+        if (v.kind == V_INT && v.dtype < 0) {
+            v.i = ~v.i;
+            v.real = (double)v.i;
+        } else {
+            v = mc_parse_apply(p, "invert", &v, 1, at);
+        }
     } else {
         v = mc_parse_primary(p);
         size_t power = p->tok.at;
@@ -110,6 +150,23 @@ static struct val parse_unary(struct parser *p)
     return v;
 }
 
+/* and, or, not: of truth values alone; Python's meaning of other operands is not that of the bits. */
+static void need_bool(struct parser *p, const struct val *v, const char *word, const char *instead)
+{
+    bool is = v->kind == V_BOOL || (v->kind == V_NODE && v->node && v->node->nout == 1 && (mc_is_error(v->node) || v->node->type.dtype == MC_BOOL));
+    if (!is && !p->failed) {
+        const char *have = v->kind == V_NODE && v->node && v->node->nout == 1 ? mc_dtype_name(v->node->type.dtype) : "what stands here";
+        mc_parse_fail(p, v->at, "'%s' needs bool, not %s; '%s' works on the bits of integers", word, have, instead);
+    }
+}
+
+/* x < y < z: both hold, as in Python. */
+static struct val parse_comparison(struct parser *p, const struct infix *o, struct val left, const struct val *before, const struct val *right, size_t at)
+{
+    struct val v = mc_parse_apply(p, o->op, (struct val[]){ before ? *before : left, *right }, 2, at);
+    return before && !p->failed ? mc_parse_apply(p, "and_", (struct val[]){ left, v }, 2, at) : v;
+}
+
 static struct val parse_level(struct parser *p, int level)
 {
     size_t at = p->tok.at;
@@ -120,15 +177,28 @@ static struct val parse_level(struct parser *p, int level)
     if (level <= 3 && mc_parse_word(p, "not")) {
         mc_parse_next(p);
         v = parse_level(p, 3);
+        need_bool(p, &v, "not", "~");
         v = mc_parse_apply(p, "invert", &v, 1, at);
     } else {
         v = parse_unary(p);
     }
+    struct val before = { 0 };
+    bool compared = false;
     for (const struct infix *o; !p->failed && (o = infix_here(p)) && o->level >= level;) {
         at = p->tok.at;
         mc_parse_next(p);
-        struct val pair[2] = { v, parse_level(p, o->level + 1) };
-        v = mc_parse_apply(p, o->op, pair, 2, at);
+        struct val right = parse_level(p, o->level + 1);
+        if (o->level == LEVEL_COMPARE) {
+            v = parse_comparison(p, o, v, compared ? &before : NULL, &right, at);
+        } else {
+            if (o->level < LEVEL_COMPARE) {
+                need_bool(p, &v, o->text, o->level == 1 ? "|" : "&");
+                need_bool(p, &right, o->text, o->level == 1 ? "|" : "&");
+            }
+            v = mc_parse_apply(p, o->op, (struct val[]){ v, right }, 2, at);
+        }
+        compared = o->level == LEVEL_COMPARE;
+        before = right;
     }
     p->depth--;
     return v;

@@ -21,13 +21,21 @@ struct parser {
     struct mc_place place;
     const struct mc_place *outer;
 };
+/* A whole number of any sign and up to 1024 bits. */
+enum { WHOLE_LIMBS = 32 };
+struct whole {
+    bool neg;
+    int n;                 /* limbs in use, the lowest first */
+    uint32_t limb[WHOLE_LIMBS];
+};
 /* What an expression can be before it is known whether a node or an attribute is wanted. */
-enum val_kind { V_NODE, V_INT, V_REAL, V_BOOL, V_NONE, V_TEXT, V_LIST, V_SLICE, V_ELLIPSIS, V_ATTR };
+enum val_kind { V_NODE, V_INT, V_WIDE, V_REAL, V_BOOL, V_NONE, V_TEXT, V_LIST, V_SLICE, V_ELLIPSIS, V_ATTR };
 struct val {
     enum val_kind kind;
     mc_node *node;
     int64_t i;             /* V_INT, V_BOOL */
-    double real;
+    double real;           /* of any number, the nearest double */
+    const struct whole *wide; /* V_WIDE: a literal that int64 does not hold */
     int dtype;             /* of a number with a suffix; -1: none */
     const char *text;      /* in the graph's arena */
     const struct mc_attr *attr;
@@ -50,7 +58,21 @@ void mc_parse_fail(struct parser *p, size_t at, const char *fmt, ...) MC_PRINTF(
 void mc_parse_memory(struct parser *p); /* out of memory: the graph says so */
 struct val mc_parse_number(struct parser *p);
 struct val mc_parse_string(struct parser *p);
+/* whole.c */
+enum whole_result { WHOLE_NOT, WHOLE_MADE, WHOLE_BOOL, WHOLE_FAULT };
+struct whole mc_whole_of(int64_t v);
+struct whole mc_whole_neg(const struct whole *a);
+bool mc_whole_read(const char *digits, int base, struct whole *out); /* false: no digits, or more than 1024 bits */
+bool mc_whole_i64(const struct whole *a, int64_t *out);             /* false: it does not fit */
+bool mc_whole_u64(const struct whole *a, uint64_t *out);
+double mc_whole_real(const struct whole *a);
+int mc_whole_compare(const struct whole *a, const struct whole *b);
+/* The op of two whole numbers; WHOLE_NOT: it is none of theirs, or its result is not whole. */
+enum whole_result mc_whole_op(const char *op, const struct whole *a, const struct whole *b, struct whole *out, const char **fault);
 /* val.c */
+bool mc_val_is_number(const struct val *v);                          /* without a suffix */
+bool mc_val_whole(const struct val *v, struct whole *out);           /* false: it is not a whole number without a suffix */
+struct val mc_val_of_whole(struct parser *p, const struct whole *w, size_t at);
 struct val mc_val_of(mc_node *n, size_t at);
 struct val mc_val_list(struct parser *p, const struct val *item, int n, size_t at);
 struct val mc_val_made(struct parser *p, mc_node *n, size_t at);           /* the parse ends if n is an error */

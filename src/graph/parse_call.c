@@ -248,6 +248,13 @@ static void take(struct parser *p, const struct mc_op *op, int k, const struct v
 
 static struct val call_op(struct parser *p, const struct mc_op *op, struct args *a, size_t at)
 {
+    bool plain = op->arity && !op->custom && a->n == op->arity;
+    for (int i = 0; plain && i < a->n; i++) {
+        plain = !a->name[i] && mc_val_is_number(&a->value[i]);
+    }
+    if (plain) { /* pow(10, -3) is 10 ** -3 */
+        return mc_parse_apply(p, op->name, a->value, a->n, at);
+    }
     struct sorted q = { .arg = q.in };
     mc_attr_defaults(op, q.attr);
     for (int i = 0; i < a->n && !p->failed; i++) {

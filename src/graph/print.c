@@ -205,7 +205,7 @@ static void print(struct printer *p, const mc_node *n, int level)
         if (strcmp(operators[i].op, n->op->name) == 0) {
             int own = operators[i].level;
             mc_str_add(p->out, own < level ? "(" : "");
-            print(p, n->in[0], own == 11 ? 12 : own);
+            print(p, n->in[0], own == 11 ? 12 : own == 4 ? 5 : own); /* a < b < c is another formula than (a < b) < c */
             mc_str_addf(p->out, " %s ", operators[i].text);
             print(p, n->in[1], own == 11 ? 10 : own + 1);
             mc_str_add(p->out, own < level ? ")" : "");

@@ -233,7 +233,7 @@ static bool parse_named(struct parser *p, bool statement, struct mc_named *out)
     if (p->failed) {
         return false;
     }
-    if (v.kind == V_INT || v.kind == V_REAL || v.kind == V_BOOL) {
+    if (v.kind == V_INT || v.kind == V_WIDE || v.kind == V_REAL || v.kind == V_BOOL) {
         out->has_default = true;
         out->dflt = v.kind == V_INT ? (double)v.i : v.kind == V_BOOL ? (double)v.i : v.real;
     }

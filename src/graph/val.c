@@ -6,6 +6,36 @@ struct val mc_val_of(mc_node *n, size_t at)
     return (struct val){ .kind = V_NODE, .node = n, .dtype = -1, .at = at };
 }
 
+bool mc_val_whole(const struct val *v, struct whole *out)
+{
+    if (v->dtype >= 0 || (v->kind != V_INT && v->kind != V_WIDE)) {
+        return false;
+    }
+    *out = v->kind == V_INT ? mc_whole_of(v->i) : *v->wide;
+    return true;
+}
+
+bool mc_val_is_number(const struct val *v)
+{
+    return v->dtype < 0 && (v->kind == V_INT || v->kind == V_WIDE || v->kind == V_REAL);
+}
+
+struct val mc_val_of_whole(struct parser *p, const struct whole *w, size_t at)
+{
+    struct val v = { .kind = V_INT, .dtype = -1, .at = at, .real = mc_whole_real(w) };
+    if (!mc_whole_i64(w, &v.i)) {
+        v.kind = V_WIDE;
+        v.i = 0;
+        v.wide = mc_arena_copy(&p->g->arena, w, sizeof *w);
+        if (!v.wide) {
+            mc_parse_memory(p);
+            v.kind = V_INT;
+        }
+    }
+    return v;
+}
+
+/* Beyond 64 bits only floats can hold it, so it is one. */
 static mc_node *literal(struct parser *p, const struct val *v)
 {
     if (v->kind == V_BOOL) {
@@ -23,20 +53,38 @@ static mc_node *literal(struct parser *p, const struct val *v)
         }
         return mc_node_const(p->g, a, v->dtype < 0);
     }
+    uint64_t u;
+    if (v->kind == V_WIDE && mc_whole_u64(v->wide, &u)) {
+        return mc_node_const(p->g, mc_array_from(MC_UINT64, 0, NULL, &u), true);
+    }
     return mc_node_const(p->g, mc_array_scalar(v->dtype >= 0 ? (mc_dtype)v->dtype : MC_FLOAT64, v->real), v->dtype < 0);
 }
 
-/* The shape of a list of lists of literals and the dtype of its elements; false when it is not one. */
-static bool list_shape(const struct val *v, int depth, int64_t *dims, int *rank, bool *real, int *dtype)
+/* What the literals of a list ask of its dtype. */
+struct element {
+    int dtype;            /* of those with a suffix; -1: there is none */
+    bool real, whole;     /* some without are real, some whole */
+    int64_t lo, hi;       /* of the whole ones: the least, the largest that int64 holds; 0 is among them */
+    const struct val *wide; /* the last that int64 does not hold; NULL: all fit */
+};
+
+/* The shape of a list of lists of literals, and of what kind they are; false when it is not one. */
+static bool list_shape(const struct val *v, int depth, int64_t *dims, int *rank, struct element *e)
 {
     if (v->kind != V_LIST) {
-        if (v->kind != V_INT && v->kind != V_REAL && v->kind != V_BOOL) {
+        if (v->kind != V_INT && v->kind != V_WIDE && v->kind != V_REAL && v->kind != V_BOOL) {
             return false;
         }
-        *real |= v->kind == V_REAL;
+        e->real |= v->kind == V_REAL && v->dtype < 0;
+        e->wide = v->kind == V_WIDE ? v : e->wide;
+        if (v->kind == V_INT && v->dtype < 0) {
+            e->whole = true;
+            e->lo = MC_MIN(e->lo, v->i);
+            e->hi = MC_MAX(e->hi, v->i);
+        }
         int own = v->kind == V_BOOL ? (int)MC_BOOL : v->dtype;
         if (own >= 0) {
-            *dtype = *dtype < 0 ? own : (int)mc_dtype_promote((mc_dtype)*dtype, (mc_dtype)own);
+            e->dtype = e->dtype < 0 ? own : (int)mc_dtype_promote((mc_dtype)e->dtype, (mc_dtype)own);
         }
         if (*rank < 0) {
             *rank = depth;
@@ -50,7 +98,7 @@ static bool list_shape(const struct val *v, int depth, int64_t *dims, int *rank,
         dims[depth] = v->n;
     }
     for (int i = 0; i < v->n; i++) {
-        if (!list_shape(&v->item[i], depth + 1, dims, rank, real, dtype)) {
+        if (!list_shape(&v->item[i], depth + 1, dims, rank, e)) {
             return false;
         }
     }
@@ -58,6 +106,25 @@ static bool list_shape(const struct val *v, int depth, int64_t *dims, int *rank,
         *rank = depth + 1;
     }
     return dims[depth] == v->n;
+}
+
+/* The dtype of a list: that of the elements with a suffix, if it holds the others; false: there is none. */
+static bool list_dtype(const struct element *e, mc_dtype *d)
+{
+    uint64_t u;
+    *d = e->dtype >= 0 ? (mc_dtype)e->dtype : e->wide && !e->real ? MC_UINT64 : MC_INT64;
+    if (e->real && !mc_is_float(*d)) {
+        *d = mc_dtype_floatX();
+    }
+    if (e->whole && *d == MC_BOOL) {
+        *d = MC_INT64;
+    }
+    if (e->whole && !mc_is_float(*d) && e->dtype >= 0) {
+        *d = mc_literal_fits(e->lo, *d) ? *d : mc_dtype_promote(*d, mc_literal_dtype(e->lo));
+        *d = mc_literal_fits(e->hi, *d) ? *d : mc_dtype_promote(*d, mc_literal_dtype(e->hi));
+        return !mc_is_float(*d);
+    }
+    return mc_is_float(*d) || !e->wide || (*d == MC_UINT64 && e->lo >= 0 && mc_whole_u64(e->wide->wide, &u));
 }
 
 static char *list_fill(const struct val *v, mc_dtype d, char *to)
@@ -68,8 +135,13 @@ static char *list_fill(const struct val *v, mc_dtype d, char *to)
         }
         return to;
     }
-    if (v->kind == V_REAL) {
+    uint64_t u;
+    if (v->kind == V_REAL || (v->kind == V_WIDE && mc_is_float(d))) {
         mc_store_f64(d, to, v->real);
+    } else if (v->kind == V_WIDE && mc_whole_u64(v->wide, &u)) {
+        memcpy(to, &u, sizeof u);
+    } else if (v->dtype == MC_UINT64 && mc_is_float(d)) {
+        mc_store_f64(d, to, (double)(uint64_t)v->i);
     } else {
         mc_store_i64(d, to, v->i);
     }
@@ -79,13 +151,17 @@ static char *list_fill(const struct val *v, mc_dtype d, char *to)
 static mc_node *list_node(struct parser *p, const struct val *v)
 {
     int64_t dims[MC_MAX_RANK];
-    int rank = -1, dtype = -1;
-    bool real = false;
+    int rank = -1;
+    struct element e = { .dtype = -1 };
     for (int i = 0; i < MC_MAX_RANK; i++) {
         dims[i] = -1;
     }
-    if (list_shape(v, 0, dims, &rank, &real, &dtype)) {
-        mc_dtype d = dtype >= 0 ? (mc_dtype)dtype : real ? mc_dtype_floatX() : MC_INT64;
+    if (list_shape(v, 0, dims, &rank, &e)) {
+        mc_dtype d;
+        if (!list_dtype(&e, &d)) {
+            mc_parse_fail(p, e.wide ? e.wide->at : v->at, "no integer dtype holds all numbers of this list");
+            return p->g->error;
+        }
         mc_array *a = mc_array_empty(d, rank, dims);
         if (a) {
             list_fill(v, d, a->data);
@@ -110,7 +186,7 @@ mc_node *mc_val_node(struct parser *p, const struct val *v)
     p->place.at = v->at;
     switch (v->kind) {
     case V_NODE: n = v->node; break;
-    case V_INT: case V_REAL: case V_BOOL: n = literal(p, v); break;
+    case V_INT: case V_WIDE: case V_REAL: case V_BOOL: n = literal(p, v); break;
     case V_LIST: n = list_node(p, v); break;
     case V_ATTR:
         if (v->attr->kind == ATTR_REAL) {

@@ -32,6 +32,12 @@ build = @cmake -S . -B $(1) -G "Unix Makefiles" $(FLAGS) $(2) >/dev/null && \
 tests = TEST_CUDA_PATH=$${TEST_CUDA_PATH:-$(CURDIR)/$(BUILD)/nvrtc} \
 	XDG_CACHE_HOME=$(CURDIR)/$(BUILD)/cache $(1)/monochord_tests --jobs $(JOBS)
 
+# Random programs are evaluated in NumPy, of PYTHON or else of a virtual environment of their own.
+PYTHON ?= $(shell python3 -c 'import numpy' 2>/dev/null && echo python3)
+venv = @[ -n "$(PYTHON)" ] || scripts/numpy.sh $(BUILD)/venv
+random = $(if $(PYTHON),$(PYTHON),$$([ -x $(BUILD)/venv/bin/python ] && echo $(BUILD)/venv/bin/python || echo python3)) \
+	tests/random_programs.py --jobs $(JOBS) --cache $(BUILD)/cache/random
+
 all: ## build the library, the program and the tests in build/
 	$(setup)
 	$(call build,$(BUILD))
@@ -65,6 +71,14 @@ test-gpu: ## WHAT="t_cuda t_gemm": tests on this machine's GPU, built in build-g
 test-fake-gpu: all ## WHAT="t_gpu t_kernel": tests with device=cuda on a GPU that is this processor
 	@scripts/setup.sh c++
 	@scripts/fake_gpu.sh $(BUILD) $(WHAT)
+
+test-random: all ## SECONDS=15 of random programs against NumPy; ARGS="--seed 7" that one alone
+	$(venv)
+	@$(random) --seconds $${SECONDS:-15} $(ARGS)
+
+test-night: all ## ARGS="--seeds 0:50000 --results FOLDER": random programs in slices; what FOLDER has is not done again
+	$(venv)
+	@$(random) --seeds 0:50000 --results $(BUILD)/night $(ARGS)
 
 bench: all ## SUITE=exp (or all): ours and other libraries' in one run, with the ratios; bench/results/
 	@scripts/setup.sh venv
@@ -133,5 +147,5 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/    make \1	\2/p' Makefile | expand -t 22
 
 , := ,
-.PHONY: all program test test-full test-gpu demo bench asan tsan fuzz format layers symbols headers install-test bless docs \
+.PHONY: all program test test-full test-random test-night test-gpu demo bench asan tsan fuzz format layers symbols headers install-test bless docs \
 	install wc clean help

@@ -1,0 +1,302 @@
+"""check.py: a program by the library, in several ways, against what the evaluator says.
+
+run(p, ...) yields findings: (kind, text).  Kinds: refused, value, bits, gradient, update, crash and hang come from
+worker.py.
+"""
+import random
+
+import numpy as np
+
+import mc
+from . import formula
+from .value import EPS, REAL, State, Unsure, V, is_float
+
+# Ways to compile a program; each seed takes the first two and some others.
+WAYS = {
+    "run":        dict(mode="FAST_RUN", threads=1),
+    "reference":  dict(mode="FAST_COMPILE"),
+    "threads":    dict(mode="FAST_RUN", threads=3),
+    "scalar":     dict(mode="FAST_RUN", vectors=False),
+    "strict":     dict(mode="FAST_RUN", strict_math=True),
+    "no rules":   dict(mode="FAST_RUN", excluding="stabilize:canonicalize:specialize:fusion"),
+    "no fusion":  dict(mode="FAST_RUN", excluding="fusion"),
+    "channels":   dict(mode="FAST_RUN", layout="b01c"),
+    "gc":         dict(mode="FAST_RUN", allow_gc=True),
+    "debug":      dict(mode="DEBUG"),
+    "no blas":    dict(mode="FAST_RUN", blas="none", onednn="none"),
+    "halves":     dict(mode="FAST_RUN", floatX="float32"),
+}
+SPEC = ("mode", "threads", "excluding", "including")
+OTHERS = ["threads", "threads", "scalar", "strict", "channels", "gc", "debug"]
+SLACK = 4.0
+
+
+def show(v):
+    v = np.asarray(v)
+    return np.array2string(v.astype(np.float64) if v.dtype == REAL else v, precision=9, threshold=24, edgeitems=2, max_line_width=10 ** 6).replace("\n", "")
+
+
+def plain(a):
+    """What the library gave, as the evaluator has values."""
+    return a.float32().astype(REAL) if isinstance(a, mc.bfloat16) else a.astype(REAL) if a.dtype.kind == "f" else np.asarray(a)
+
+
+def difference(got, want):
+    """None, or what is wrong with a result."""
+    if mc.dtype_name(got) != want.dt:
+        return f"the dtype is {mc.dtype_name(got)}, not {want.dt}"
+    if got.shape != want.v.shape:
+        return f"the shape is {got.shape}, not {want.v.shape}"
+    g = plain(got)
+    with np.errstate(all="ignore"):
+        if is_float(want.dt):
+            e = np.zeros(g.shape) if want.e is None else np.asarray(want.e)
+            off = np.abs(g - want.v)
+            bad = np.isfinite(e) & np.isfinite(want.v) & ~(off <= SLACK * e)
+        else:
+            e = np.zeros(g.shape) if want.e is None else np.asarray(want.e)
+            bad = (g != want.v) & (e == 0)
+    if not np.any(bad):
+        return None
+    at = tuple(int(i) for i in np.argwhere(bad)[0]) if bad.ndim else ()
+    bound = f" +- {float(SLACK * e[at]):.3g}" if is_float(want.dt) else ""
+    return (f"{int(bad.sum())} of {bad.size} elements; at {list(at)} it is {g[at]}, and should be {want.v[at]}{bound}\n"
+            f"    got      {show(g)}\n    expected {show(want.v)}")
+
+
+def same_bits(a, b):
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.dtype.kind != "f":
+        return np.array_equal(a, b)
+    return np.array_equal(np.ascontiguousarray(a).view(f"u{a.itemsize}") if a.ndim else a.tobytes(),
+                          np.ascontiguousarray(b).view(f"u{b.itemsize}") if b.ndim else b.tobytes()) or \
+        bool(np.all((a == b) & (np.signbit(a) == np.signbit(b)) | (np.isnan(a) & np.isnan(b))))
+
+
+class Slope:
+    """Derivatives of a cost by differences, in long double."""
+
+    def __init__(self, p, k, cost):
+        self.p, self.k, self.cost = p, k, cost
+        self.lines, self.need = p.needed([cost])
+        State.track, State.noise, State.replay, State.frozen = False, None, None, []
+        self.base = p.evaluate(k, targets=[cost])
+        self.frozen, State.frozen = State.frozen, None
+        self.eps = max([EPS[v.dt] for v in self.base.values() if isinstance(v, V) and is_float(v.dt)])
+
+    def at(self, moves, noise):
+        """The cost with each leaf of moves = [(name, direction, h)] moved."""
+        values = {}
+        for name, u, h in moves:
+            old = values.get(name, self.base[name])
+            values[name] = V(old.v + h * u, None, old.dt)
+        State.replay = list(self.frozen)
+        State.noise = None if noise is None else np.random.default_rng(noise)
+        try:
+            return REAL(self.p.evaluate(self.k, values, [self.cost])[self.cost].v)
+        finally:
+            State.replay, State.noise = None, None
+
+    def step(self, name, u):
+        size = np.max(np.abs(self.base[name].v), initial=REAL(0.1))
+        return REAL(2.0 ** -20) * max(size, REAL(1e-3)) / max(np.max(np.abs(u), initial=REAL(0)), REAL(1e-30))
+
+    def first(self, name, u, noise=None):
+        """The slope along u, or Unsure where there is a kink."""
+        h = self.step(name, u)
+        f = {t: self.at([(name, u, t * h)], noise) for t in (-1.0, -0.5, 0.0, 0.5, 1.0)}
+        wide, near = (f[1.0] - f[-1.0]) / (2 * h), (f[0.5] - f[-0.5]) / h
+        left, right = (f[0.0] - f[-0.5]) / (h / 2), (f[0.5] - f[0.0]) / (h / 2)
+        bend = abs((f[1.0] - f[0.0]) / h - (f[0.0] - f[-1.0]) / h)
+        floor = REAL(1e-17) * max(abs(i) for i in f.values()) / h + REAL(1e-15) * abs(near)
+        if not np.isfinite(wide) or abs(right - left) > 0.6 * bend + 8 * floor or abs(wide - near) > 1e-6 * abs(near) + 8 * floor + bend:
+            raise Unsure("a kink")
+        return (4 * near - wide) / 3, 8 * floor
+
+    def second(self, name, u, other, v, noise=None):
+        """u . d/dname (v . d/dother)."""
+        h, k = self.step(name, u) * 32, self.step(other, v) * 32
+
+        def mixed(s):
+            f = lambda a, b: self.at([(name, u, a * h * s), (other, v, b * k * s)], noise)
+            parts = [f(1, 1), f(1, -1), f(-1, 1), f(-1, -1)]
+            return (parts[0] - parts[1] - parts[2] + parts[3]) / (4 * h * k * s * s), max(abs(i) for i in parts)
+        (wide, size), (near, _), (last, _) = mixed(1), mixed(0.5), mixed(0.25)
+        floor = REAL(4e-19) * size / (h * k / 16)
+        good = (4 * last - near) / 3
+        if not np.isfinite(wide) or abs(near - last) > 0.4 * abs(wide - near) + 8 * floor:
+            raise Unsure("a kink")
+        return good, abs(good - (4 * near - wide) / 3) + 16 * floor
+
+
+def check_gradient(p, k, entry, got, count):
+    """None, or what is wrong with a gradient of round k."""
+    name, cost, wrt, first = entry
+    if not np.all(np.isfinite(got)) and EPS[p_dtype(p, wrt)] > 1e-4:
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            s = Slope(p, k, cost)
+            n = np.random.default_rng(p.seed + k)
+            shape = s.base[wrt].v.shape
+            if got.shape != shape:
+                return f"the shape is {got.shape}, not {shape}"
+            if not got.size:
+                return None
+            for u in (n.standard_normal(shape).astype(REAL), n.integers(0, 2, shape).astype(REAL)):
+                if not u.any():
+                    continue
+                if first is None:
+                    ask = lambda noise: s.first(wrt, u, noise)
+                else:
+                    other = next(g[2] for g in p.grads if g[0] == first)
+                    ask = lambda noise: s.second(wrt, u, other, np.ones(s.base[other].v.shape, REAL), noise)
+                want, off = ask(None)
+                State.scale = 8.0
+                spread = max(abs(ask(noise)[0] - want) for noise in (1, 2, 3))
+                g = plain(got)
+                if not np.all(np.isfinite(g)):
+                    if not np.isfinite(spread) or spread > 1e-3 * (1 + abs(want)):
+                        return None
+                    return f"it has {int((~np.isfinite(g)).sum())} elements that are not finite; its slope along a direction is {want}\n    got      {show(g)}"
+                have = np.sum(g * u)
+                bound = 20 * spread + 40 * s.eps * np.sum(np.abs(g * u)) + 40 * s.eps * abs(want) + 8 * off + (1e-6 if first else 1e-9) * abs(want) + REAL(1e-30)
+                count("gradients")
+                if s.eps > 1e-4:
+                    bound = bound * 4 + REAL(1e-3)
+                if not abs(have - want) <= bound:
+                    return (f"along a direction it is {have}, and should be {want} +- {float(bound):.3g}\n    got      {show(g)}\n"
+                            f"    expected {expected_gradient(s, p, entry)}")
+    except Unsure:
+        count("kinks")
+    except (FloatingPointError, ValueError, IndexError, TypeError, ZeroDivisionError, KeyError):
+        count("gradients that the evaluator cannot tell")
+    finally:
+        State.track, State.noise, State.replay, State.frozen = True, None, None, None
+    return None
+
+
+def expected_gradient(s, p, entry):
+    """Element by element, for the report."""
+    name, cost, wrt, first = entry
+    shape = s.base[wrt].v.shape
+    if int(np.prod(shape)) > 60:
+        return "(large)"
+    out = np.full(shape, np.nan)
+    for i in np.ndindex(*shape):
+        u = np.zeros(shape, REAL)
+        u[i] = 1
+        try:
+            if first is None:
+                out[i] = s.first(wrt, u)[0]
+            else:
+                other = next(g[2] for g in p.grads if g[0] == first)
+                out[i] = s.second(wrt, u, other, np.ones(s.base[other].v.shape, REAL))[0]
+        except Unsure:
+            pass
+    return show(out)
+
+
+def p_dtype(p, name):
+    return next(x.dt for x in p.leaves if x.name == name)
+
+
+class Checker:
+    def __init__(self, p, ways=None, device="cpu"):
+        self.p, self.device = p, device
+        self.found = []
+        self.counts = {}
+        rng = random.Random(p.seed * 7 + 1)
+        self.ways = ways or ["run", "reference"] + rng.sample(OTHERS, 1)
+        self.inputs = [x.name for x in p.leaves if not x.shared]
+
+    def count(self, what, n=1):
+        self.counts[what] = self.counts.get(what, 0) + n
+
+    def add(self, kind, text):
+        self.found.append((kind, text))
+
+    def compile(self, way):
+        spec = {k: v for k, v in WAYS[way].items() if k in SPEC}
+        if self.device != "cpu":
+            spec.pop("threads", None)
+        g, shared = self.p.graph()
+        f = g.compile(inputs=", ".join(self.inputs), outputs=", ".join(self.p.outputs), on_unused="ignore",
+                      updates="; ".join(f"{s} = {t}" for s, t in self.p.updates) or None, **spec)
+        return f, shared
+
+    def call(self, f, k):
+        return f(*[x.arrays[k] for x in self.p.leaves if not x.shared])
+
+    def run(self):
+        p = self.p
+        for text, message in p.refused:
+            self.add("refused", f"{text}\n    {message}")
+        if not p.outputs:
+            return self.found
+        try:
+            want = self.expected()
+        except Unsure:
+            return self.found
+        first = None
+        for way in self.ways:
+            more = {k: v for k, v in WAYS[way].items() if k not in SPEC and k != "floatX"}
+            try:
+                with mc.flags(**more, floatX=p.floatX):
+                    got = self.one_way(way, want, first)
+            except mc.Error as e:
+                self.add("refused", f"[{way}] {e}")
+                continue
+            first = first if first is not None or way != "run" else got
+        return self.found
+
+    def expected(self):
+        """For each round the outputs' values, as far as the evaluator knows them; shared variables after each call."""
+        p, rounds = self.p, []
+        State.track = True
+        shared = {}
+        for k in (0, 0, 1):
+            with np.errstate(all="ignore"):
+                names = p.evaluate(k, shared)
+                new = {s: formula.run(t, names) for s, t in p.updates}
+            rounds.append((k, names, new))
+            shared = {**shared, **new}
+        return rounds
+
+    def one_way(self, way, want, first):
+        p = self.p
+        f, shared = self.compile(way)
+        kernels = any(s[0] == "kernel" for s in f.steps)
+        self.count("compiled with kernels" if kernels else "compiled without")
+        results = []
+        for i, (k, names, new) in enumerate(want):
+            got = self.call(f, k)
+            results.append(got)
+            for name, y in zip(p.outputs, got):
+                entry = next((g for g in p.grads if g[0] == name), None)
+                if entry is None:
+                    wrong = difference(y, names[name])
+                    self.count("values")
+                elif i == 1 or way != "run" and i == 2:
+                    continue
+                else:
+                    wrong = check_gradient(p, k, entry, y, self.count) if not p.updates or i == 0 else None
+                if wrong:
+                    self.add("value" if entry is None else "gradient", f"[{way}, call {i}] {name}: {wrong}")
+                    return results
+            for s, v in new.items():
+                wrong = difference(shared[s].get(), v)
+                if wrong:
+                    self.add("update", f"[{way}, call {i}] {s}: {wrong}")
+                    return results
+        if not p.updates:
+            again = self.call(f, 0)
+            for name, a, b in zip(p.outputs, again, results[0]):
+                if not same_bits(a, b):
+                    self.add("bits", f"[{way}] {name} differs when it is called again\n    {show(a)}\n    {show(b)}")
+        if way in ("threads",) and first:
+            for name, a, b in zip(p.outputs, results[0], first[0]):
+                if not same_bits(a, b):
+                    self.add("bits", f"{name} differs with 3 threads\n    {show(plain(a))}\n    {show(plain(b))}")
+        return results

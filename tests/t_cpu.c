@@ -14,6 +14,7 @@
 
 TEST(features_agree_with_the_compiler)
 {
+    mc_flag_set("cpu.isa", "native");
     const struct mc_cpu *c = mc_cpu();
     CHECK(c->threads >= 1, "%d threads", c->threads);
     CHECK(c->l1d >= 4096 && c->l2 >= c->l1d, "caches of %zu and %zu bytes", c->l1d, c->l2);
@@ -29,6 +30,30 @@ TEST(features_agree_with_the_compiler)
     CHECK(c->avx2 == !!strstr(mc_cpu_flags(), "-mavx2"), "flags '%s'", mc_cpu_flags());
     CHECK(c->avx512f == !!strstr(mc_cpu_flags(), "-mprefer-vector-width=512"), "flags '%s'", mc_cpu_flags());
 #endif
+}
+
+/* Each word of cpu.isa leaves out what the ones before it have, for hand-written kernels and for the compiler alike. */
+TEST(features_are_limited_by_a_flag)
+{
+    static const struct {
+        const char *word;
+        bool avx512, avx2;
+    } rows[] = { { "native", true, true }, { "avx512", true, true }, { "avx2", false, true }, { "sse2", false, false }, { "neon", false, false } };
+    mc_flag_set("cpu.isa", "native");
+    const struct mc_cpu all = *mc_cpu();
+    const uint64_t hash = mc_cpu_hash();
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        REQUIRE(mc_flag_set("cpu.isa", rows[i].word) == MC_OK, "%s", mc_last_error());
+        const struct mc_cpu *c = mc_cpu();
+        const char *word = rows[i].word, *flags = mc_cpu_flags();
+        CHECK(c->avx512f == (all.avx512f && rows[i].avx512) && c->avx512bf16 == (all.avx512bf16 && rows[i].avx512), "%s: AVX-512", word);
+        CHECK(c->avx2 == (all.avx2 && rows[i].avx2) && c->fma == (all.fma && rows[i].avx2), "%s: AVX2", word);
+        CHECK(!!strstr(flags, "512") == c->avx512f && !!strstr(flags, "-mavx2") == c->avx2, "%s: flags '%s'", word, flags);
+        CHECK(rows[i].avx2 || !*flags, "%s: flags '%s'", word, flags);
+        CHECK(mc_isa_runs(ISA_AVX2) == (c->avx2 && c->fma) && (rows[i].avx512 || !mc_isa_runs(ISA_AVX512)), "%s: kernels", word);
+        CHECK(c->l2 == all.l2 && c->threads == all.threads && mc_cpu_hash() == hash, "%s: the processor is another", word);
+    }
+    CHECK(mc_flag_set("cpu.isa", "avx") == MC_EARG && strstr(mc_last_error(), "avx2"), "%s", mc_last_error());
 }
 
 TEST(threads_follow_the_affinity)

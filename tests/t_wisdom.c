@@ -52,6 +52,28 @@ TEST(wisdom_is_kept)
     gone();
 }
 
+/* What is fastest with fewer instructions is remembered beside what is fastest with all, in one file. */
+TEST(wisdom_is_of_one_level)
+{
+    char solver[64];
+    double seconds;
+    own_cache();
+    mc_flag_set("cpu.isa", "native");
+    mc_wisdom_put("gemm f32 nn m1n1k1", "packed", 1e-6);
+    mc_flag_set("cpu.isa", "sse2");
+    CHECK(!knows("gemm f32 nn m1n1k1"), "the time with all instructions counts with few");
+    mc_wisdom_put("gemm f32 nn m1n1k1", "direct", 2e-6);
+    for (int i = 0; i < 2; i++) {
+        CHECK(mc_wisdom_find("gemm f32 nn m1n1k1", solver, &seconds) && strcmp(solver, "direct") == 0, "sse2 %d: not kept", i);
+        mc_flag_set("cpu.isa", "native");
+        CHECK(mc_wisdom_find("gemm f32 nn m1n1k1", solver, &seconds) && strcmp(solver, "packed") == 0, "native %d: not kept", i);
+        mc_flag_set("cpu.isa", "sse2");
+        reread();
+    }
+    mc_wisdom_clear();
+    gone();
+}
+
 /* What another process wrote meanwhile is kept. */
 TEST(wisdom_of_others_is_kept)
 {

@@ -115,6 +115,15 @@ static bool collides(int64_t apart, int64_t size, int64_t rows)
     return rows > 32 && apart * size % 4096 == 0;
 }
 
+/* Seconds that loads of B across two cache lines add where the last panel is narrower than a tile: it has too few sums
+ * to hide them.  Rows that are whole lines apart have no such loads. */
+static double split_rows(const struct mc_gemm_problem *p, const struct mc_gemm_kernel *kernel, double tiles)
+{
+    const int64_t size = mc_dtypes[p->dtype].size, n = p->n % kernel->nr, vector = kernel->lanes * size;
+    const double crossing = p->bs[1] * size % 64 == 0 ? 0 : (double)MC_MIN(vector, 64) / 64;
+    return tiles * (double)p->k * (double)gemm_ceil(n, kernel->lanes) * crossing * 0.5e-9;
+}
+
 /* Operands cost the more the less of them the caches and the table of pages hold; A the more where its k are
  * not adjacent: a line of it serves one tile. */
 static double estimate(const struct mc_problem *p_)
@@ -131,6 +140,9 @@ static double estimate(const struct mc_problem *p_)
     }
     if (p->as[2] != 1 && p->k > 1) {
         seconds += b * (double)p->m * k * panels * (collides(p->as[2], size, p->k) ? 0.12e-9 : 0.04e-9);
+    }
+    if (!needs_turning(p) && p->n > 1) {
+        seconds += split_rows(p, kernel, b * m / kernel->mr);
     }
     if (needs_turning(p)) {
         seconds += b * n * k * 0.03e-9 * (double)size;

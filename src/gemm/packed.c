@@ -349,8 +349,9 @@ static double estimate(const struct mc_problem *p_)
     /* Panels of A are narrow: an element costs as much as a short row of B. */
     const double pack_b = down * panels * (double)gemm_ceil(p->k, PACK_K) * 37e-9 * (double)d.size / 4;
     const double pack_a = reads_a_in_place(p) ? 0 : across * m * k * 0.07e-9 * (double)d.size;
+    const double far = k * n * (double)d.size > (double)mc_cpu()->l2 ? down * k * n * (double)d.size * 0.1e-9 : 0; /* B's copy */
     const double math = 2 * m * n * k * 1.03 / mc_gemm_peak(p), tiles = m * panels * ranges * 2.2e-9;
-    const double seconds = b * (math + tiles + pack_a + pack_b) + mc_gemm_traffic(p);
+    const double seconds = b * (math + tiles + pack_a + pack_b + far) + mc_gemm_traffic(p);
     const double barriers = seconds < MC_TEAM_WORTH ? 0 : 2.6e-6 * down * across * ranges;
     return 1e-7 * b + mc_gemm_spread(seconds, b * m / kernel->mr) + barriers;
 }

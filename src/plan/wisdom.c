@@ -4,6 +4,8 @@
  *     gemm f32 nn m64n64k64 t2 s0badcafe packed 3.1e-06     word, solver, seconds
  *     end 1 77aa...                             lines above, hash of all text above
  *
+ * Where the flag cpu.isa says less than native, its word stands before the others: "avx2 gemm f32 ...".
+ *
  * Invariant: a file counts whole or not at all.  The first line must be the one this build writes on
  * this processor and the last must fit the rest; else the file is as good as absent. */
 #include "plan/plan.h"
@@ -87,9 +89,7 @@ static bool merge(lines *to, const lines *from)
 
 static void print_header(struct mc_str *out)
 {
-    const struct mc_cpu *cpu = mc_cpu();
-    const uint64_t h = mc_hash_mix(mc_hash_str(cpu->brand), mc_hash_str(mc_cpu_flags()));
-    mc_str_addf(out, "monochord wisdom 1 %s %016" PRIx64 "\n", MC_VERSION, h);
+    mc_str_addf(out, "monochord wisdom 1 %s %016" PRIx64 "\n", MC_VERSION, mc_cpu_hash());
 }
 
 static void print_all(const lines *l, struct mc_str *out)
@@ -237,33 +237,51 @@ static mc_status save(void)
     return s;
 }
 
+/* The word at the present level: what is fastest with fewer instructions is another question.  NULL: no memory. */
+static const char *at_level(const char *word, struct mc_str *out)
+{
+    if (mc_flag_int(FLAG_isa) == 0) {
+        return word;
+    }
+    mc_str_addf(out, "%s %s", mc_flag_text(FLAG_isa), word);
+    return out->bad ? NULL : out->s;
+}
+
 /* ---- external ---- */
 
 bool mc_wisdom_find(const char *word, char solver[64], double *seconds)
 {
-    bool found;
-    pthread_mutex_lock(&lock);
-    load();
-    const size_t at = place(&known, word, &found);
-    if (found) {
-        memcpy(solver, known.at[at].solver, sizeof known.at[at].solver);
-        *seconds = known.at[at].seconds;
+    struct mc_str full = { 0 };
+    bool found = false;
+    if ((word = at_level(word, &full))) {
+        pthread_mutex_lock(&lock);
+        load();
+        const size_t at = place(&known, word, &found);
+        if (found) {
+            memcpy(solver, known.at[at].solver, sizeof known.at[at].solver);
+            *seconds = known.at[at].seconds;
+        }
+        pthread_mutex_unlock(&lock);
     }
-    pthread_mutex_unlock(&lock);
+    mc_str_free(&full);
     return found;
 }
 
 void mc_wisdom_put(const char *word, const char *solver, double seconds)
 {
+    struct mc_str full = { 0 };
     if (strchr(word, '\n') || strpbrk(solver, " \n")) {
         return; /* would not read back */
     }
-    pthread_mutex_lock(&lock);
-    load();
-    if (put(&known, word, solver, seconds)) {
-        save(); /* a folder that cannot be written costs a new measurement next time, no more */
+    if ((word = at_level(word, &full))) {
+        pthread_mutex_lock(&lock);
+        load();
+        if (put(&known, word, solver, seconds)) {
+            save(); /* a folder that cannot be written costs a new measurement next time, no more */
+        }
+        pthread_mutex_unlock(&lock);
     }
-    pthread_mutex_unlock(&lock);
+    mc_str_free(&full);
 }
 
 mc_status mc_wisdom_print(FILE *to)

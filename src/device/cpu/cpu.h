@@ -4,7 +4,8 @@
 
 #include "device/cache.h"
 
-/* ---- features.c: by what CPUID and XGETBV report, never by the maker's name ---- */
+/* ---- features.c: by what CPUID and XGETBV report, never by the maker's name; of vector instructions what the flag
+ * cpu.isa allows ---- */
 struct mc_cpu {
     bool avx2, fma, f16c, avx512f, avx512vl, avx512bw, avx512dq, avx512bf16;
     int  threads;               /* processors this process may run on */
@@ -14,6 +15,7 @@ struct mc_cpu {
 };
 const struct mc_cpu *mc_cpu(void);
 const char *mc_cpu_flags(void);  /* compiler flags that match: "-mavx2 -mfma ... -mprefer-vector-width=512" */
+uint64_t mc_cpu_hash(void);      /* of the brand and of all that the processor has, whatever the flag allows */
 
 /* ---- isa.c: instruction sets that hand-written kernels are kept in, widest first ---- */
 enum mc_isa { ISA_AVX512, ISA_AVX2, ISA_PLAIN, ISA_COUNT };

@@ -1,7 +1,7 @@
 /* features.c: what the processor can do.
  *
- * Invariant: an instruction set counts only if CPUID names it and the operating system saves its
- * registers (XGETBV); the maker's name decides nothing. */
+ * Invariant: an instruction set counts only if CPUID names it, the operating system saves its
+ * registers (XGETBV), and the flag cpu.isa allows it; the maker's name decides nothing. */
 #include "device/cpu/cpu.h"
 #include <sched.h>
 #include <stdio.h>
@@ -42,8 +42,13 @@ static const struct feature {
     { 7,          1, EAX, 5,  ZMM, AT(avx512bf16), "-mavx512bf16" },
 };
 
-static struct mc_cpu cpu;
-static char flags[256];
+/* What the words of the flag cpu.isa allow, in its order: features whose registers are among these. */
+static const unsigned allowed[] = { YMM | ZMM, YMM | ZMM, YMM, 0, 0 };
+
+static struct level {
+    struct mc_cpu cpu;
+    char flags[256];
+} levels[NELEM(allowed)];
 
 static void read_cpuid(unsigned leaf, unsigned sub, unsigned reg[4])
 {
@@ -69,15 +74,15 @@ static unsigned saved_state(void)
     return low;
 }
 
-static void add_flag(const char *flag)
+static void add_flag(struct level *l, const char *flag)
 {
-    size_t n = strlen(flags);
-    snprintf(flags + n, sizeof flags - n, "%s%s", n ? " " : "", flag);
+    size_t n = strlen(l->flags);
+    snprintf(l->flags + n, sizeof l->flags - n, "%s%s", n ? " " : "", flag);
 }
 
-static void read_features(void)
+static void read_features(struct level *l, unsigned may)
 {
-    unsigned have = saved_state();
+    unsigned have = saved_state() & may;
     for (size_t i = 0; i < NELEM(features); i++) {
         const struct feature *f = &features[i];
         unsigned reg[4];
@@ -86,16 +91,16 @@ static void read_features(void)
             continue;
         }
         if (f->field != NONE) {
-            *(bool *)((char *)&cpu + f->field) = true;
+            *(bool *)((char *)&l->cpu + f->field) = true;
         }
-        add_flag(f->flag);
+        add_flag(l, f->flag);
     }
-    if (cpu.avx512f) {
-        add_flag("-mprefer-vector-width=512");
+    if (l->cpu.avx512f) {
+        add_flag(l, "-mprefer-vector-width=512");
     }
 }
 
-static void read_brand(void)
+static void read_brand(struct mc_cpu *cpu)
 {
     unsigned reg[4];
     char text[3 * sizeof reg + 1] = { 0 };
@@ -103,7 +108,7 @@ static void read_brand(void)
         read_cpuid(0x80000002 + i, 0, reg);
         memcpy(text + i * sizeof reg, reg, sizeof reg);
     }
-    snprintf(cpu.brand, sizeof cpu.brand, "%s", text[0] ? text + strspn(text, " ") : "unknown processor");
+    snprintf(cpu->brand, sizeof cpu->brand, "%s", text[0] ? text + strspn(text, " ") : "unknown processor");
 }
 
 /* What a container may use of the processors it sees; INT_MAX: all. */
@@ -138,35 +143,47 @@ static size_t cache_size(int name, size_t guess)
     return n > 0 ? (size_t)n : guess;
 }
 
-static void look(void)
+static void read_caches(struct mc_cpu *cpu)
 {
-    read_features();
-    read_brand();
-    cpu.threads = processors();
 #ifdef _SC_LEVEL1_DCACHE_SIZE
-    cpu.l1d = cache_size(_SC_LEVEL1_DCACHE_SIZE, (size_t)32 << 10);
-    cpu.l2 = cache_size(_SC_LEVEL2_CACHE_SIZE, (size_t)1 << 20);
-    cpu.shared = cache_size(_SC_LEVEL3_CACHE_SIZE, (size_t)16 << 20);
-    cpu.l3 = MC_MIN(cpu.shared, (size_t)32 << 20); /* the system may count the whole socket's */
+    cpu->l1d = cache_size(_SC_LEVEL1_DCACHE_SIZE, (size_t)32 << 10);
+    cpu->l2 = cache_size(_SC_LEVEL2_CACHE_SIZE, (size_t)1 << 20);
+    cpu->shared = cache_size(_SC_LEVEL3_CACHE_SIZE, (size_t)16 << 20);
+    cpu->l3 = MC_MIN(cpu->shared, (size_t)32 << 20); /* the system may count the whole socket's */
 #else
-    cpu.l1d = (size_t)32 << 10, cpu.l2 = (size_t)1 << 20, cpu.l3 = cpu.shared = (size_t)16 << 20;
+    cpu->l1d = (size_t)32 << 10, cpu->l2 = (size_t)1 << 20, cpu->l3 = cpu->shared = (size_t)16 << 20;
 #endif
 }
 
-static void look_once(void)
+static void look(void)
+{
+    struct mc_cpu cpu = { .threads = processors() };
+    read_brand(&cpu);
+    read_caches(&cpu);
+    for (size_t i = 0; i < NELEM(levels); i++) {
+        levels[i].cpu = cpu;
+        read_features(&levels[i], allowed[i]);
+    }
+}
+
+static const struct level *level(int64_t i)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, look);
+    return &levels[i];
 }
 
 const struct mc_cpu *mc_cpu(void)
 {
-    look_once();
-    return &cpu;
+    return &level(mc_flag_int(FLAG_isa))->cpu;
 }
 
 const char *mc_cpu_flags(void)
 {
-    look_once();
-    return flags;
+    return level(mc_flag_int(FLAG_isa))->flags;
+}
+
+uint64_t mc_cpu_hash(void)
+{
+    return mc_hash_mix(mc_hash_str(level(0)->cpu.brand), mc_hash_str(level(0)->flags));
 }

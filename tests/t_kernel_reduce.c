@@ -208,3 +208,73 @@ TEST(kernels_of_rows_in_several_stages)
     over_shapes(&a, "DEBUG", MC_FLOAT32, 2, NELEM(some), some);
     agree_free(&a);
 }
+
+/* ---- digits of sums ---- */
+
+/* The first number of a formula's result, compiled in a mode; NaN: it failed. */
+static double first_of(const char *mode, const char *formula, const mc_array *x)
+{
+    static const int64_t unknown[MC_MAX_RANK] = { -1, -1 };
+    mc_graph *g = mc_graph_new();
+    mc_input_sized(g, "x", x->dtype, x->rank, unknown);
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = formula, .mode = mode });
+    mc_array *y = NULL;
+    CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", formula, f ? mc_last_error() : mc_error(g));
+    double v = y ? mc_load_f64(y->dtype, y->data) : NAN;
+    mc_array_unref(&y);
+    mc_function_free(f);
+    mc_graph_free(g);
+    return v;
+}
+
+static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE" };
+
+TEST(sums_add_in_the_type_that_is_asked_for)
+{
+    static const float big[] = { 16777216, 1, 1, 1, 1 }, split[] = { 1.5f, 1.5f, -2.7f };
+    static const int32_t most[] = { 2147483647, 2147483647 };
+    static const double wide[] = { 16777216, 16777217, 1 };
+    const struct {
+        mc_array *x;
+        const char *formula;
+        double want; /* NumPy's */
+    } rows[] = {
+        { mc_array_from(MC_FLOAT32, MC_SHAPE(5), big), "sum(x, dtype=float64)", 16777220 },
+        { mc_array_from(MC_FLOAT32, MC_SHAPE(5), big), "sum(x, acc_dtype=float64)", 16777220 },
+        { mc_array_from(MC_FLOAT32, MC_SHAPE(5, 1), big), "sum(x, dtype=float64, axis=0)", 16777220 },
+        { mc_array_from(MC_FLOAT32, MC_SHAPE(1, 5), big), "sum(x, dtype=float64, axis=1)", 16777220 },
+        { mc_array_from(MC_FLOAT32, MC_SHAPE(1, 5), big), "sum(x * 1.5, acc_dtype=float64, axis=1)", 25165830 },
+        { mc_array_from(MC_FLOAT32, MC_SHAPE(3), split), "sum(x, dtype=int64)", 0 },
+        { mc_array_from(MC_INT32, MC_SHAPE(2), most), "sum(x)", 4294967294. },
+        { mc_array_from(MC_INT32, MC_SHAPE(2), most), "sum(x, dtype=int32)", -2 },
+        { mc_array_from(MC_FLOAT64, MC_SHAPE(3), wide), "sum(x, dtype=float32)", 33554432 },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        for (size_t m = 0; m < NELEM(modes); m++) {
+            const double have = first_of(modes[m], rows[i].formula, rows[i].x);
+            CHECK(have == rows[i].want, "%s: %s is %.17g, not %.17g", modes[m], rows[i].formula, have, rows[i].want);
+        }
+        mc_array *x = rows[i].x;
+        mc_array_unref(&x);
+    }
+}
+
+/* n times 0.1: each addition rounds the same way.  NumPy, which adds in pairs, is off by 1.2e-7 of the sum. */
+TEST(long_sums_lose_few_digits)
+{
+    enum { N = 2000000 };
+    static const char *const formulas[] = { "sum(x)", "mean(x)", "sum(exp(log(x)))", "sum(reshape(x, [1, -1]), axis=1)",
+                                            "sum(reshape(x, [-1, 4]), axis=0)", "sum(reshape(x, [4, -1]), axis=1)", "cumsum(x)[-1]", "sum(x[::-1])" };
+    static const double parts[] = { 1, N, 1, 1, 4, 4, 1, 1 };
+    mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(N));
+    for (int i = 0; i < N; i++) {
+        ((float *)(void *)x->data)[i] = 0.1f;
+    }
+    for (size_t i = 0; i < NELEM(formulas); i++) {
+        for (size_t m = 0; m < NELEM(modes); m++) {
+            const double want = N * (double)0.1f / parts[i], error = fabs(first_of(modes[m], formulas[i], x) / want - 1);
+            CHECK(error <= 5e-7, "%s: %s is off by %g", modes[m], formulas[i], error);
+        }
+    }
+    mc_array_unref(&x);
+}

@@ -180,3 +180,58 @@ TEST(promises_that_do_not_fit_are_refused)
         mc_graph_free(g);
     }
 }
+
+/* ---- axes of size 1: their strides mean nothing ---- */
+
+/* A view over rising numbers with these strides, in elements, through a formula on unknown sizes. */
+static void check_view(const char *formula, int rank, const int64_t *dims, const int64_t *strides, int n, const double *want)
+{
+    static const int64_t unknown[] = { -1, -1, -1, -1 };
+    float data[256];
+    int64_t bytes[MC_MAX_RANK];
+    for (size_t i = 0; i < NELEM(data); i++) {
+        data[i] = (float)i;
+    }
+    for (int a = 0; a < rank; a++) {
+        bytes[a] = strides[a] * (int64_t)sizeof *data;
+    }
+    mc_graph *g = mc_graph_new();
+    mc_input_sized(g, "x", MC_FLOAT32, rank, unknown);
+    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = formula }));
+    mc_array *x = mc_array_wrap(MC_FLOAT32, rank, dims, bytes, data, NULL, NULL), *y = NULL;
+    if (fine(mc_call(f, MC_IN(x), MC_OUT(&y))) && CHECK(mc_array_size(y) == n, "%s: %lld elements", formula, (long long)mc_array_size(y))) {
+        for (int i = 0; i < n; i++) {
+            CHECK(at(y, i) == want[i], "%s: element %d is %g, not %g", formula, i, at(y, i), want[i]);
+        }
+    }
+    mc_array_unref(&x);
+    mc_array_unref(&y);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+TEST(strides_of_axes_of_size_1_mean_nothing)
+{
+    static const struct {
+        const char *formula;
+        int rank, n;
+        int64_t dims[4], strides[4];
+        double want[12];
+    } rows[] = {
+        { "dimshuffle(x, [2,0,1]) * 2", 3, 6, { 3, 1, 2 }, { 2, 2, 1 }, { 0, 4, 8, 2, 6, 10 } },
+        { "x * 2",                      3, 6, { 2, 3, 1 }, { 2, 4, 4 }, { 0, 8, 16, 4, 12, 20 } },
+        { "x * 2",                      3, 6, { 2, 3, 1 }, { 2, 4, -4 }, { 0, 8, 16, 4, 12, 20 } },
+        { "x * 2",                      2, 3, { 3, 1 }, { 5, 0 }, { 0, 10, 20 } },
+        { "x[::-1] + 1",                3, 4, { 2, 2, 1 }, { 1, 2, 2 }, { 2, 4, 1, 3 } },
+        { "sum(x, axis=1)",             4, 2, { 1, 3, 2, 1 }, { 3, 1, 3, 3 }, { 3, 12 } },
+        { "x + sum(x, axis=0, keepdims=True)", 3, 4, { 2, 2, 1 }, { 1, 2, 2 }, { 1, 7, 2, 8 } },
+        { "argmax(-x, axis=0)",         3, 3, { 3, 3, 1 }, { 1, 3, 3 }, { 0, 0, 0 } },
+        { "reshape(x, [-1]) + 1",       3, 4, { 2, 1, 2 }, { 3, 3, 7 }, { 1, 8, 4, 11 } },
+        { "dot(x, x.T)",                2, 4, { 2, 1 }, { 3, 3 }, { 0, 0, 0, 9 } },
+        { "dot(x.T, x) + 1",            2, 1, { 3, 1 }, { 3, 3 }, { 46 } },
+        { "cumsum(x, axis=0)",          3, 4, { 2, 2, 1 }, { 1, 2, 2 }, { 0, 2, 1, 5 } },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        check_view(rows[i].formula, rows[i].rank, rows[i].dims, rows[i].strides, rows[i].n, rows[i].want);
+    }
+}

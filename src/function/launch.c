@@ -8,7 +8,8 @@
 
 struct axis { int64_t size; bool reduced; int at; };
 
-/* The stride of operand o along axis a of the space, in elements; a broadcast axis has none. */
+/* The stride of operand o along axis a of the space, in elements; a broadcast axis has none.  An axis of size 1 may have
+ * any stride in memory; it counts as 1, what kernels expect of an operand that moves along their innermost axis. */
 int64_t mc_launch_stride(const struct mc_spot *place, const struct mc_koperand *o, int v, bool dense, int a)
 {
     if (o->index) {
@@ -17,6 +18,9 @@ int64_t mc_launch_stride(const struct mc_spot *place, const struct mc_koperand *
     const struct mc_spot *p = &place[v];
     if (!p->type.rank || !(o->varies & 1u << a)) {
         return 0;
+    }
+    if (p->type.dims[a] == 1) {
+        return 1;
     }
     int64_t stride = 1;
     for (int k = p->type.rank; dense && --k > a;) {

@@ -73,6 +73,17 @@ static bool is_tally(const struct make *m, const mc_node *n, int group)
     return r && m->groups.reduced[group] && r != m->groups.reduced[group];
 }
 
+static const mc_dtype added_in[MC_NCLASS] = {
+    [CLASS_I64] = MC_INT64, [CLASS_U64] = MC_UINT64, [CLASS_F32] = MC_FLOAT32, [CLASS_F64] = MC_FLOAT64,
+};
+
+/* Is what a sum or a product adds in the user's choice, or another kind of number than the elements are?  Else its elements are
+ * added in their own type, a few at a time. */
+static bool acc_is_asked(const mc_node *n, const struct mc_attr *acc, mc_dtype x)
+{
+    return !acc->none || (mc_is_float(x) ? mc_dtypes[n->type.dtype].cls != mc_dtypes[x].cls : mc_is_float(n->type.dtype));
+}
+
 static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group)
 {
     struct mc_kval v = { .kind = K_OP, .op = n->op, .dtype = n->type.dtype, .varies = mc_varies(&n->type), .narg = n->nin };
@@ -105,9 +116,9 @@ static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group
     } else if (n->op->flags & OP_REDUCES) {
         v.kind = K_REDUCE;
         const struct mc_attr *acc = mc_attr_named(n, "acc_dtype");
-        v.acc = acc && !acc->none ? (mc_dtype)mc_attr_int(acc) : mc_sum_acc(v.dtype);
         const struct mc_kval *x = &k->val.at[v.arg[0]];
-        if (acc && mc_is_float(x->dtype) != mc_is_float(v.acc)) { /* each element is read as what is added */
+        v.acc = added_in[mc_dtypes[acc && !acc->none ? (mc_dtype)mc_attr_int(acc) : mc_sum_acc(v.dtype)].cls];
+        if (acc && acc_is_asked(n, acc, x->dtype) && mc_dtypes[x->dtype].cls != mc_dtypes[v.acc].cls) { /* each element is read as what is added */
             v.arg[0] = mc_kernel_add(k, (struct mc_kval){ .kind = K_CAST, .dtype = v.acc, .narg = 1, .arg = { v.arg[0] }, .varies = x->varies });
             if (v.arg[0] < 0) {
                 return -1;

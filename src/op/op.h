@@ -67,7 +67,7 @@ mc_node *mc_hold(mc_node *x, mc_node *condition, const char *says);
 
 /* reduce.c: sums and products of x have this dtype, and a sum of dtype d accumulates in that one, unless the user says */
 mc_dtype mc_sum_dtype(mc_dtype x); /* small integers and bool add up in 64 bits */
-mc_dtype mc_sum_acc(mc_dtype d);   /* floats in the next wider one */
+mc_dtype mc_sum_acc(mc_dtype d);   /* floats in float64 */
 
 /* random.c: the bits of a draw; its head says how they become numbers */
 void mc_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]); /* Philox4x32-10 */

@@ -4,27 +4,50 @@
  * is what "the first maximum" and "the flattened index" mean. */
 #include "op/op.h"
 
-enum { CHUNK = 256 }; /* elements converted and folded at a time */
+enum { CHUNK = 256, FEW = 16 }; /* elements converted and folded at a time; of which few are added one after the other */
 
+union number { double f64; float f32; int64_t i64; uint64_t u64; };
 struct acc {
-    union { double f64; float f32; int64_t i64; uint64_t u64; } v;
-    int64_t seen, at; /* elements so far; where among them the extreme stands */
+    union number v;
+    int64_t seen, at;      /* elements so far; where among them the extreme stands */
+    uint64_t chunks;       /* so far; bit i: there is a sum of 2^i of them in part[i] */
+    union number part[64];
 };
 typedef void fold(struct acc *a, const void *px, int n); /* n > 0 */
+typedef void total(struct acc *a);
 
 #define NEVER(x) false
 #define ISNAN(x) ((x) != (x))
 
-/* A chunk is summed by itself first: rounding grows with n / CHUNK, not with n. */
+/* Sums are added in pairs of as many elements: rounding grows with log n.  v has the sum of all that is in part. */
 #define FOLDS(cls, T, NAN_)                                                                        \
-    static void sum_##cls(struct acc *a, const void *px, int n)                                    \
+    static T pairwise_##cls(const T *x, int n)                                                     \
     {                                                                                              \
-        const T *x = px;                                                                           \
         T s = 0;                                                                                   \
+        if (n > FEW) {                                                                             \
+            const int half = (n + 1) / 2;                                                          \
+            return pairwise_##cls(x, half) + pairwise_##cls(x + half, n - half);                   \
+        }                                                                                          \
         for (int i = 0; i < n; i++) {                                                              \
             s += x[i];                                                                             \
         }                                                                                          \
-        a->v.cls += s;                                                                             \
+        return s;                                                                                  \
+    }                                                                                              \
+    static void sum_##cls(struct acc *a, const void *px, int n)                                    \
+    {                                                                                              \
+        T s = pairwise_##cls(px, n);                                                               \
+        int i = 0;                                                                                 \
+        for (; a->chunks >> i & 1; i++) {                                                          \
+            s = a->part[i].cls + s;                                                                \
+        }                                                                                          \
+        a->part[i].cls = s;                                                                        \
+        a->chunks++;                                                                               \
+    }                                                                                              \
+    static void total_##cls(struct acc *a)                                                         \
+    {                                                                                              \
+        for (int i = 0; i < 64; i++) {                                                             \
+            a->v.cls += a->chunks >> i & 1 ? a->part[i].cls : 0;                                   \
+        }                                                                                          \
     }                                                                                              \
     static void prod_##cls(struct acc *a, const void *px, int n)                                   \
     {                                                                                              \
@@ -72,6 +95,7 @@ static void all_bool(struct acc *a, const void *px, int n)
 }
 
 #define EACH_CLASS(f) { [CLASS_I64] = f##_i64, [CLASS_U64] = f##_u64, [CLASS_F32] = f##_f32, [CLASS_F64] = f##_f64 }
+static total *const totals[MC_NCLASS] = EACH_CLASS(total);
 enum reads { READS_WIDE, READS_SAME, READS_BOOL };          /* as the accumulator; as x's class; as truth */
 enum gives { GIVES_WIDE, GIVES_SAME, GIVES_BOOL, GIVES_AT };
 static const struct reduction {
@@ -109,7 +133,7 @@ mc_dtype mc_sum_dtype(mc_dtype d)
 
 mc_dtype mc_sum_acc(mc_dtype d)
 {
-    return d == MC_FLOAT16 || d == MC_BFLOAT16 ? MC_FLOAT32 : d == MC_FLOAT32 ? MC_FLOAT64 : d;
+    return mc_is_float(d) ? MC_FLOAT64 : d;
 }
 
 static mc_dtype result_dtype(const struct mc_op *op, mc_dtype x, const struct mc_attr *attr)
@@ -200,7 +224,9 @@ static mc_dtype reading(const mc_node *n, const struct reduction *r, mc_dtype x,
 
 static void start(struct acc *a, enum mc_class cls, int v)
 {
-    *a = (struct acc){ 0 };
+    a->v = (union number){ 0 };
+    a->seen = a->at = 0;
+    a->chunks = 0;
     mc_store_i64(class_dtype[cls], &a->v, v);
 }
 
@@ -253,6 +279,9 @@ static mc_status reduce_eval(const mc_node *n, mc_array *const *in, mc_array *co
         struct acc a;
         start(&a, cls, r->start);
         fold_all(&a, r->fold[cls], read, x, w.p[0], count, gone, gone_stride);
+        if (a.chunks) {
+            totals[cls](&a);
+        }
         if (r->gives == GIVES_AT) {
             mc_store_i64(y->dtype, to, a.at);
         } else {

@@ -6,7 +6,9 @@
  *
  * Invariant: each lane takes part in every exchange, whether its point is there or not. */
 #include "render/grid.h"
+#include <string.h>
 
+enum { FEW = 16, MANY = 2048 }; /* elements of a lane that are added up in their own type; that anything else is made of */
 enum { AHEAD = 4, FEWER = 2 }; /* vectors that a lane asks for before it uses the first; of two operands, fewer; of more, one each */
 
 /* Can its points be split over blocks?  A team's tallies go along whole rows. */
@@ -191,11 +193,24 @@ static void each_of_vector(struct print *p, bool lanes, const char *position)
     mc_str_add(p->out, "}\n");
 }
 
+/* What a lane adds up in its elements' own type is little: it loses no digits. */
+static bool adds_floats(const struct print *p)
+{
+    bool adds = false;
+    for (size_t i = 0; i < p->k->val.n; i++) {
+        const struct mc_kval *v = &p->k->val.at[i];
+        adds |= v->kind == K_REDUCE && mc_is_float(v->acc) && strcmp(v->op->name, "sum") == 0;
+    }
+    return adds;
+}
+
 /* One walk over the reduced axes: of the block's part of them, U vectors a lane at a time. */
 static void walk(struct print *p)
 {
     bool positions, reduces = mc_print_stage_reduces(p, &positions), lanes = reduces && !positions;
-    mc_str_addf(p->out, "{ const int U = AHEAD ? %d : 1;\nONCE for (u32 b = from; b < to; b += 2048 / V * lanes) {\nconst u32 e = to - b < 2048 / V * lanes ? to : b + 2048 / V * lanes;\n", p->above || mc_print_reads(p) < 2 ? AHEAD : mc_print_reads(p) == 2 ? FEWER : 1);
+    const int most = adds_floats(p) ? FEW : MANY;
+    mc_str_addf(p->out, "{ const int U = AHEAD ? %d : 1; const u32 block = (U * V < %d ? %d / V : U) * lanes;\nONCE for (u32 b = from; b < to; b += block) {\nconst u32 e = to - b < block ? to : b + block;\n",
+                p->above || mc_print_reads(p) < 2 ? AHEAD : mc_print_reads(p) == 2 ? FEWER : 1, most, most);
     if (lanes) {
         each(p, mc_print_lane, mc_grid_moment_lane);
     }

@@ -34,8 +34,39 @@ static void pointers(struct print *p, bool elements, const char *offset)
     }
 }
 
-/* The innermost loop of row and fold kernels: lanes of a block go into the accumulators, so long
- * rows lose no digits. */
+/* Sums of floats: lanes add up a few elements, a block a few of those sums, so that long rows lose no digits. */
+enum { BLOCK = 2048, FEW = 128 };
+
+static bool in_blocks(const struct print *p, int v)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    return mc_is_float(x->acc) && strcmp(x->op->name, "sum") == 0;
+}
+
+static void declare_block(struct print *p, int v)
+{
+    if (in_blocks(p, v)) {
+        mc_str_addf(p->out, "%s s%d = 0; ", mc_print_acc_type(p, &p->k->val.at[v], false), v);
+    }
+}
+
+static void end_few(struct print *p, int v)
+{
+    if (in_blocks(p, v)) {
+        mc_str_addf(p->out, "s%d += l%d; ", v, v);
+    } else {
+        mc_print_merge(p, v);
+    }
+}
+
+static void end_block(struct print *p, int v)
+{
+    if (in_blocks(p, v)) {
+        mc_str_addf(p->out, "c%d += s%d; ", v, v);
+    }
+}
+
+/* The innermost loop of row and fold kernels. */
 static void row_loop(struct print *p)
 {
     bool positions, reduces = mc_print_stage_reduces(p, &positions);
@@ -52,7 +83,9 @@ static void row_loop(struct print *p)
         mc_str_add(p->out, "}\n");
         return;
     }
-    mc_str_add(p->out, "for (i64 b = 0; b < n0; b += 2048) {\nconst i64 e = n0 - b < 2048 ? n0 : b + 2048;\n");
+    mc_str_addf(p->out, "for (i64 b = 0; b < n0; b += %d) {\nconst i64 stop = n0 - b < %d ? n0 : b + %d;\n", BLOCK, BLOCK, BLOCK);
+    mc_print_each(p, declare_block);
+    mc_str_addf(p->out, "\nfor (i64 f = b; f < stop; f += %d) {\nconst i64 e = stop - f < %d ? stop : f + %d;\n", FEW, FEW, FEW);
     mc_print_each(p, mc_print_lane);
     struct mc_str clauses = { 0 }, *out = p->out;
     p->out = &clauses;
@@ -66,10 +99,12 @@ static void row_loop(struct print *p)
     mc_str_add(p->out, "\n");
     mc_str_addf(p->out, p->d->reduce_loop, clauses.s ? clauses.s : "");
     mc_str_free(&clauses);
-    mc_str_add(p->out, "for (i64 j = b; j < e; j++) { ");
+    mc_str_add(p->out, "for (i64 j = f; j < e; j++) { ");
     mc_print_body(p, true, "");
     mc_str_add(p->out, "}\n");
-    mc_print_each(p, mc_print_merge);
+    mc_print_each(p, end_few);
+    mc_str_add(p->out, "}\n");
+    mc_print_each(p, end_block);
     mc_str_add(p->out, "}\n");
 }
 
@@ -165,31 +200,44 @@ static void print_row(struct print *p)
     mc_str_add(p->out, p->k->wide ? "if (n[3]) __builtin_ia32_sfence();\n" : "");
 }
 
-static void keep_acc(struct print *p, int v)
+static int slot_of(const struct print *p, int v)
 {
-    const struct mc_kval *x = &p->k->val.at[v];
     int slot = 0;
     for (int i = 0; i < v; i++) {
         slot += p->k->val.at[i].kind == K_REDUCE;
     }
-    mc_str_addf(p->out, "*(%s *)(p[%zu] + %d) = c%d; ", mc_print_acc_type(p, x, false), p->k->operand.n, 16 * slot, v);
+    return slot;
+}
+
+static void keep_acc(struct print *p, int v)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    const int slot = slot_of(p, v);
+    mc_str_addf(p->out, "*(%s *)(to + %d) = c%d; ", mc_print_acc_type(p, x, false), 16 * slot, v);
     if (mc_print_monoid(x)->flags) {
-        mc_str_addf(p->out, "*(i64 *)(p[%zu] + %d) = z%d; ", p->k->operand.n, 16 * slot + 8, v);
+        mc_str_addf(p->out, "*(i64 *)(to + %d) = z%d; ", 16 * slot + 8, v);
     }
+}
+
+/* "double c3 = *(double *)(to + 16); ": what is kept at an address, under another name. */
+static void read_acc(struct print *p, int v, const char *from, const char *as, char value, char flag)
+{
+    const struct mc_kval *x = &p->k->val.at[v];
+    const char *t = mc_print_acc_type(p, x, false);
+    mc_str_addf(p->out, "%s%s %c%d = *(const %s *)(%s + %d); ", as, t, value, v, t, from, 16 * slot_of(p, v));
+    if (mc_print_monoid(x)->flags) {
+        mc_str_addf(p->out, "%si64 %c%d = *(const i64 *)(%s + %d); ", as, flag, v, from, 16 * slot_of(p, v) + 8);
+    }
+}
+
+static void open_acc(struct print *p, int v)
+{
+    read_acc(p, v, "to", "", 'c', 'z');
 }
 
 static void fetch_acc(struct print *p, int v)
 {
-    const struct mc_kval *x = &p->k->val.at[v];
-    int slot = 0;
-    for (int i = 0; i < v; i++) {
-        slot += p->k->val.at[i].kind == K_REDUCE;
-    }
-    const char *t = mc_print_acc_type(p, x, false);
-    mc_str_addf(p->out, "const %s l%d = *(%s *)(acc + %d); ", t, v, t, 16 * slot);
-    if (mc_print_monoid(x)->flags) {
-        mc_str_addf(p->out, "const i64 q%d = *(i64 *)(acc + %d); ", v, 16 * slot + 8);
-    }
+    read_acc(p, v, "acc", "const ", 'l', 'q');
 }
 
 /* Around what a bounded kernel does. */
@@ -212,6 +260,7 @@ static void print_fold(struct print *p)
     mc_print_each(p, mc_print_acc);
     mc_str_add(p->out, "\nfor (i64 i1 = 0; i1 < n1; i1++)\n");
     walk(p, "12", row_loop);
+    mc_str_addf(p->out, "char *to = p[%zu]; ", p->k->operand.n);
     mc_print_each(p, keep_acc);
     mc_str_add(p->out, "\n");
     end_bounded(p);
@@ -221,8 +270,15 @@ static void print_fold(struct print *p)
     mc_str_add(p->out, "const i64 chunks = n[0]; (void)s; (void)err;\n");
     begin_bounded(p);
     pointers(p, false, "");
+    mc_str_addf(p->out, "for (i64 d = 1; d < chunks; d *= 2) for (i64 i = 0; i + d < chunks; i += 2 * d) {\nchar *to = p[%zu] + i * %d; const char *acc = to + d * %d;\n",
+                p->k->operand.n, 16 * p->k->nreduce, 16 * p->k->nreduce);
+    mc_print_each(p, open_acc);
+    mc_print_each(p, fetch_acc);
+    mc_print_each(p, mc_print_merge);
+    mc_print_each(p, keep_acc);
+    mc_str_add(p->out, "}\n");
     mc_print_each(p, mc_print_acc);
-    mc_str_addf(p->out, "\nfor (i64 i = 0; i < chunks; i++) { const char *acc = p[%zu] + i * %d;\n", p->k->operand.n, 16 * p->k->nreduce);
+    mc_str_addf(p->out, "\nif (chunks) { const char *acc = p[%zu];\n", p->k->operand.n);
     mc_print_each(p, fetch_acc);
     mc_print_each(p, mc_print_merge);
     mc_str_add(p->out, "}\n");

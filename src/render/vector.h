@@ -66,6 +66,20 @@ VECTOR double v_sum(vf a)
     v4 z = y.h[0] + y.h[1];
     return ((double)z[0] + (double)z[1]) + ((double)z[2] + (double)z[3]);
 }
+/* Sums of many floats: each lane in double, what it has added up in float joins them now and then. */
+typedef double vd __attribute__((vector_size(64)));
+struct v_pair { vd lo, hi; };
+VECTOR void v_widen(struct v_pair *d, vf a)
+{
+    union { vf a; v8 h[2]; } x = { a };
+    d->lo += __builtin_convertvector(x.h[0], vd);
+    d->hi += __builtin_convertvector(x.h[1], vd);
+}
+VECTOR double v_total(struct v_pair d)
+{
+    const vd s = d.lo + d.hi;
+    return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
+}
 #define V_FOLD(name, both) \
     VECTOR float name(vf a) \
     { \

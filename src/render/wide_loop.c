@@ -6,7 +6,7 @@
 #include "render/print.h"
 #include <stdio.h>
 
-enum { ROWS = 128 }; /* of a column kernel: as many add up in float */
+enum { ROWS = 32, BLOCK = 2048, FEW = 256 }; /* rows of a column kernel that add up in float; elements of a row's block, and those that do there */
 
 /* ---- reductions ---- */
 
@@ -53,6 +53,12 @@ static bool light(const struct print *p)
     return cost <= 8;
 }
 
+/* Sums of a row: what lanes have of a few elements, in double. */
+static bool sums(const struct print *p, int v)
+{
+    return !p->held && strcmp(mc_print_monoid(&p->k->val.at[v])->name, "sum") == 0;
+}
+
 static void begin_second(struct print *p, int v)
 {
     mc_str_addf(p->out, "vf h%d = v_all(%s); ", v, mc_print_first(p, &p->k->val.at[v]));
@@ -63,6 +69,9 @@ static void begin_second(struct print *p, int v)
 
 static void end_second(struct print *p, int v)
 {
+    if (sums(p, v)) {
+        return;
+    }
     if (mc_print_by_position(&p->k->val.at[v])) {
         mc_str_addf(p->out, "v_first_both(&l%d, &g%d, h%d, k%d); ", v, v, v, v);
         return;
@@ -88,7 +97,8 @@ static void end(struct print *p, int v)
     if (mc_print_by_position(x)) {
         mc_str_addf(p->out, "{ i64 q%d = base + i2 * n0 + b; const %s t = %s(l%d, g%d, &q%d); { const %s l%d = t; ", v, t, m->lanes, v, v, v, t, v);
     } else {
-        mc_str_addf(p->out, "{ const %s t = %s(l%d); { const %s l%d = t; ", t, m->lanes, v, t, v);
+        mc_str_addf(p->out, sums(p, v) ? "{ const %s t = %s(d%d); { const %s l%d = t; " : "{ const %s t = %s(l%d); { const %s l%d = t; ", t,
+                    sums(p, v) ? "v_total" : m->lanes, v, t, v);
     }
     mc_print_fill(p, m->merge, v, "");
     mc_str_add(p->out, "} } ");
@@ -293,17 +303,41 @@ void mc_wide_columns(struct print *p, void (*pointers)(struct print *p, bool ele
     mc_str_add(p->out, "}\n");
 }
 
+static void begin_sums(struct print *p, int v)
+{
+    if (sums(p, v)) {
+        mc_str_addf(p->out, "struct v_pair d%d = { 0 }; ", v);
+    }
+}
+
+static void end_sums(struct print *p, int v)
+{
+    if (sums(p, v)) {
+        mc_str_addf(p->out, "v_widen(&d%d, l%d); l%d = v_all(0); ", v, v, v);
+    }
+}
+
+static void end_second_sums(struct print *p, int v)
+{
+    if (sums(p, v)) {
+        mc_str_addf(p->out, "l%d += h%d; h%d = v_all(0); ", v, v, v);
+    }
+}
+
 void mc_wide_loop(struct print *p, bool reduces)
 {
-    mc_str_add(p->out, reduces ? "for (i64 b = 0; b < n0; b += 2048) {\nconst i64 e = n0 - b < 2048 ? n0 : b + 2048;\n"
-                               : "{\nconst i64 b = 0, e = n0;\n");
+    mc_str_addf(p->out, reduces ? "for (i64 b = 0; b < n0; b += %d) {\nconst i64 stop = n0 - b < %d ? n0 : b + %d;\n"
+                                : "{\nconst i64 b = 0, stop = n0;\n", BLOCK, BLOCK, BLOCK);
     bool two = reduces && light(p);
     each_reduction(p, begin);
+    each_reduction(p, begin_sums);
     if (two) {
         each_reduction(p, begin_second);
     }
     detour_places(p);
-    mc_str_add(p->out, "\nvm keep = (vm)-1; i64 j = b, m = b + (e - b) / 16 * 16;\n");
+    mc_str_addf(p->out, reduces ? "\nfor (i64 f = b; f < stop; f += %d) {\nconst i64 e = stop - f < %d ? stop : f + %d;\n"
+                                : "\n{\nconst i64 f = b, e = stop;\n", FEW, FEW, FEW);
+    mc_str_add(p->out, "vm keep = (vm)-1; i64 j = f, m = f + (e - f) / 16 * 16;\n");
     if (two) {
         mc_str_add(p->out, "for (; j + 16 < m; j += 32) { { ");
         body(p);
@@ -314,6 +348,11 @@ void mc_wide_loop(struct print *p, bool reduces)
         mc_str_add(p->out, "} } }\n");
     }
     walk(p);
+    if (two) {
+        each_reduction(p, end_second_sums);
+    }
+    each_reduction(p, end_sums);
+    mc_str_add(p->out, "}\n");
     if (two) {
         each_reduction(p, end_second);
     }

@@ -59,7 +59,8 @@ typedef enum mc_status {
     MC_EDEVICE = -10,
     MC_ECOMPILE = -11, /* the C compiler said no */
     MC_ECHECK = -12,   /* a self-check failed: DEBUG, NANGUARD, verify_grad, assert_ */
-    MC_EUNSUPPORTED = -13
+    MC_EUNSUPPORTED = -13,
+    MC_EINTERNAL = -14 /* a fault of the library itself: please report the program */
 } mc_status;
 
 MC_API const char *mc_last_error(void);           /* of this thread; "" if there was none */

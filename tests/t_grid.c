@@ -1,39 +1,10 @@
 /* t_grid.c: kernels printed for a grid of threads: every scalar op on every kind of dtype, every reduction in every
  * direction, several stages.  NVRTC compiles the text for each architecture, which needs no GPU; what they compute,
  * t_kernel.c and t_far.c ask where there is one. */
-#include "cuda_test.h"
-#include "function/function.h"
+#include "grid_text.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static const int architectures[] = { 80, 90, 100 };
-
-/* All kernels of a function as one text for a grid. */
-static void grid_text(const mc_function *f, struct mc_str *out)
-{
-    struct mc_kernel *k[256];
-    int n = 0;
-    for (size_t i = 0; i < f->code->program.step.n && n < 256; i++) {
-        if (f->code->program.step.at[i].kernel) {
-            k[n] = f->code->program.step.at[i].kernel;
-            k[n++]->wide = false; /* a form for the processor alone */
-        }
-    }
-    mc_render_grid(out, &mc_dialect_cuda, n, k);
-}
-
-static void compiles(const mc_function *f, const char *what)
-{
-    struct mc_str text = { 0 };
-    grid_text(f, &text);
-    for (size_t i = 0; i < NELEM(architectures) && !text.bad; i++) {
-        size_t bytes = 0;
-        mc_status s = mc_cuda_try(text.s, "--disable-warnings", architectures[i], &bytes);
-        CHECK(s == MC_OK && bytes > 0, "%s for sm_%d: %.1500s", what, architectures[i], mc_last_error());
-    }
-    mc_str_free(&text);
-}
 
 /* Every scalar op that takes d in one function: one map. */
 static void scalar_ops(mc_dtype d)
@@ -128,6 +99,31 @@ TEST(grid_rows_of_several_stages)
     compiles(f, "rows");
     mc_function_free(f);
     mc_graph_free(g);
+}
+
+/* The first value of a column kernel is one of the kept axes, or a scalar. */
+TEST(grid_columns_of_row_values)
+{
+    static const char *const outputs[] = {
+        "s = sum(exp(b + x), axis=0); s",           "y = exp(b + x); y, sum(y, axis=0)", "y = exp(a + x); y, sum(y, axis=0)",
+        "y = x * (a * b); sum(sqr(y), axis=0), a * b", "y = where(b > 0, x, a); y, max(y, axis=0)", "sum(tanh(x * b) * a, axis=0)",
+    };
+    NEEDS_NVRTC;
+    for (size_t i = 0; i < NELEM(outputs); i++) {
+        mc_graph *g = mc_graph_new();
+        const char *last = strrchr(outputs[i], ';');
+        mc_formula(g, "input b float32[?]; input a float32; input x float32[?, ?]");
+        if (last) {
+            char before[64];
+            snprintf(before, sizeof before, "%.*s", (int)(last - outputs[i]), outputs[i]);
+            mc_formula(g, before);
+        }
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "b, a, x", .outputs = last ? last + 1 : outputs[i], .on_unused = "ignore" });
+        REQUIRE(f, "%s", mc_error(g));
+        compiles(f, outputs[i]);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
 }
 
 /* The last stage reads what the first stored, not the three that it was made of; in halves it was rounded. */

@@ -25,6 +25,7 @@ static const char *const names[] = {
     [-MC_ECOMPILE]    = "compile",
     [-MC_ECHECK]      = "check",
     [-MC_EUNSUPPORTED] = "unsupported",
+    [-MC_EINTERNAL]   = "internal",
 };
 
 const char *mc_version(void)

@@ -67,7 +67,7 @@ static void cut(struct args *a, const struct mc_spot *x, const struct mc_spot *y
     }
     a->chunks = (int32_t)MC_MAX(MC_MIN(a->count / CHUNK, (int64_t)MOST_CHUNKS), (int64_t)1);
     a->chunk = ((a->count + a->chunks - 1) / a->chunks + THREADS - 1) / THREADS * THREADS;
-    a->chunks = (int32_t)((a->count + a->chunk - 1) / MC_MAX(a->chunk, (int64_t)1));
+    a->chunks = a->count ? (int32_t)((a->count + a->chunk - 1) / a->chunk) : 1;
 }
 
 static mc_status load(struct mc_far_lines *w, mc_dtype from, mc_dtype to)
@@ -102,6 +102,9 @@ mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step
     TRY(mc_axis_check(n->op->name, mc_attr_int(&n->attr[0]), x->type.rank, &axis));
     cut(&w->args, x, y, axis);
     size_t room = 0;
+    if (w->args.lines * w->args.count == 0) {
+        return MC_OK; /* mc_lines_run launches nothing */
+    }
     if (w->args.lines > INT32_MAX / MC_MAX(w->args.chunks, 1) || !mc_mul_size((size_t)w->args.lines, row->orders ? (size_t)w->args.padded * PAIR : (size_t)w->args.chunks * 8, &room)) {
         return mc_fail(MC_ESHAPE, "%s: lines of a size too large to count", n->op->name);
     }

@@ -196,7 +196,7 @@ static mc_status sources(struct fused *f)
             f->operand[i] = mc_add_value(m, VALUE_TEMP, x, (int)m->p->step.n);
         }
         if (f->operand[i] < 0) {
-            return mc_fail(MC_EMEMORY, "lower: %s has no value", x->op->name);
+            return mc_fail(MC_EINTERNAL, "lower: %s has no value", x->op->name);
         }
     }
     return MC_OK;

@@ -16,6 +16,7 @@ struct make {
     int *made;               /* by node id: the kernel step it is inside of, plus one */
     int *epilogue;           /* by group: the node id of the result of heavy work that it finishes, or -1 */
     int *within;             /* by node id: the last group whose kernel computes it, plus one */
+    int *finisher;           /* by node id, of heavy work: the group that finishes it, and makes all its results, plus one */
 };
 struct mc_node_list { mc_node **at; size_t n, cap; };
 
@@ -30,7 +31,7 @@ void mc_find_required(struct make *m, mc_node *const *list, size_t count);
 mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc_node **sorted);
 void mc_want_inputs(struct make *m, mc_node *n);                    /* the nodes outside the kernel that n reads from memory */
 mc_node *mc_main_result(mc_node *n); /* of heavy work: what a kernel may finish; a tuple's first item */
-void mc_find_epilogues(struct make *m, mc_node *const *list, size_t count);
+mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count);
 bool mc_takes_no_memory(const mc_node *n);                          /* as a kernel's operand: a number, or a position */
 /* again.c: what its readers compute again is not wanted; the nodes of a kernel, in id order */
 mc_status mc_find_again(struct make *m, mc_node *const *list, size_t count);

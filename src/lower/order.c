@@ -34,10 +34,73 @@ mc_node *mc_main_result(mc_node *n)
     return n->nout == 1 ? n : mc_item(n, 0);
 }
 
-/* A map over all that heavy work makes, and its only reader, finishes it block by block. */
-void mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
+/* The group besides its own inputs' that n waits for: what else heavy work makes is there when the map that finishes it
+ * has run.  -1: none. */
+static int maker(const struct make *m, const mc_node *n)
 {
-    for (size_t i = 0; i < count; i++) {
+    return n->op == &mc_op_item && n->item > 0 ? m->finisher[n->in[0]->id] - 1 : -1;
+}
+
+/* The nodes of each group, linked; a search marks groups with its number. */
+struct members { int *first, *next, *seen, *stack, search; };
+
+static mc_status find_members(struct members *s, const struct make *m, mc_node *const *list, size_t count)
+{
+    size_t ng = (size_t)m->groups.n + 1;
+    *s = (struct members){ mc_calloc(ng, sizeof *s->first, "lower"), mc_calloc(count + 1, sizeof *s->next, "lower"),
+                           mc_calloc(ng, sizeof *s->seen, "lower"), mc_alloc(ng * sizeof *s->stack, "lower"), 0 };
+    if (!s->first || !s->next || !s->seen || !s->stack) {
+        return MC_EMEMORY;
+    }
+    for (size_t i = count; i-- > 0;) {
+        int h = m->groups.of[list[i]->id];
+        if (h >= 0) {
+            s->next[i] = s->first[h];
+            s->first[h] = (int)i + 1;
+        }
+    }
+    return MC_OK;
+}
+
+static void free_members(struct members *s)
+{
+    mc_free(s->first);
+    mc_free(s->next);
+    mc_free(s->seen);
+    mc_free(s->stack);
+}
+
+/* Does a group wait for a result of heavy work other than the main one? */
+static bool waits_for_others(struct members *s, const struct make *m, mc_node *const *list, int group, const mc_node *heavy)
+{
+    int n = 0;
+    s->seen[group] = ++s->search;
+    s->stack[n++] = group;
+    while (n) {
+        for (int i = s->first[s->stack[--n]]; i; i = s->next[i - 1]) {
+            const mc_node *x = list[i - 1];
+            if (x->op == &mc_op_item && x->item > 0 && x->in[0] == heavy) {
+                return true;
+            }
+            for (int k = -1; k < x->nin; k++) {
+                int h = k < 0 ? maker(m, x) : m->groups.of[x->in[k]->id];
+                if (h >= 0 && s->seen[h] != s->search) {
+                    s->seen[h] = s->search;
+                    s->stack[n++] = h;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+/* A map over all that heavy work makes, and its only reader, finishes it block by block.  It may not wait for anything else
+ * that the work makes: all of that is there only when it has run. */
+mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
+{
+    struct members members;
+    mc_status st = find_members(&members, m, list, count);
+    for (size_t i = 0; i < count && st == MC_OK; i++) {
         mc_node *n = list[i];
         if (!m->needed[n->id] || !mc_is_heavy(n) || !finishes(n)) {
             continue;
@@ -57,10 +120,14 @@ void mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
         for (int k = 0; k < m->p->noutput + m->p->nupdate; k++) {
             only &= (k < m->p->noutput ? m->p->output[k] : m->p->update[k - m->p->noutput]) != (int)y->id;
         }
-        if (only && group >= 0 && m->groups.reduced[group] == 0 && m->epilogue[group] < 0) {
+        if (only && group >= 0 && m->groups.reduced[group] == 0 && m->epilogue[group] < 0 &&
+            (n->nout == 1 || !waits_for_others(&members, m, list, group, n))) {
             m->epilogue[group] = (int)y->id;
+            m->finisher[n->id] = group + 1;
         }
     }
+    free_members(&members);
+    return st;
 }
 
 /* ---- order ---- */
@@ -71,16 +138,17 @@ mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc
     size_t ng = (size_t)m->groups.n;
     int *waiting = mc_calloc(ng + 1, sizeof *waiting, "lower"), *ready = mc_alloc((ng + 1) * sizeof *ready, "lower");
     VEC(int) *users = mc_calloc(ng + 1, sizeof *users, "lower"), *members = mc_calloc(ng + 1, sizeof *members, "lower");
-    size_t head = 0, tail = 0, k = 0;
+    size_t head = 0, tail = 0, k = 0, all = 0;
     mc_status st = waiting && ready && users && members ? MC_OK : MC_EMEMORY;
     for (size_t i = 0; i < count && st == MC_OK; i++) {
         int h = m->groups.of[list[i]->id];
         if (h < 0) {
             continue;
         }
+        all++;
         st = VEC_PUSH(members[h], (int)i) ? MC_OK : MC_EMEMORY;
-        for (int j = 0; j < list[i]->nin && st == MC_OK; j++) {
-            int from = m->groups.of[list[i]->in[j]->id];
+        for (int j = -1; j < list[i]->nin && st == MC_OK; j++) {
+            int from = j < 0 ? maker(m, list[i]) : m->groups.of[list[i]->in[j]->id];
             if (from >= 0 && from != h) {
                 st = VEC_PUSH(users[from], h) ? MC_OK : MC_EMEMORY;
                 waiting[h]++;
@@ -103,6 +171,7 @@ mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc
             }
         }
     }
+    st = st == MC_OK && k < all ? mc_fail(MC_EINTERNAL, "lower: kernels wait for each other") : st;
     for (size_t i = 0; i < ng && users && members; i++) {
         VEC_FREE(users[i]);
         VEC_FREE(members[i]);

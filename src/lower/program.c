@@ -58,7 +58,7 @@ mc_status mc_add_step(struct make *m, enum mc_step_kind kind, mc_node *n, const 
     mc_status st = MC_OK;
     for (int i = 0; i < n->nin && st == MC_OK; i++) {
         int v = kind == STEP_TYPE || mc_reads_type_only(n) ? size_of(m, n->in[i]) : mc_value_of(m, n->in[i]);
-        st = v >= 0 && VEC_PUSH(src, v) ? MC_OK : mc_fail(MC_EMEMORY, "lower: no value for input %d of %s", i, n->op->name);
+        st = v < 0 ? mc_fail(MC_EINTERNAL, "lower: no value for input %d of %s", i, n->op->name) : VEC_PUSH(src, v) ? MC_OK : MC_EMEMORY;
     }
     s.nsrc = (int)src.n;
     enum mc_value_kind made = kind == STEP_EARLY ? VALUE_EARLY : kind == STEP_VIEW ? VALUE_VIEW : VALUE_TEMP;
@@ -117,11 +117,7 @@ static mc_status emit_group(struct make *m, mc_node **node, int n)
         } else if (is_view(x)) {
             st = mc_position_axis(x) >= 0 && !m->wanted[x->id] ? MC_OK : mc_add_step(m, STEP_VIEW, x, "");
         } else if (mc_is_heavy(x)) {
-            bool finished = false;
-            for (int g = 0; g < m->groups.n; g++) {
-                finished |= m->epilogue[g] == (int)mc_main_result(x)->id;
-            }
-            st = finished ? MC_OK : mc_add_step(m, STEP_HEAVY, x, "");
+            st = m->finisher[x->id] ? MC_OK : mc_add_step(m, STEP_HEAVY, x, "");
         } else {
             st = mc_add_step(m, STEP_HOST, x, host_reason(x));
         }
@@ -186,8 +182,10 @@ static mc_status make_room(struct make *m)
     m->val = mc_calloc(n, sizeof *m->val, "lower");
     m->made = mc_calloc(n, sizeof *m->made, "lower");
     m->within = mc_calloc(n, sizeof *m->within, "lower");
+    m->finisher = mc_calloc(n, sizeof *m->finisher, "lower");
     m->epilogue = mc_alloc((size_t)(m->groups.n + 1) * sizeof *m->epilogue, "lower");
-    if (!p->value_of || !m->early || !m->needed || !m->wanted || !m->coded || !m->val || !m->made || !m->within || !m->epilogue) {
+    if (!p->value_of || !m->early || !m->needed || !m->wanted || !m->coded || !m->val || !m->made || !m->within || !m->finisher ||
+        !m->epilogue) {
         return MC_EMEMORY;
     }
     for (size_t i = 0; i < n; i++) {
@@ -208,6 +206,7 @@ static void free_room(struct make *m)
     mc_free(m->val);
     mc_free(m->made);
     mc_free(m->within);
+    mc_free(m->finisher);
     mc_free(m->epilogue);
     mc_groups_free(&m->groups);
     *m = (struct make){ .p = m->p };
@@ -281,7 +280,7 @@ static mc_status build(struct make *m, mc_node *const *out, int nout)
     struct mc_program *p = m->p;
     mc_node **list = m->groups.list;
     size_t count = m->groups.count;
-    mc_find_epilogues(m, list, count);
+    TRY(mc_find_epilogues(m, list, count));
     mc_node **sorted = mc_alloc((count + 1) * sizeof *sorted, "lower");
     mc_status st = sorted ? mc_order_groups(m, list, count, sorted) : MC_EMEMORY;
     for (size_t i = 0, to; st == MC_OK && sorted[i]; i = to) {
@@ -293,7 +292,7 @@ static mc_status build(struct make *m, mc_node *const *out, int nout)
     for (int i = 0; i < nout && st == MC_OK; i++) {
         int v = mc_value_of(m, out[i]);
         *(i < p->noutput ? &p->output[i] : &p->update[i - p->noutput]) = v;
-        st = v >= 0 ? MC_OK : mc_fail(MC_EMEMORY, "lower: an output has no value");
+        st = v >= 0 ? MC_OK : mc_fail(MC_EINTERNAL, "lower: an output has no value");
     }
     if (st == MC_OK) {
         mc_join_steps(p);

@@ -99,7 +99,7 @@ static void walk(struct print *p)
     mc_str_addf(p->out, "const int U = %d; const u32 e = to; u32 seen = 0; (void)seen;\n", mc_print_reads(p) <= MOST_READS ? AHEAD : FEWER);
     mc_print_each(p, declare_lane);
     mc_grid_each_moment(p, mc_grid_moment_lane_column);
-    mc_str_add(p->out, "\nONCE for (u32 r0 = from + lane; r0 < e; r0 += U * lanes) {\n");
+    mc_str_add(p->out, "\nONCE for (u32 start = from + lane; start < e; start += U * lanes) {\n");
     ask(p, true);
     mc_grid_ahead(p);
     find(p);

@@ -174,7 +174,7 @@ void mc_grid_block(struct print *p)
 
 void mc_grid_ahead(struct print *p)
 {
-    mc_str_addf(p->out, "_Pragma(\"unroll\") for (int u = 0; u < U; u++) { const u32 w = r0 + u * lanes; if (w < e) { const u32 r = %s;\n",
+    mc_str_addf(p->out, "_Pragma(\"unroll\") for (int u = 0; u < U; u++) { const u32 w = start + u * lanes; if (w < e) { const u32 r = %s;\n",
                 turned(p->k, p->stage) ? "from + to - 1 - w" : "w");
 }
 
@@ -214,7 +214,7 @@ static void walk(struct print *p)
     if (lanes) {
         each(p, mc_print_lane, mc_grid_moment_lane);
     }
-    mc_str_add(p->out, "\nfor (u32 r0 = b + lane; r0 < e; r0 += U * lanes) {\n");
+    mc_str_add(p->out, "\nfor (u32 start = b + lane; start < e; start += U * lanes) {\n");
     fetch_elements(p, true);
     mc_str_add(p->out, "\n");
     mc_grid_ahead(p);

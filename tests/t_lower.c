@@ -1,0 +1,76 @@
+/* t_lower.c: programs whose steps are hard to put in order, against values from PyTorch in float64. */
+#include "function_words.h"
+
+#include <math.h>
+
+enum { MOST = 16 };
+struct program {
+    const char *formulas, *outputs;
+    double want[2][MOST]; /* of each output; NAN ends a row before MOST */
+};
+
+/* x: (i * 7 % 16 - 8) / 4, v: (i * 5 % 16 - 7) / 8, both of shape (1, 1, 4, 4) */
+static const struct program pools[] = {
+    { "r = Rop(sqr(pool(x, [2, 2])), x, v)", "r", { { -0.75, 1.125, 2.625, 0, NAN } } },
+    { "g = grad(sum(exp(pool(x, [3, 3], [1, 1]))), x); h = grad(sum(g * v), x)", "g, h",
+      { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 23.0184107040229 }, { 0, 0, 0, 0, 0, 0, 0, 0, 0, 17.2638080280172 } } },
+    { "g = grad(sum(exp(pool(x, [3, 3], [1, 1]))), x); h = Rop(g, x, v)", "h", { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 17.2638080280172 } } },
+    { "p = pool(x * 2 + 1, [2, 2])", "p, grad(sum(p), x)", { { 3, 4, 4.5, 3.5, NAN }, { 0, 0, 2, 0, 2, 0, 0, 0, 0, 2, 0, 2 } } },
+    { "p = pool(batch_normalization_train(x, gamma, beta, axes='spatial')[0], [2, 2])", "p, grad(sum(p), x)",
+      { { 1.56422546753121, 2.21499234198952, 2.54037577921868, 1.88960890476036, NAN },
+        { 0.363611964308236, -0.279450410459998, 0.379020963688397, -0.0957183033833593, 0.562753070765035, 0.088013803693279, -0.555048571074955,
+          0.271745910769917, -0.371316463998317, 0.287154910150078, -0.187584356921678, 0.470887017226716, -0.00385224984504012,
+          -0.646914624613274, 0.179879857231598, -0.463182517536636 } } },
+    { "a = pool(x, [2, 2], [1, 1]); y = exp(pool(sin(a), [2, 2], [1, 1])) + cos(pool(tanh(a), [2, 2], [1, 1])); r = Rop(y, x, v)", "r",
+      { { 0.00292437304985552, 0.00292437304985552, -0.426620820087783, -0.426620820087783, NAN } } },
+};
+
+static mc_array *numbers(mc_dtype d, int rank, const int64_t *dims, int times, int less, double over)
+{
+    mc_array *a = mc_array_new(d, rank, dims);
+    for (int64_t i = 0, n = a ? mc_array_size(a) : 0; i < n; i++) {
+        mc_store_f64(d, a->data + (size_t)i * mc_dtypes[d].size, (double)((int)i * times % 16 - less) / over);
+    }
+    return a;
+}
+
+static void has(const mc_array *y, const double *want, double tol, const char *what)
+{
+    for (int i = 0; i < MOST && !isnan(want[i]); i++) {
+        if (!CHECK(i < mc_array_size(y) && fabs(at(y, i) - want[i]) <= tol * (1 + fabs(want[i])), "%s: element %d is %.9g, not %.9g", what, i,
+                   i < mc_array_size(y) ? at(y, i) : NAN, want[i])) {
+            return;
+        }
+    }
+}
+
+/* What else a pooling makes is there only when the map behind it has run, which may not wait for it. */
+TEST(derivatives_of_poolings_that_maps_finish)
+{
+    for (size_t c = 0; c < NELEM(pools) * 2; c++) {
+        const struct program *p = &pools[c / 2];
+        mc_dtype d = c % 2 ? MC_FLOAT64 : MC_FLOAT32;
+        mc_graph *g = mc_graph_new();
+        mc_node *in[] = { mc_input(g, "x", d, 4), mc_input(g, "v", d, 4), mc_input(g, "gamma", d, 1), mc_input(g, "beta", d, 1) };
+        CHECK(!mc_is_error(mc_formula(g, p->formulas)), "%s", mc_error(g));
+        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .input = in, .ninput = 4, .outputs = p->outputs, .on_unused = "ignore" }));
+        mc_array *x = numbers(d, MC_SHAPE(1, 1, 4, 4), 7, 8, 4), *v = numbers(d, MC_SHAPE(1, 1, 4, 4), 5, 7, 8);
+        mc_array *gamma = mc_array_new(d, MC_SHAPE(1)), *beta = mc_array_new(d, MC_SHAPE(1)), *y[2] = { NULL, NULL };
+        mc_array_set(gamma, NULL, 1.5);
+        mc_array_set(beta, NULL, 0.1);
+        mc_arg arg[] = { mc_arg_array(x), mc_arg_array(v), mc_arg_array(gamma), mc_arg_array(beta) };
+        mc_arg out[] = { mc_arg_slot(&y[0]), mc_arg_slot(&y[1]) };
+        int nout = f ? mc_function_noutputs(f) : 0;
+        if (f && fine(mc_call_args(f, 4, arg, nout, out))) {
+            for (int i = 0; i < nout; i++) {
+                has(y[i], p->want[i], d == MC_FLOAT64 ? 1e-12 : 1e-5, p->formulas);
+            }
+        }
+        mc_array *all[] = { x, v, gamma, beta, y[0], y[1] };
+        for (size_t i = 0; i < NELEM(all); i++) {
+            mc_array_unref(&all[i]);
+        }
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}

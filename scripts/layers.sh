@@ -51,6 +51,21 @@ for folder in $outside; do
     done || true)
     wrong+=${more:+$'\n'$more}
 done
+# Nothing of one system outside src/base and src/device: headers of C11 and POSIX.1-2008, and those of the processors' vectors.
+portable=" assert complex ctype errno fenv float inttypes limits locale math setjmp signal stdalign stdarg stdatomic stdbool stddef
+ stdint stdio stdlib string tgmath time dirent dlfcn fcntl fnmatch glob poll pthread strings sys/mman sys/stat sys/time sys/types
+ sys/wait unistd immintrin arm_neon "
+portable=$(tr '\n' ' ' <<<"$portable")
+theirs=$(grep -rnE '^ *# *include +<[^>]+>|__linux__|__gnu_linux__|__GLIBC__|"/(proc|sys|dev)/' src --include='*.[ch]' |
+    grep -vE '^src/(base|device)/' | while IFS= read -r line; do
+        header=$(sed -nE 's/.*# *include +<([^>]+)\.h>.*/\1/p' <<<"$line")
+        case "$portable monochord monochord_nn monochord_ops " in *" ${header:-none} "*) ;; *) echo "$line" ;; esac
+    done || true)
+if [ -n "$theirs" ]; then
+    echo "$theirs"
+    echo "layers: $(grep -c . <<<"$theirs") uses of one system outside src/base and src/device"
+    exit 1
+fi
 if [ -n "$wrong" ]; then
     echo "$wrong"
     echo "layers: $(grep -c . <<<"$wrong") includes point upward"

@@ -40,5 +40,32 @@ complain "calls that the library must not make" "$(awk -v table="$forbidden" '
     }
     ($1 in may) && may[$1] != $2' <<<"$calls")"
 
+# Outside src/base and src/device: what C11 and POSIX.1-2008 have.  Names with __ are the compiler's and the C library's own
+# spelling of these.
+portable="
+memcpy memmove memset memcmp memchr strlen strcmp strncmp strcasecmp strchr strrchr strcspn strspn strpbrk strstr strerror
+strtod strtof strtol strtoll strtoul strtoull snprintf vsnprintf sscanf fprintf vfprintf qsort bsearch abs labs llabs getenv
+fopen fclose fread fwrite fputs fputc fgets fgetc fseek ftell fflush feof ferror rewind remove rename
+ungetc getc putc setvbuf fdopen fileno getline dprintf fmemopen open_memstream popen pclose system atoi atof strnlen stpcpy
+strtok_r gmtime_r localtime_r strftime mktime sysconf isatty nanosleep sleep kill waitpid fork signal sigaction raise
+open close read write pread pwrite lseek stat fstat lstat access unlink opendir readdir closedir getpid
+openat fstatat unlinkat renameat mkdirat fdopendir mkdir rmdir link symlink readlink realpath chmod fchmod ftruncate fsync
+fcntl lockf geteuid getuid utimensat futimens mkstemp mkdtemp glob globfree fnmatch getcwd poll mmap munmap
+dlopen dlsym dlclose dlerror clock_gettime time
+pthread_create pthread_join pthread_once pthread_self pthread_equal
+pthread_mutex_init pthread_mutex_destroy pthread_mutex_lock pthread_mutex_unlock pthread_mutex_trylock
+pthread_cond_init pthread_cond_destroy pthread_cond_wait pthread_cond_signal pthread_cond_broadcast
+newlocale uselocale freelocale duplocale
+fabs fmin fmax fmod fma floor ceil trunc rint nearbyint round lround llround lrint llrint remainder hypot cbrt nextafter
+frexp ldexp scalbn modf logb copysign sqrt pow exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan atan2
+sinh cosh tanh asinh acosh atanh erf erfc lgamma tgamma
+"
+words=$(tr -s ' \n' '\n' <<<"$portable" | sed '/^$/d')
+foreign=$(find "$build/CMakeFiles/objects.dir/src" -name '*.o' ! -path '*/src/base/*' ! -path '*/src/device/*' | sort |
+    xargs nm -A -u | sed -E 's|^.*/src/([^:]+)\.o:.* ([^ @]+)(@.*)?$|\2 \1|' | sort -u |
+    awk -v words="$words" 'BEGIN { n = split(words, w, "\n"); for (i = 1; i <= n; i++) { ok[w[i]] = 1; ok[w[i] "f"] = 1 } }
+        !($1 in ok) && $1 !~ /^(mc_|__|_GLOBAL_OFFSET_TABLE_)/ { print $1 " in src/" $2 }')
+complain "calls outside src/base and src/device that POSIX.1-2008 does not have" "$foreign"
+
 [ $bad = 0 ] && echo "symbols: $(wc -l <<<"$exported") exported, all declared; $(wc -l <<<"$named") external, all mc_"
 exit $bad

@@ -53,7 +53,7 @@ static inline void write_text(const char *path, const char *text, mode_t mode)
 /* A cache of the test's own, and a compiler that writes a line to `tally` and does `then`. */
 static inline bool begin(const char *then)
 {
-    char text[1024];
+    char text[2048];
     const char *tmp = getenv("TMPDIR");
     snprintf(root, sizeof root, "%s/mc-test-XXXXXX", tmp && strlen(tmp) < 90 ? tmp : "/tmp");
     if (!mkdtemp(root)) {

@@ -147,7 +147,9 @@ struct mc_piece {
     size_t n;
 };
 mc_status mc_file_write_pieces(const char *path, const struct mc_piece *piece, size_t n); /* one after another */
-mc_status mc_dir_make(const char *path);                                  /* with parents */
+mc_status mc_fd_read(int fd, const char *path, char **data, size_t *n);   /* from where it stands; path: for messages */
+mc_status mc_fd_write(int fd, const char *path, struct mc_piece p);
+mc_status mc_dir_make(const char *path);                                  /* with parents, for this user alone */
 double    mc_now(void);                                                   /* seconds, monotonic */
 
 #endif

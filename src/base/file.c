@@ -36,17 +36,13 @@ static mc_status read_all(int fd, const char *path, struct mc_str *out)
     }
 }
 
-mc_status mc_file_read(const char *path, char **data, size_t *n)
+mc_status mc_fd_read(int fd, const char *path, char **data, size_t *n)
 {
     struct mc_str text = { 0 };
     struct stat st;
     mc_status s = MC_OK;
     *data = NULL;
     *n = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return fail_at("open", path);
-    }
     if (fstat(fd, &st) == 0 && st.st_size > 0 && (uint64_t)st.st_size < SIZE_MAX / 2 &&
         !mc_vec_grow((void **)&text.s, &text.cap, (size_t)st.st_size + 4097, 1)) {
         s = MC_EMEMORY;
@@ -54,7 +50,6 @@ mc_status mc_file_read(const char *path, char **data, size_t *n)
     if (s == MC_OK) {
         s = read_all(fd, path, &text);
     }
-    close(fd);
     if (s < 0) {
         mc_str_free(&text);
         return s;
@@ -64,7 +59,20 @@ mc_status mc_file_read(const char *path, char **data, size_t *n)
     return MC_OK;
 }
 
-static mc_status write_all(int fd, const char *path, struct mc_piece p)
+mc_status mc_file_read(const char *path, char **data, size_t *n)
+{
+    *data = NULL;
+    *n = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return fail_at("open", path);
+    }
+    mc_status s = mc_fd_read(fd, path, data, n);
+    close(fd);
+    return s;
+}
+
+mc_status mc_fd_write(int fd, const char *path, struct mc_piece p)
 {
     const char *at = p.data;
     while (p.n > 0) {
@@ -123,7 +131,7 @@ mc_status mc_file_write_pieces(const char *path, const struct mc_piece *piece, s
         return special ? fail_at("write", path) : mc_last_status();
     }
     for (size_t i = 0; i < n && s == MC_OK; i++) {
-        s = write_all(fd, path, piece[i]);
+        s = mc_fd_write(fd, path, piece[i]);
     }
     if (close(fd) < 0 && s == MC_OK) {
         s = fail_at("write", path);
@@ -155,14 +163,14 @@ mc_status mc_dir_make(const char *path)
     for (char *p = part; s == MC_OK && *p; p++) {
         if (*p == '/' && p > part) {
             *p = '\0';
-            if (mkdir(part, 0777) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES) {
+            if (mkdir(part, 0700) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES) {
                 s = fail_at("create folder", part);
             }
             *p = '/';
         }
     }
     mc_free(part);
-    if (s == MC_OK && mkdir(path, 0777) < 0 && (errno != EEXIST || stat(path, &st) < 0)) {
+    if (s == MC_OK && mkdir(path, 0700) < 0 && (errno != EEXIST || stat(path, &st) < 0)) {
         s = fail_at("create folder", path);
     } else if (s == MC_OK && stat(path, &st) == 0 && !S_ISDIR(st.st_mode)) {
         errno = ENOTDIR;

@@ -2,9 +2,9 @@
  *
  * Invariant: an entry is complete before it gets its name, and is proved whole by its seal before it
  * is used; so a killed writer, a full disk or a damaged file cost one compilation and nothing else.
+ * Folders and entries are opened once; who owns them and who may write them is asked of what was opened.
  * Whatever fails here is no error: there is just no entry. */
 #include "device/cache.h"
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HOUR = 3600, DAY = 24 * HOUR };
+enum { DAY = 24 * 3600 };
 
 /* ---- keys ---- */
 
@@ -56,12 +56,53 @@ static bool sealed(struct mc_key key, const char *data, size_t *n)
     return memcmp(data + body, &want, sizeof want) == 0;
 }
 
+/* ---- who has a hand in it ---- */
+
+static const char kernels[] = "kernels"; /* the folder of entries, in that of the cache */
+
+/* NULL, or why code is not to be loaded from there: it is loaded only from what this user or root wrote. */
+static const char *distrust(const struct stat *st)
+{
+    return st->st_uid != geteuid() && st->st_uid != 0 ? "it belongs to another user"
+         : st->st_mode & (S_IWGRP | S_IWOTH)          ? "others may write to it"
+                                                      : NULL;
+}
+
+/* A folder, open; -1: there is none, or *why it is refused. */
+static int open_folder_at(int at, const char *name, int flags, const char **why)
+{
+    struct stat st;
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+    *why = fd >= 0 && fstat(fd, &st) == 0 ? distrust(&st) : NULL;
+    if (*why) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* The folder of entries.  The way to the cache folder may have links, which are its owner's choice. */
+static int open_kernels(void)
+{
+    const char *dir = mc_cache_dir(), *why = NULL;
+    int top = dir[0] ? open_folder_at(AT_FDCWD, dir, 0, &why) : -1;
+    int fd = top >= 0 ? open_folder_at(top, kernels, O_NOFOLLOW, &why) : -1;
+    if (top >= 0) {
+        close(top);
+    }
+    if (why) {
+        LOG(LOG_KERNEL, "the folder of compiled kernels in '%s' is refused: %s", dir, why);
+    }
+    return fd;
+}
+
 /* ---- the folder ---- */
 
 static struct place { /* what a text of the flag `cache` led to; only ever added to */
     struct place *next;
     const char *flag;
-    char dir[];
+    const char *dir;     /* "" when it will not do */
+    char why[];          /* not, when others have a hand in it */
 } *_Atomic places;
 
 static void wanted_dir(const char *flag, struct mc_str *out)
@@ -80,6 +121,39 @@ static void wanted_dir(const char *flag, struct mc_str *out)
     }
 }
 
+/* Of the folder, which is made: NULL: it will do. */
+static const char *examine(const char *dir)
+{
+    const char *why = NULL;
+    int fd = open_folder_at(AT_FDCWD, dir, 0, &why);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return why;
+}
+
+static struct place *new_place(const char *flag, const char *dir, const char *refused)
+{
+    struct mc_str why = { 0 };
+    struct place *p = NULL;
+    if (refused) {
+        mc_str_addf(&why, "'%s': %s", dir, refused);
+    }
+    const size_t n = strlen(dir) + 1;
+    if (!why.bad) {
+        p = mc_alloc(sizeof *p + why.n + 1 + n, "cache");
+    }
+    if (p) {
+        char *copy = p->why + why.n + 1;
+        memcpy(p->why, why.n ? why.s : "", why.n + 1);
+        memcpy(copy, dir, n);
+        p->flag = flag;
+        p->dir = refused ? "" : copy;
+    }
+    mc_str_free(&why);
+    return p;
+}
+
 static const struct place *find_place(const char *flag)
 {
     struct mc_str b = { 0 };
@@ -95,11 +169,9 @@ static const struct place *find_place(const char *flag)
         }
     }
     if (!b.bad) {
-        p = mc_alloc(sizeof *p + b.n + 1, "cache");
+        p = new_place(flag, b.s, b.n ? examine(b.s) : NULL);
     }
     if (p) {
-        p->flag = flag;
-        memcpy(p->dir, b.s, b.n + 1);
         p->next = atomic_load(&places);
         while (!atomic_compare_exchange_weak(&places, &p->next, p)) {
         } /* a twin made by another thread says the same */
@@ -108,33 +180,63 @@ static const struct place *find_place(const char *flag)
     return p;
 }
 
-const char *mc_cache_dir(void)
+static const struct place *place_now(void)
 {
-    if (mc_flag_int(FLAG_cache_size) == 0) {
-        return "";
-    }
     const char *flag = mc_flag_text(FLAG_cache);
     const struct place *p = atomic_load(&places);
     while (p && p->flag != flag) { /* flags keep each text once */
         p = p->next;
     }
-    p = p ? p : find_place(flag);
+    return p ? p : find_place(flag);
+}
+
+const char *mc_cache_dir(void)
+{
+    const struct place *p = mc_flag_int(FLAG_cache_size) == 0 ? NULL : place_now();
     return p ? p->dir : "";
+}
+
+const char *mc_cache_refused(void)
+{
+    const struct place *p = mc_flag_int(FLAG_cache_size) == 0 ? NULL : place_now();
+    return p ? p->why : "";
 }
 
 static bool folder_path(struct mc_str *path)
 {
     const char *dir = mc_cache_dir();
     if (dir[0]) {
-        mc_str_add(path, dir);
-        mc_str_add(path, "/kernels");
+        mc_str_addf(path, "%s/%s", dir, kernels);
     }
     return dir[0] && !path->bad;
 }
 
+/* The folder of entries, made if need be; -1: there is no cache. */
+static int make_kernels(void)
+{
+    struct mc_str path = { 0 };
+    bool clean = mc_last_status() == MC_OK;
+    int fd = folder_path(&path) && mc_dir_make(path.s) == MC_OK ? open_kernels() : -1;
+    if (clean) {
+        mc_clear_error();
+    }
+    mc_str_free(&path);
+    return fd;
+}
+
 bool mc_cache_folder(struct mc_str *path)
 {
-    return folder_path(path) && mc_dir_make(path->s) == MC_OK;
+    int fd = make_kernels();
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd >= 0 && folder_path(path);
+}
+
+static bool entry_name(struct mc_key key, const char *suffix, struct mc_str *name)
+{
+    mc_str_addf(name, "%016llx%016llx%s", (unsigned long long)key.at[0], (unsigned long long)key.at[1], suffix);
+    return !name->bad;
 }
 
 bool mc_cache_path(struct mc_key key, const char *suffix, struct mc_str *path)
@@ -142,207 +244,113 @@ bool mc_cache_path(struct mc_key key, const char *suffix, struct mc_str *path)
     if (!folder_path(path)) {
         return false;
     }
-    mc_str_addf(path, "/%016llx%016llx%s", (unsigned long long)key.at[0], (unsigned long long)key.at[1], suffix);
-    return !path->bad;
+    mc_str_add(path, "/");
+    return entry_name(key, suffix, path);
 }
 
 /* ---- entries ---- */
 
-/* Code is loaded only from files that this user or root wrote. */
-static bool trusted(const struct stat *st)
+/* Neither a link is followed nor a pipe waited for; -1: there is no such file to be trusted. */
+static int open_entry(int folder, const char *name, struct stat *st)
 {
-    return S_ISREG(st->st_mode) && (st->st_uid == geteuid() || st->st_uid == 0);
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || distrust(st))) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
 }
 
-static bool read_entry(struct mc_key key, const char *path, struct mc_str *content)
+static bool read_entry(struct mc_key key, int folder, const char *name, int fd, const struct stat *st, struct mc_str *content)
 {
-    struct stat st;
-    if (stat(path, &st) < 0) {
-        return false;
-    }
-    if (!trusted(&st) || mc_file_read(path, &content->s, &content->n) < 0) {
-        return false; /* unreadable is not damaged: no memory, no permission, just removed */
+    if (mc_fd_read(fd, name, &content->s, &content->n) < 0) {
+        return false; /* unreadable is not damaged: no memory, an error of the disk */
     }
     content->cap = content->n + 1;
     if (!sealed(key, content->s, &content->n)) {
-        unlink(path);
+        unlinkat(folder, name, 0);
         return false;
     }
     content->s[content->n] = '\0';
-    if (time(NULL) - st.st_mtime > DAY) {
-        utimensat(AT_FDCWD, path, NULL, 0); /* used, so not to be swept soon */
+    if (time(NULL) - st->st_mtime > DAY) {
+        utimensat(folder, name, NULL, AT_SYMLINK_NOFOLLOW); /* used, so not to be swept soon */
     }
     return true;
 }
 
-bool mc_cache_find(struct mc_key key, const char *suffix, struct mc_str *path, struct mc_str *content)
+bool mc_cache_find(struct mc_key key, const char *suffix, struct mc_str *content, int *fd)
 {
-    struct mc_str p = { 0 }, c = { 0 };
-    bool found = mc_cache_path(key, suffix, &p) && read_entry(key, p.s, &c);
-    if (found && path) {
-        mc_str_add(path, p.s);
-        found = !path->bad;
+    struct mc_str name = { 0 }, c = { 0 };
+    struct stat st;
+    int folder = open_kernels();
+    int file = folder >= 0 && entry_name(key, suffix, &name) ? open_entry(folder, name.s, &st) : -1;
+    bool found = file >= 0 && read_entry(key, folder, name.s, file, &st, &c);
+    if (folder >= 0) {
+        close(folder);
     }
-    if (found && content) {
+    if (found && fd) {
+        *fd = file;
+    } else if (file >= 0) {
+        close(file);
+    }
+    if (found) {
         *content = c;
-        c = (struct mc_str){ 0 };
+    } else {
+        mc_str_free(&c);
     }
-    mc_str_free(&p);
-    mc_str_free(&c);
+    mc_str_free(&name);
     return found;
+}
+
+/* Under another name first: then it is complete when it gets its own. */
+static bool write_entry(int folder, const char *name, const struct mc_piece *piece, size_t n)
+{
+    static atomic_uint count;
+    struct mc_str tmp = { 0 };
+    bool good = true;
+    mc_str_addf(&tmp, "%s.%ld-%u.tmp", name, (long)getpid(), atomic_fetch_add(&count, 1));
+    int fd = tmp.bad ? -1 : openat(folder, tmp.s, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        for (size_t i = 0; i < n && good; i++) {
+            good = mc_fd_write(fd, name, piece[i]) == MC_OK;
+        }
+        good = close(fd) == 0 && good && renameat(folder, tmp.s, folder, name) == 0;
+        if (!good) {
+            unlinkat(folder, tmp.s, 0);
+        }
+    }
+    mc_str_free(&tmp);
+    return fd >= 0 && good;
 }
 
 void mc_cache_put(struct mc_key key, const char *suffix, const char *content, size_t n)
 {
-    struct mc_str folder = { 0 }, path = { 0 };
+    struct mc_str name = { 0 };
     struct seal seal = seal_of(key, content, n);
     struct mc_piece piece[] = { { content, n }, { &seal, sizeof seal } };
-    if (mc_cache_folder(&folder) && mc_cache_path(key, suffix, &path) &&
-        mc_file_write_pieces(path.s, piece, NELEM(piece)) == MC_OK) {
-        mc_cache_sweep(n + sizeof seal);
+    bool clean = mc_last_status() == MC_OK;
+    int folder = make_kernels();
+    if (folder >= 0 && entry_name(key, suffix, &name) && write_entry(folder, name.s, piece, NELEM(piece))) {
+        mc_cache_sweep(folder, n + sizeof seal);
     }
-    mc_str_free(&folder);
-    mc_str_free(&path);
+    if (folder >= 0) {
+        close(folder);
+    }
+    if (clean) {
+        mc_clear_error();
+    }
+    mc_str_free(&name);
 }
 
-size_t mc_cache_adopt(struct mc_key key, const char *from, const char *path)
+void mc_cache_drop(struct mc_key key, const char *suffix)
 {
-    char *data;
-    size_t n;
-    if (mc_file_read(from, &data, &n) < 0) {
-        return 0;
+    struct mc_str name = { 0 };
+    int folder = open_kernels();
+    if (folder >= 0 && entry_name(key, suffix, &name)) {
+        unlinkat(folder, name.s, 0);
     }
-    struct seal seal = seal_of(key, data, n);
-    mc_free(data);
-    int fd = open(from, O_WRONLY | O_APPEND | O_CLOEXEC);
-    if (fd < 0) {
-        return 0;
+    if (folder >= 0) {
+        close(folder);
     }
-    bool good = write(fd, &seal, sizeof seal) == (ssize_t)sizeof seal;
-    good = close(fd) == 0 && good && rename(from, path) == 0;
-    return good ? n + sizeof seal : 0;
-}
-
-/* ---- keeping it small ---- */
-
-void mc_folder_remove(const char *path)
-{
-    DIR *d = opendir(path);
-    struct dirent *e;
-    while (d && (e = readdir(d))) {
-        unlinkat(dirfd(d), e->d_name, 0);
-    }
-    if (d) {
-        closedir(d);
-    }
-    rmdir(path);
-}
-
-struct entry {
-    char *name;
-    int64_t size;
-    struct timespec used;
-};
-
-struct listing {
-    VEC(struct entry) entries;
-    struct mc_arena names;
-    int64_t total;
-};
-
-static bool ends_with(const char *s, const char *tail)
-{
-    size_t n = strlen(s), m = strlen(tail);
-    return n >= m && strcmp(s + n - m, tail) == 0;
-}
-
-/* What a killed process left: its folder, or a file that never got its name. */
-static bool unfinished(const char *name)
-{
-    return strncmp(name, "tmp-", 4) == 0 || ends_with(name, ".tmp");
-}
-
-static bool look_at(struct listing *l, const char *folder, DIR *d, const char *name)
-{
-    struct stat st;
-    if (fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-        return true;
-    }
-    if (unfinished(name)) {
-        struct mc_str path = { 0 };
-        mc_str_addf(&path, "%s/%s", folder, name);
-        if (time(NULL) - st.st_mtime > HOUR && !path.bad) {
-            S_ISDIR(st.st_mode) ? mc_folder_remove(path.s) : (void)unlink(path.s);
-        }
-        mc_str_free(&path);
-        return true;
-    }
-    if (!S_ISREG(st.st_mode) || (!ends_with(name, ".so") && !ends_with(name, ".cc") && !ends_with(name, ".cubin"))) {
-        return true; /* not ours */
-    }
-    struct entry e = { mc_arena_str(&l->names, name, strlen(name)), st.st_size, st.st_mtim };
-    l->total += st.st_size;
-    return e.name && VEC_PUSH(l->entries, e);
-}
-
-static int by_use(const void *a, const void *b)
-{
-    const struct timespec *x = &((const struct entry *)a)->used, *y = &((const struct entry *)b)->used;
-    return x->tv_sec != y->tv_sec ? (x->tv_sec > y->tv_sec) - (x->tv_sec < y->tv_sec)
-                                  : (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
-}
-
-static void evict(struct listing *l, DIR *d, int64_t cap)
-{
-    if (l->total <= cap) {
-        return;
-    }
-    qsort(l->entries.at, l->entries.n, sizeof *l->entries.at, by_use);
-    for (size_t i = 0; i < l->entries.n && l->total > cap / 4 * 3; i++) {
-        unlinkat(dirfd(d), l->entries.at[i].name, 0);
-        l->total -= l->entries.at[i].size;
-    }
-}
-
-/* Returns the bytes left in the folder, or -1 where it could not be looked through. */
-static int64_t sweep(const char *folder, int64_t cap)
-{
-    struct listing l = { 0 };
-    struct dirent *e;
-    DIR *d = opendir(folder);
-    bool whole = d != NULL;
-    while (whole && (e = readdir(d))) {
-        whole = look_at(&l, folder, d, e->d_name);
-    }
-    if (whole) {
-        evict(&l, d, cap);
-    }
-    if (d) {
-        closedir(d);
-    }
-    VEC_FREE(l.entries);
-    mc_arena_free(&l.names);
-    return whole ? l.total : -1;
-}
-
-/* Looking through the folder costs time in proportion to what is in it, so it is done at a process's
- * first entry, and then whenever it has added a quarter of the room there was; others add as well. */
-void mc_cache_sweep(size_t added)
-{
-    static const char *_Atomic known_dir;
-    static _Atomic int64_t known_cap, room;
-    const char *dir = mc_cache_dir();
-    int64_t cap = mc_flag_int(FLAG_cache_size);
-    if (atomic_load(&known_dir) == dir && atomic_load(&known_cap) == cap &&
-        atomic_fetch_sub(&room, (int64_t)added) >= (int64_t)added) {
-        return;
-    }
-    struct mc_str folder = { 0 };
-    int64_t total = folder_path(&folder) ? sweep(folder.s, cap) : -1;
-    mc_str_free(&folder);
-    if (total >= 0) {
-        atomic_store(&known_dir, dir);
-        atomic_store(&known_cap, cap);
-        atomic_store(&room, (cap - total) / 4);
-    }
+    mc_str_free(&name);
 }

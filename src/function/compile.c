@@ -8,6 +8,7 @@ static mc_status copy_graph(struct compiling *c);
 static mc_status rewrite(struct compiling *c);
 static mc_status lower(struct compiling *c);
 static mc_status describe(struct compiling *c);
+static mc_status kernels(struct compiling *c);
 static mc_status make_function(struct compiling *c);
 
 static const struct { const char *name; mc_status (*run)(struct compiling *c); } passes[] = {
@@ -22,7 +23,7 @@ static const struct { const char *name; mc_status (*run)(struct compiling *c); }
     { "rewrite",         rewrite },
     { "lower",           lower },
     { "describe",        describe },
-    { "kernels",         mc_compile_kernels },
+    { "kernels",         kernels },
     { "function",        make_function },
 };
 
@@ -155,7 +156,7 @@ static mc_status rewrite(struct compiling *c)
 
 static mc_status lower(struct compiling *c)
 {
-    bool whole = c->mode != MODE_FAST_COMPILE && (c->code->cuda || mc_cc_present());
+    bool whole = c->mode != MODE_FAST_COMPILE && !c->plain && (c->code->cuda || mc_cc_known());
     enum mc_fusing fuse = !whole ? FUSE_NOTHING : c->code->cuda ? FUSE_DRAWS : FUSE_TALLIES;
     mc_status s = mc_program_make(&c->code->program, c->g, (int)c->in.n, c->in.at, (int)c->out.n, c->out.at, (int)c->target.n,
                                   c->target.at, c->update.at, fuse);
@@ -200,6 +201,27 @@ static mc_status describe(struct compiling *c)
         LOG(LOG_KERNEL, "step %zu: %s", i, c->code->step_text[i]);
     }
     return MC_OK;
+}
+
+/* Without a compiler, kernels that the cache has serve; if it lacks one, the steps are made again, nothing fused, so that
+ * at least heavy work is not left to the reference. */
+static mc_status kernels(struct compiling *c)
+{
+    bool clean = mc_last_status() == MC_OK;
+    mc_status s = mc_compile_kernels(c);
+    if (s != MC_ECOMPILE || c->code->cuda || mc_cc_present()) {
+        return s;
+    }
+    if (clean) {
+        mc_clear_error();
+    }
+    mc_code_unit_drop_steps(c->code);
+    c->g = c->code->graph;
+    c->code->graph = NULL;
+    c->plain = true;
+    TRY(lower(c));
+    TRY(describe(c));
+    return mc_compile_kernels(c);
 }
 
 /* ---- the function ---- */

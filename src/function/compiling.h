@@ -14,6 +14,7 @@ struct compiling {
     VEC(struct mc_shared *) target;
     VEC(bool) borrow, stays;
     mc_graph *g;                    /* the function's own */
+    bool plain;                     /* nothing is fused: its kernels cannot be had */
     mc_function *f;
     struct mc_code_unit *code;
     const char *file;
@@ -33,6 +34,7 @@ void mc_spec_put_results(struct compiling *c, mc_node *const *all);
 /* life.c: functions made, copied, freed */
 mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int threads, bool profile);
 void mc_code_unit_unref(struct mc_code_unit *u);
+void mc_code_unit_drop_steps(struct mc_code_unit *u); /* the program, its texts and its kernels; the graph stays */
 
 mc_status mc_debug_note(void *compiling, const struct mc_rule *rule, mc_node *from, mc_node *to); /* debug.c */
 mc_status mc_debug_widen(struct compiling *c);

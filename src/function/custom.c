@@ -38,8 +38,9 @@ static mc_kernel_fn *load(const mc_node *n, mc_array *const *in, struct mc_code 
     }
     *lib = *s == MC_OK ? mc_code_load(source.s, MC_KERNEL_FLAGS, s) : NULL;
     if (*lib) {
-        void *p = mc_code_symbol(*lib, k->name);
+        void *p = mc_code_function(*lib, k->name);
         memcpy(&fn, &p, sizeof fn);
+        *s = fn ? MC_OK : MC_ECOMPILE;
     }
     mc_str_free(&source);
     mc_kernel_free(k);
@@ -65,7 +66,7 @@ static mc_status by_kernel(const mc_node *n, mc_array *const *in, mc_array *cons
     mc_array *whole[3] = { 0 };
     char *p[4];
     int64_t s[3 * 4] = { 0 }, count[4] = { mc_array_size(out[0]), 1, 1, 0 }, err[4] = { 0 };
-    if (!mc_cc_present()) {
+    if (!mc_cc_known()) {
         return mc_fail(MC_EUNSUPPORTED, "%s: its kernel text needs a C compiler, and there is none", n->op->name);
     }
     mc_status st;

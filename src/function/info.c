@@ -66,7 +66,8 @@ static void processor(struct mc_str *out)
 
 static void compiler(struct mc_str *out)
 {
-    mc_str_addf(out, "compiler    %s\n", mc_cc_present() ? mc_cc_version() : "none: the reference loops run");
+    mc_str_addf(out, "compiler    %s\n", mc_cc_present() ? mc_cc_version()
+                : mc_cc_known() ? "none: kernels that are in the cache run, and the reference loops" : "none: the reference loops run");
     mc_str_addf(out, "            %s\n", mc_cpu_flags());
 }
 
@@ -104,7 +105,7 @@ static void cache(struct mc_str *out)
         mc_str_addf(out, " in %d files, at most ", files);
         size_text(out, (double)mc_flag_int(FLAG_cache_size));
     }
-    mc_str_add(out, "\n");
+    mc_str_addf(out, "%s%s\n", *mc_cache_refused() ? ", for it would not be safe: " : "", mc_cache_refused());
     mc_str_free(&kernels);
 }
 
@@ -140,15 +141,14 @@ static void blas_version(struct mc_str *out, void *handle)
 static void library(struct mc_str *out, const char *title, enum mc_flag flag, void *handle, const char *symbol,
                     void (*version)(struct mc_str *out, void *handle))
 {
-    Dl_info where;
     mc_str_addf(out, "%-11s", title);
     if (!handle) {
         mc_str_addf(out, " none%s\n", strcmp(mc_flag_text(flag), "none") == 0 ? ", as its flag says" : " found");
         return;
     }
     version(out, handle);
-    void *at = dlsym(handle, symbol);
-    mc_str_addf(out, "%s%s\n", at && dladdr(at, &where) ? " at " : "", at && dladdr(at, &where) ? where.dli_fname : "");
+    const char *file = mc_library_file(dlsym(handle, symbol));
+    mc_str_addf(out, "%s%s\n", *file ? " at " : "", file);
 }
 
 static void changed_flags(struct mc_str *out)

@@ -56,20 +56,24 @@ static mc_status load_all(struct load *l, int n)
 }
 
 /* Of the steps whose kernel is in a text. */
-static void find_kernels(struct mc_code_unit *u, const int *to, int text, struct mc_code *lib)
+static mc_status find_kernels(struct mc_code_unit *u, const int *to, int text, struct mc_code *lib)
 {
     const struct mc_program *p = &u->program;
     for (size_t i = 0; i < p->step.n && lib; i++) {
         const struct mc_kernel *k = p->step.at[i].kernel;
         char join[40];
         if (k && to[i] == text) {
-            void *fn = mc_code_symbol(lib, k->name);
+            void *fn = mc_code_function(lib, k->name);
             memcpy(&u->fn[i], &fn, sizeof fn);
+            if (!fn) {
+                return MC_ECOMPILE;
+            }
             snprintf(join, sizeof join, "%s_join", k->name);
             fn = k->mode == KERNEL_FOLD ? mc_code_symbol(lib, join) : NULL;
             memcpy(&u->join[i], &fn, sizeof fn);
         }
     }
+    return MC_OK;
 }
 
 /* ---- which kernel goes where ---- */
@@ -259,11 +263,12 @@ mc_status mc_compile_kernels(struct compiling *c)
     for (int i = 0; i < q.n && s == MC_OK; i++) {
         mc_str_add(&source, q.load[i].text.s);
     }
-    if (s == MC_OK && q.n && mc_cc_present()) {
+    if (s == MC_OK && q.n && mc_cc_known() && !c->plain) {
         s = load_all(q.load, q.n);
     }
     for (int i = 0; i < q.n; i++) {
-        find_kernels(c->code, q.to, i, q.load[i].code);
+        mc_status found = find_kernels(c->code, q.to, i, q.load[i].code);
+        s = s < 0 ? s : found;
         c->code->lib[i] = q.load[i].code;
     }
     print_free(&q);

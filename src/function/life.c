@@ -75,29 +75,35 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
     return f;
 }
 
+void mc_code_unit_drop_steps(struct mc_code_unit *u)
+{
+    for (int i = 0; u->step_text && i < u->nstep; i++) {
+        mc_free(u->step_text[i]);
+    }
+    for (size_t i = 0; i < NELEM(u->lib); i++) {
+        mc_code_unref(&u->lib[i]);
+    }
+    mc_free(u->step_text);
+    mc_free(u->fn);
+    mc_free(u->join);
+    mc_free(u->source);
+    mc_program_free(&u->program);
+    u->step_text = NULL, u->fn = NULL, u->join = NULL, u->source = NULL;
+}
+
 void mc_code_unit_unref(struct mc_code_unit *u)
 {
     if (!u || atomic_fetch_sub(&u->refs, 1) != 1) {
         return;
     }
-    for (int i = 0; u->step_text && i < u->nstep; i++) {
-        mc_free(u->step_text[i]);
-    }
-    mc_free(u->step_text);
+    mc_code_unit_drop_steps(u);
     VEC_FREE(u->rewritten);
     VEC_FREE(u->twin);
     for (size_t i = 0; i < NELEM(u->far); i++) {
         mc_cuda_code_free(u->far[i]);
     }
     mc_free(u->grid);
-    for (size_t i = 0; i < NELEM(u->lib); i++) {
-        mc_code_unref(&u->lib[i]);
-    }
-    mc_free(u->fn);
-    mc_free(u->join);
-    mc_free(u->source);
     mc_free(u->text);
-    mc_program_free(&u->program);
     mc_graph_free(u->graph);
     mc_free(u);
 }

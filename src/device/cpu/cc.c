@@ -1,191 +1,13 @@
-/* cc.c: the C compiler as a process: is there one, which, and how it is run.
+/* cc.c: which C compiler there is.
  *
  * Invariant: a compiler is asked for its version once a process, and, where there is a cache folder,
- * once for each state (path, size, time) of its file: a warm start runs no process at all. */
+ * once for each state (path, size, time) of its file: a warm start runs no process at all.  The version that
+ * a flag's compiler told last is noted as well: when there is none any more, what it made is still found. */
 #include "device/cpu/code.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
-
-/* ---- command lines ---- */
-
-bool mc_words_add(struct mc_words *w, const char *word, size_t n)
-{
-    char *copy = VEC_RESERVE(*w, 2) ? mc_arena_str(&w->arena, word, n) : NULL;
-    if (copy) {
-        w->at[w->n++] = copy;
-        w->at[w->n] = NULL;
-    }
-    return copy != NULL;
-}
-
-bool mc_words_split(struct mc_words *w, const char *text)
-{
-    static const char blank[] = " \t\n";
-    bool good = true;
-    for (text += strspn(text, blank); good && *text; text += strspn(text, blank)) {
-        size_t n = strcspn(text, blank);
-        good = mc_words_add(w, text, n);
-        text += n;
-    }
-    return good;
-}
-
-void mc_words_free(struct mc_words *w)
-{
-    VEC_FREE(*w);
-    mc_arena_free(&w->arena);
-}
-
-/* ---- a process ---- */
-
-struct surroundings {
-    VEC(char *) at; /* borrowed, NULL at the end */
-    struct mc_str tmp;
-};
-
-/* Those of this process, but for two: messages in English, and where the compiler's own files go. */
-static bool surround(struct surroundings *env, const char *tmp)
-{
-    static char english[] = "LC_ALL=C";
-    bool good = VEC_PUSH(env->at, english);
-    if (tmp) {
-        mc_str_addf(&env->tmp, "TMPDIR=%s", tmp);
-        good = good && !env->tmp.bad && VEC_PUSH(env->at, env->tmp.s);
-    }
-    for (char **e = environ; good && e && *e; e++) {
-        bool ours = strncmp(*e, "LC_ALL=", 7) == 0 || (tmp && strncmp(*e, "TMPDIR=", 7) == 0);
-        good = ours || VEC_PUSH(env->at, *e);
-    }
-    return good && VEC_PUSH(env->at, NULL);
-}
-
-/* The same file under a number that no dup2 to 0, 1 or 2 can hit, as when a daemon closed those. */
-static int above_standard(int fd)
-{
-    int high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return high;
-}
-
-static bool open_pipe(int end[2])
-{
-    if (pipe2(end, O_CLOEXEC) < 0) {
-        return false;
-    }
-    end[0] = above_standard(end[0]);
-    end[1] = above_standard(end[1]);
-    return end[0] >= 0 && end[1] >= 0;
-}
-
-static int spawn(pid_t *pid, const struct mc_words *w, char **env, int in, int out)
-{
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attr;
-    sigset_t none, usual;
-    sigemptyset(&none);
-    sigemptyset(&usual);
-    sigaddset(&usual, SIGCHLD); /* a compiler waits for its children, whatever we do */
-    sigaddset(&usual, SIGPIPE);
-    int err = posix_spawn_file_actions_init(&files);
-    if (err) {
-        return err;
-    }
-    err = posix_spawnattr_init(&attr);
-    if (err) {
-        goto no_attr;
-    }
-    posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setsigdefault(&attr, &usual);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    err = in >= 0 ? posix_spawn_file_actions_adddup2(&files, in, 0)
-                  : posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    err = err ? err : posix_spawn_file_actions_adddup2(&files, out, 1);
-    err = err ? err : posix_spawn_file_actions_adddup2(&files, out, 2);
-    err = err ? err : posix_spawnp(pid, w->at[0], &files, &attr, w->at, env);
-    posix_spawnattr_destroy(&attr);
-no_attr:
-    posix_spawn_file_actions_destroy(&files);
-    return err;
-}
-
-/* Reads to the end, keeping the beginning. */
-static void read_output(int fd, struct mc_str *said)
-{
-    enum { ENOUGH = 1 << 16 };
-    char buf[4096];
-    for (;;) {
-        ssize_t n = read(fd, buf, sizeof buf);
-        if (n == 0 || (n < 0 && errno != EINTR)) {
-            return;
-        }
-        if (n > 0 && said->n < ENOUGH) {
-            mc_str_addn(said, buf, (size_t)n);
-        }
-    }
-}
-
-/* ECHILD: the program ignores SIGCHLD or another of its threads waits for any child; then what the
- * compiler left behind has to tell how it went. */
-static int exit_code(pid_t pid)
-{
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0) {
-        if (errno != EINTR) {
-            return 0;
-        }
-    }
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-mc_status mc_cc_run(const struct mc_words *w, int in, const char *tmp, struct mc_str *said, int *code)
-{
-    int end[2] = { -1, -1 };
-    struct surroundings env = { 0 };
-    pid_t pid = -1;
-    mc_status s = MC_OK;
-    if (!surround(&env, tmp)) {
-        s = MC_EMEMORY;
-        goto end;
-    }
-    if (!open_pipe(end)) {
-        s = mc_fail(MC_EFILE, "cannot make a pipe to '%s': %s", w->at[0], strerror(errno));
-        goto end;
-    }
-    int err = spawn(&pid, w, env.at.at, in, end[1]);
-    if (err) {
-        s = mc_fail(MC_ECOMPILE, "'%s' cannot be run: %s", w->at[0], strerror(err));
-        goto end;
-    }
-    close(end[1]);
-    end[1] = -1;
-    read_output(end[0], said);
-    *code = exit_code(pid);
-    if (said->bad) {
-        s = MC_EMEMORY;
-    }
-end:
-    for (int i = 0; i < 2; i++) {
-        if (end[i] >= 0) {
-            close(end[i]);
-        }
-    }
-    VEC_FREE(env.at);
-    mc_str_free(&env.tmp);
-    return s;
-}
-
-/* ---- which compiler ---- */
 
 static struct mc_compiler *_Atomic known; /* newest first; only ever added to */
 
@@ -242,28 +64,59 @@ static mc_status stamp(const char *flag, const struct mc_words *w, struct mc_key
 static void set_version(struct mc_compiler *c, const char *said)
 {
     snprintf(c->version, sizeof c->version, "%.*s", (int)strcspn(said, "\n"), said);
-    c->works = c->version[0] != '\0';
 }
 
 static mc_status ask_version(struct mc_compiler *c, struct mc_words *w)
 {
     struct mc_str said = { 0 };
-    int code = 0;
+    struct mc_ending end = { 0 };
+    char how[MC_ENDING] = "";
     mc_status s = mc_words_add(w, "--version", 9) ? MC_OK : MC_EMEMORY;
     if (s == MC_OK) {
-        s = mc_cc_run(w, -1, NULL, &said, &code);
+        s = mc_cc_run(w, -1, NULL, &said, &end);
     }
-    if (s == MC_OK && code == 0 && said.n) {
+    if (s == MC_OK && mc_ending_good(&end) && said.n) {
         set_version(c, said.s);
+        c->works = c->version[0] != '\0';
     }
     if (s == MC_OK && !c->works) {
-        snprintf(c->why, sizeof c->why, "'%s --version' ends with code %d", c->flag, code);
+        snprintf(c->why, sizeof c->why, "'%.100s --version' %s%s", c->flag, mc_ending_text(&end, how),
+                 said.n ? "" : " and says nothing");
     } else if (s == MC_ECOMPILE) {
         snprintf(c->why, sizeof c->why, "%s", mc_last_error());
         s = MC_OK;
     }
     mc_str_free(&said);
     return s;
+}
+
+/* ---- the last one ---- */
+
+static const char last[] = ".last";
+
+static struct mc_key last_key(const char *flag)
+{
+    return mc_key((const char *const[]){ "the last compiler", flag }, 2);
+}
+
+static void remember(const struct mc_compiler *c)
+{
+    struct mc_str note = { 0 };
+    struct mc_key key = last_key(c->flag);
+    if (!mc_cache_find(key, last, &note, NULL) || strcmp(note.s, c->version) != 0) {
+        mc_cache_put(key, last, c->version, strlen(c->version));
+    }
+    mc_str_free(&note);
+}
+
+/* The version of what does not work, or is not there, any more. */
+static void recollect(struct mc_compiler *c)
+{
+    struct mc_str note = { 0 };
+    if (mc_cache_find(last_key(c->flag), last, &note, NULL)) {
+        set_version(c, note.s);
+    }
+    mc_str_free(&note);
 }
 
 static mc_status identify(struct mc_compiler *c, struct mc_words *w)
@@ -274,16 +127,20 @@ static mc_status identify(struct mc_compiler *c, struct mc_words *w)
     TRY(stamp(c->flag, w, &key, &found));
     if (!found) {
         snprintf(c->why, sizeof c->why, "there is no program '%s'", w->at[0]);
-        return MC_OK;
-    }
-    if (mc_cache_find(key, ".cc", NULL, &note)) {
+    } else if (mc_cache_find(key, ".cc", &note, NULL)) {
         set_version(c, note.s);
+        c->works = c->version[0] != '\0';
         mc_str_free(&note);
-        return MC_OK;
+    } else {
+        TRY(ask_version(c, w));
+        if (c->works) {
+            mc_cache_put(key, ".cc", c->version, strlen(c->version));
+        }
     }
-    TRY(ask_version(c, w));
     if (c->works) {
-        mc_cache_put(key, ".cc", c->version, strlen(c->version));
+        remember(c);
+    } else {
+        recollect(c);
     }
     return MC_OK;
 }
@@ -304,7 +161,7 @@ static mc_status probe(struct mc_compiler *c)
     return s;
 }
 
-static const struct mc_compiler *recall(const char *flag)
+static const struct mc_compiler *asked_before(const char *flag)
 {
     const struct mc_compiler *c = atomic_load(&known);
     while (c && c->flag != flag) { /* flags keep each text once */
@@ -316,7 +173,7 @@ static const struct mc_compiler *recall(const char *flag)
 const struct mc_compiler *mc_compiler(void)
 {
     const char *flag = mc_flag_text(FLAG_cc);
-    const struct mc_compiler *old = recall(flag);
+    const struct mc_compiler *old = asked_before(flag);
     if (old) {
         return old;
     }
@@ -341,8 +198,14 @@ bool mc_cc_present(void)
     return c && c->works;
 }
 
+bool mc_cc_known(void)
+{
+    const struct mc_compiler *c = mc_compiler();
+    return c && c->version[0];
+}
+
 const char *mc_cc_version(void)
 {
     const struct mc_compiler *c = mc_compiler();
-    return c ? c->version : "";
+    return c && c->works ? c->version : "";
 }

@@ -1,11 +1,11 @@
-/* code.h: what cc.c (the compiler as a process) and compile.c (text to a loaded library) say to each
- * other. */
+/* code.h: what the files say to each other that make a loaded library of C text: process.c, cc.c, library.c, job.c,
+ * compile.c. */
 #ifndef MC_CODE_H
 #define MC_CODE_H
 
 #include "device/cpu/cpu.h"
 
-/* ---- cc.c ---- */
+/* ---- process.c ---- */
 struct mc_words { /* a command line */
     char **at; /* at[n] is NULL once there is a word */
     size_t n, cap;
@@ -15,18 +15,32 @@ bool mc_words_add(struct mc_words *w, const char *word, size_t n); /* false: no 
 bool mc_words_split(struct mc_words *w, const char *text);         /* at blanks */
 void mc_words_free(struct mc_words *w);
 
-/* Runs a program found in PATH: standard input from fd `in` (-1: nothing), LC_ALL=C, and TMPDIR=tmp
- * unless that is NULL.  The beginning of what it says on both outputs goes to *said.  *code: its exit code, 128 + signal, or 0 where the system will not tell. */
-mc_status mc_cc_run(const struct mc_words *w, int in, const char *tmp, struct mc_str *said, int *code);
+struct mc_ending {
+    enum { ENDED_UNKNOWN, ENDED_CODE, ENDED_SIGNAL, ENDED_LATE } how; /* unknown: the system does not tell */
+    int number; /* exit code, signal, or the seconds it was given */
+};
+enum { MC_ENDING = 128 };
+bool mc_ending_good(const struct mc_ending *e);                                 /* so far as one can know */
+const char *mc_ending_text(const struct mc_ending *e, char text[MC_ENDING]);    /* "ends with code 1" */
+/* Runs a program found in PATH, in a process group of its own, for at most the flag cc.timeout's seconds: standard input
+ * from fd `in` (-1: nothing), LC_ALL=C, and TMPDIR=tmp unless that is NULL.  The beginning of what it says on both outputs
+ * goes to *said. */
+mc_status mc_cc_run(const struct mc_words *w, int in, const char *tmp, struct mc_str *said, struct mc_ending *end);
 
+/* ---- cc.c ---- */
 struct mc_compiler {
     struct mc_compiler *next;
     const char *flag;  /* the text of the flag cc that it stands for */
     bool works;
-    char version[256]; /* "" if it does not */
+    char version[256]; /* if it does not, of the one that did when this cache was last used with the flag; "" if none did */
     char why[256];     /* it does not */
 };
 const struct mc_compiler *mc_compiler(void); /* of the flag as it is now; NULL: no memory */
+
+/* ---- library.c ---- */
+const char *mc_library_flaw(const char *data, size_t n); /* NULL: an ELF library, as long as it says it is; or not ELF's system */
+/* Loads the file that is open, whatever has its name by now; NULL: mc_last_error says why. */
+void *mc_library_open(int fd, const char *path);
 
 /* ---- compile.c ---- */
 void mc_code_flush(void); /* unloads what nobody holds */
@@ -38,6 +52,7 @@ struct mc_job {
     struct mc_key key;
     void *library;
     double cc_seconds;
+    bool doubt; /* whether the place was at fault, when the last error is MC_EFILE */
 };
 mc_status mc_job_describe(struct mc_job *j, const char *source, const char *flags); /* its command and key */
 bool mc_job_from_cache(struct mc_job *j);

@@ -224,6 +224,16 @@ void *mc_code_symbol(const struct mc_code *c, const char *name)
     return dlsym(c->library, name);
 }
 
+void *mc_code_function(const struct mc_code *c, const char *name)
+{
+    void *fn = mc_code_symbol(c, name);
+    if (!fn) {
+        mc_cache_drop(c->key, ".so");
+        mc_fail(MC_ECOMPILE, "the C compiler reports no failure, but the library it wrote lacks the function '%s'", name);
+    }
+    return fn;
+}
+
 void mc_code_unref(struct mc_code **c)
 {
     if (*c) {

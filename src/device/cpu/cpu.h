@@ -43,9 +43,12 @@ void mc_team_tasks(mc_team_task *one, void *arg, int64_t n, int slots, int threa
 struct mc_code;                                     /* reference counted: one a text, shared by all who ask */
 struct mc_code *mc_code_load(const char *source, const char *flags, mc_status *status); /* cached on disk */
 void *mc_code_symbol(const struct mc_code *c, const char *name);
+void *mc_code_function(const struct mc_code *c, const char *name); /* NULL is the compiler's lie, and an error; the cache forgets c */
 void  mc_code_unref(struct mc_code **c);
 bool  mc_cc_present(void);                          /* a compiler that works, tried once */
+bool  mc_cc_known(void);                            /* there is one, or there was: its kernels may lie in the cache */
 const char *mc_cc_version(void);                    /* first line of cc --version, "" if none */
+const char *mc_library_file(const void *at);        /* of the loaded library that holds the address; "" where that is not known */
 struct mc_code_stats { int64_t compiled, from_memory, from_disk; double cc_seconds; };
 struct mc_code_stats mc_code_stats(void);
 

@@ -1,12 +1,14 @@
 /* job.c: one compilation: the command, a folder to do it in, the library that comes out.
  *
- * Invariant: what MC_EFILE says is of the place, so another may do; anything else worse than MC_OK is final. */
+ * Invariant: what MC_EFILE says may be of the place, so another may do; anything else worse than MC_OK is final.
+ * Nothing is kept in the cache that has not been loaded. */
 #include "device/cpu/code.h"
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Measured with gcc 12 on one elementwise kernel: -pipe saves 2 ms, no start files and libraries 4 ms.
@@ -64,78 +66,108 @@ static bool place_at_fault(const char *said)
             return true;
         }
     }
-    return said[0] == '\0';
+    return false;
 }
 
-static mc_status refused(const struct mc_job *j, const char *linking, const char *said, int code)
+static mc_status refused(struct mc_job *j, const char *linking, const char *said, const struct mc_ending *end)
 {
     enum { LINES = 20 };
-    const char *end = said;
-    for (int i = 0; i < LINES && *end; i++) {
-        end += strcspn(end, "\n");
-        end += *end == '\n';
+    char how[MC_ENDING];
+    const char *stop = said;
+    for (int i = 0; i < LINES && *stop; i++) {
+        stop += strcspn(stop, "\n");
+        stop += *stop == '\n';
     }
-    return mc_fail(place_at_fault(said) ? MC_EFILE : MC_ECOMPILE, "the C compiler ends with code %d: %s - %s\n%.*s",
-                   code, j->command.s, linking, (int)(end - said), said);
+    const bool silent = end->how != ENDED_SIGNAL && end->how != ENDED_LATE && !*said;
+    j->doubt = silent || (end->how == ENDED_SIGNAL && end->number == SIGBUS); /* a full disk can look like this */
+    return mc_fail(j->doubt || place_at_fault(said) ? MC_EFILE : MC_ECOMPILE, "the C compiler %s%s: %s - %s\n%.*s",
+                   mc_ending_text(end, how), silent ? " and says nothing" : "", j->command.s, linking, (int)(stop - said), said);
 }
 
 static mc_status run_cc(struct mc_job *j, const char *linking, const char *work, int source, const char *out)
 {
     struct mc_words w = { 0 };
     struct mc_str said = { 0 };
-    int code = 0;
+    struct mc_ending end = { 0 };
     mc_status s = MC_EMEMORY;
     if (mc_words_split(&w, j->command.s) && mc_words_add(&w, "-o", 2) && mc_words_add(&w, out, strlen(out)) &&
         mc_words_add(&w, "-", 1) && mc_words_split(&w, linking)) {
         double start = mc_now();
         lseek(source, 0, SEEK_SET);
-        s = mc_cc_run(&w, source, work, &said, &code);
+        s = mc_cc_run(&w, source, work, &said, &end);
         j->cc_seconds += mc_now() - start;
     }
-    if (s == MC_OK && (code != 0 || access(out, R_OK) < 0)) {
-        s = refused(j, linking, said.s ? said.s : "", code);
+    if (s == MC_OK && (!mc_ending_good(&end) || (end.how == ENDED_UNKNOWN && access(out, R_OK) < 0))) {
+        s = refused(j, linking, said.s ? said.s : "", &end);
     }
     mc_str_free(&said);
     mc_words_free(&w);
     return s;
 }
 
-static mc_status load(struct mc_job *j, const char *path)
+/* ---- what the compiler wrote ---- */
+
+static mc_status not_a_library(const struct mc_job *j, const char *what)
 {
-    j->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!j->library) {
-        const char *why = dlerror();
-        return mc_fail(MC_EFILE, "a compiled kernel cannot be loaded: %s", why ? why : path);
-    }
-    return MC_OK;
+    return mc_fail(MC_ECOMPILE, "the C compiler reports no failure, but %s: %s", what, j->command.s);
 }
 
-/* Makes out of the source; gives it the name `final` and a seal, if there is a cache; loads it. */
-static mc_status make(struct mc_job *j, const char *linking, const char *work, int source, const char *final)
+/* The file, and what is in it, if it is a library. */
+static mc_status open_result(const struct mc_job *j, const char *path, int *fd, char **data, size_t *n)
+{
+    struct stat st;
+    *data = NULL;
+    *fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (*fd < 0 && errno == ENOENT) {
+        return not_a_library(j, "there is no file from it");
+    }
+    if (*fd < 0 && errno != ELOOP && errno != EMLINK) {
+        return no_good("open what the C compiler wrote", path);
+    }
+    if (*fd < 0 || fstat(*fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0)) {
+        return not_a_library(j, "what it wrote is no regular file of this user");
+    }
+    TRY(mc_fd_read(*fd, path, data, n));
+    const char *flaw = mc_library_flaw(*data, *n);
+    return flaw ? not_a_library(j, flaw) : MC_OK;
+}
+
+static mc_status load(struct mc_job *j, int fd, const char *path)
+{
+    j->library = mc_library_open(fd, path);
+    j->doubt = !j->library; /* the place may forbid to run what lies there */
+    return j->library ? MC_OK : MC_EFILE;
+}
+
+/* Makes out of the source; loads it; then, if it is to be kept, puts it into the cache. */
+static mc_status make(struct mc_job *j, const char *linking, const char *work, int source, bool keep)
 {
     struct mc_str out = { 0 };
+    char *data = NULL;
+    size_t n = 0;
+    int fd = -1;
     mc_str_addf(&out, "%s/kernel.so", work);
     mc_status s = out.bad ? MC_EMEMORY : run_cc(j, linking, work, source, out.s);
-    if (s == MC_OK) {
-        size_t kept = final ? mc_cache_adopt(j->key, out.s, final) : 0;
-        s = load(j, kept ? final : out.s);
-        if (kept && s < 0) {
-            unlink(final);
-        } else if (kept) {
-            mc_cache_sweep(kept);
-        }
+    s = s < 0 ? s : open_result(j, out.s, &fd, &data, &n);
+    s = s < 0 ? s : load(j, fd, out.s);
+    if (s == MC_OK && keep) {
+        mc_cache_put(j->key, ".so", data, n);
     }
+    if (fd >= 0) {
+        close(fd);
+    }
+    mc_free(data);
     mc_str_free(&out);
     return s;
 }
 
 static bool symbol_missing(mc_status s)
 {
-    return s < 0 && strstr(mc_last_error(), "undefined symbol");
+    return s < 0 && (strstr(mc_last_error(), "undefined symbol") || strstr(mc_last_error(), "symbol not found"));
 }
 
 /* work: ends in XXXXXX, in the folder that is to be tried. */
-static mc_status make_in(struct mc_job *j, char *work, const char *final)
+static mc_status make_in(struct mc_job *j, char *work, bool keep)
 {
     int source = -1;
     if (!mkdtemp(work)) {
@@ -143,9 +175,9 @@ static mc_status make_in(struct mc_job *j, char *work, const char *final)
     }
     mc_status s = write_source(work, j->source, &source);
     if (s == MC_OK) {
-        s = make(j, lean, work, source, final);
+        s = make(j, lean, work, source, keep);
         if (symbol_missing(s)) {
-            s = make(j, usual, work, source, final);
+            s = make(j, usual, work, source, keep);
             s = symbol_missing(s) ? mc_fail(MC_ECOMPILE, "%s", mc_last_error()) : s;
         }
     }
@@ -158,16 +190,15 @@ static mc_status make_in(struct mc_job *j, char *work, const char *final)
 
 static mc_status make_in_cache(struct mc_job *j)
 {
-    struct mc_str work = { 0 }, final = { 0 };
+    struct mc_str work = { 0 };
     mc_status s = MC_EFILE;
     if (mc_cache_folder(&work)) {
         mc_str_add(&work, "/tmp-XXXXXX");
-        s = mc_cache_path(j->key, ".so", &final) && !work.bad ? make_in(j, work.s, final.s) : MC_EMEMORY;
+        s = work.bad ? MC_EMEMORY : make_in(j, work.s, true);
     } else if (work.bad) {
         s = MC_EMEMORY;
     }
     mc_str_free(&work);
-    mc_str_free(&final);
     return s;
 }
 
@@ -179,21 +210,43 @@ static mc_status make_in_place(struct mc_job *j, size_t i)
         return MC_EFILE;
     }
     mc_str_addf(&work, "%s/monochord-XXXXXX", path);
-    mc_status s = work.bad ? MC_EMEMORY : make_in(j, work.s, NULL);
+    mc_status s = work.bad ? MC_EMEMORY : make_in(j, work.s, false);
     mc_str_free(&work);
+    return s;
+}
+
+/* In the first place that will have it.  *doubtful: of failures that need not be the place's, what the first one said. */
+static mc_status make_somewhere(struct mc_job *j, char **doubtful)
+{
+    mc_status s = make_in_cache(j);
+    for (size_t i = 0; i < NELEM(places) && s == MC_EFILE; i++) {
+        if (j->doubt && !*doubtful) {
+            *doubtful = mc_strdup(mc_last_error());
+        }
+        j->doubt = false;
+        s = make_in_place(j, i);
+    }
     return s;
 }
 
 mc_status mc_job_compile(struct mc_job *j)
 {
-    mc_status s = make_in_cache(j);
-    for (size_t i = 0; i < NELEM(places) && s == MC_EFILE; i++) {
-        s = make_in_place(j, i);
+    const struct mc_compiler *cc = mc_compiler();
+    if (!cc) {
+        return mc_last_status();
     }
-    if (s == MC_EFILE) {
-        return mc_fail(MC_ECOMPILE, "there is no folder to compile a kernel in; the last one tried: %s",
-                       mc_last_error());
+    if (!cc->works) {
+        return mc_fail(MC_ECOMPILE, "no C compiler: %s; the flag 'cc' names one", cc->why);
     }
+    char *doubtful = NULL;
+    mc_status s = make_somewhere(j, &doubtful);
+    if (s == MC_EFILE && (doubtful || j->doubt)) {
+        s = mc_fail(MC_ECOMPILE, "%s", doubtful ? doubtful : mc_last_error());
+    } else if (s == MC_EFILE) {
+        s = mc_fail(MC_ECOMPILE, "there is no folder to compile a kernel in; the last one tried: %s",
+                    mc_last_error());
+    }
+    mc_free(doubtful);
     if (s == MC_OK) {
         LOG(LOG_KERNEL, "compiled %zu bytes of C in %.1f ms", strlen(j->source), j->cc_seconds * 1e3);
     }
@@ -203,11 +256,17 @@ mc_status mc_job_compile(struct mc_job *j)
 /* A sealed file that does not load was made for another system: it goes, and is made again. */
 bool mc_job_from_cache(struct mc_job *j)
 {
-    struct mc_str path = { 0 };
-    bool loaded = mc_cache_find(j->key, ".so", &path, NULL) && load(j, path.s) == MC_OK;
-    if (!loaded && path.n && !path.bad) {
-        unlink(path.s);
+    struct mc_str path = { 0 }, content = { 0 };
+    int fd = -1;
+    if (!mc_cache_find(j->key, ".so", &content, &fd)) {
+        return false;
     }
+    bool loaded = mc_cache_path(j->key, ".so", &path) && !mc_library_flaw(content.s, content.n) && load(j, fd, path.s) == MC_OK;
+    if (!loaded && !path.bad) {
+        mc_cache_drop(j->key, ".so");
+    }
+    close(fd);
+    mc_str_free(&content);
     mc_str_free(&path);
     return loaded;
 }
@@ -218,7 +277,7 @@ mc_status mc_job_describe(struct mc_job *j, const char *source, const char *flag
     if (!cc) {
         return mc_last_status();
     }
-    if (!cc->works) {
+    if (!cc->version[0]) {
         return mc_fail(MC_ECOMPILE, "no C compiler: %s; the flag 'cc' names one", cc->why);
     }
     j->source = source;

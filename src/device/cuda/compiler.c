@@ -50,7 +50,7 @@ static bool read_note(const char *text, struct mc_cuda_compiler *c)
 static bool from_note(struct mc_cuda_compiler *c)
 {
     struct mc_str text = { 0 };
-    bool good = mc_cache_find(key_of_place(), suffix, NULL, &text) && read_note(text.s, c);
+    bool good = mc_cache_find(key_of_place(), suffix, &text, NULL) && read_note(text.s, c);
     mc_str_free(&text);
     return good;
 }

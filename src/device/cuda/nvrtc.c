@@ -137,10 +137,7 @@ static mc_status compile(struct mc_cuda_job *j)
 
 mc_status mc_cuda_job_image(struct mc_cuda_job *j)
 {
-    struct mc_str path = { 0 };
-    const bool found = mc_cache_find(j->key, suffix, &path, &j->image);
-    mc_str_free(&path);
-    if (found) {
+    if (mc_cache_find(j->key, suffix, &j->image, NULL)) {
         pthread_mutex_lock(&lock);
         stats.from_disk++;
         pthread_mutex_unlock(&lock);

@@ -1,0 +1,279 @@
+/* process.c: a program that is run, waited for and listened to: the C compiler.
+ *
+ * Invariant: what ends the wait is the end of the program itself, or its time: not the end of what it says, which a
+ * child that it leaves behind can hold off for ever.  Its leftovers are ended with it only when it was late. */
+#include "device/cpu/code.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- command lines ---- */
+
+bool mc_words_add(struct mc_words *w, const char *word, size_t n)
+{
+    char *copy = VEC_RESERVE(*w, 2) ? mc_arena_str(&w->arena, word, n) : NULL;
+    if (copy) {
+        w->at[w->n++] = copy;
+        w->at[w->n] = NULL;
+    }
+    return copy != NULL;
+}
+
+bool mc_words_split(struct mc_words *w, const char *text)
+{
+    static const char blank[] = " \t\n";
+    bool good = true;
+    for (text += strspn(text, blank); good && *text; text += strspn(text, blank)) {
+        size_t n = strcspn(text, blank);
+        good = mc_words_add(w, text, n);
+        text += n;
+    }
+    return good;
+}
+
+void mc_words_free(struct mc_words *w)
+{
+    VEC_FREE(*w);
+    mc_arena_free(&w->arena);
+}
+
+/* ---- a process ---- */
+
+struct surroundings {
+    VEC(char *) at; /* borrowed, NULL at the end */
+    struct mc_str tmp;
+};
+
+/* Those of this process, but for two: messages in English, and where the compiler's own files go. */
+static bool surround(struct surroundings *env, const char *tmp)
+{
+    static char english[] = "LC_ALL=C";
+    bool good = VEC_PUSH(env->at, english);
+    if (tmp) {
+        mc_str_addf(&env->tmp, "TMPDIR=%s", tmp);
+        good = good && !env->tmp.bad && VEC_PUSH(env->at, env->tmp.s);
+    }
+    for (char **e = environ; good && e && *e; e++) {
+        bool ours = strncmp(*e, "LC_ALL=", 7) == 0 || (tmp && strncmp(*e, "TMPDIR=", 7) == 0);
+        good = ours || VEC_PUSH(env->at, *e);
+    }
+    return good && VEC_PUSH(env->at, NULL);
+}
+
+/* The same file under a number that no dup2 to 0, 1 or 2 can hit, as when a daemon closed those. */
+static int above_standard(int fd)
+{
+    int high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return high;
+}
+
+static bool open_pipe(int end[2])
+{
+    if (pipe2(end, O_CLOEXEC) < 0) {
+        return false;
+    }
+    end[0] = above_standard(end[0]);
+    end[1] = above_standard(end[1]);
+    return end[0] >= 0 && end[1] >= 0;
+}
+
+static int spawn(pid_t *pid, const struct mc_words *w, char **env, int in, int out)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t none, usual;
+    sigemptyset(&none);
+    sigemptyset(&usual);
+    sigaddset(&usual, SIGCHLD); /* a compiler waits for its children, whatever we do */
+    sigaddset(&usual, SIGPIPE);
+    int err = posix_spawn_file_actions_init(&files);
+    if (err) {
+        return err;
+    }
+    err = posix_spawnattr_init(&attr);
+    if (err) {
+        goto no_attr;
+    }
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setsigdefault(&attr, &usual);
+    posix_spawnattr_setpgroup(&attr, 0); /* its own, to be ended with all that it started */
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    err = in >= 0 ? posix_spawn_file_actions_adddup2(&files, in, 0)
+                  : posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    err = err ? err : posix_spawn_file_actions_adddup2(&files, out, 1);
+    err = err ? err : posix_spawn_file_actions_adddup2(&files, out, 2);
+    err = err ? err : posix_spawnp(pid, w->at[0], &files, &attr, w->at, env);
+    posix_spawnattr_destroy(&attr);
+no_attr:
+    posix_spawn_file_actions_destroy(&files);
+    return err;
+}
+
+/* ---- waiting ---- */
+
+enum { ENOUGH = 1 << 16, LOOK = 20 }; /* bytes that are kept; milliseconds between looks at a process that is silent */
+
+/* One read of what is there, keeping the beginning.  False: there will be no more. */
+static bool hear(int fd, struct mc_str *said)
+{
+    char buf[4096];
+    ssize_t n = read(fd, buf, sizeof buf);
+    if (n > 0 && said->n < ENOUGH) {
+        mc_str_addn(said, buf, (size_t)n);
+    }
+    return n > 0 || (n < 0 && errno == EINTR);
+}
+
+/* Is there something to be heard?  Waits for it. */
+static bool heard_within(int fd, int milliseconds)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    return poll(&p, 1, milliseconds) > 0;
+}
+
+static void nap(int64_t nanoseconds)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = (long)nanoseconds }, NULL);
+}
+
+/* Has it ended?  ECHILD: the program ignores SIGCHLD or another of its threads waits for any child; then what the
+ * compiler left behind has to tell how it went. */
+static bool ended(pid_t pid, struct mc_ending *end)
+{
+    int status = 0;
+    pid_t got = waitpid(pid, &status, WNOHANG);
+    if (got == 0 || (got < 0 && errno == EINTR)) {
+        return false;
+    }
+    if (got < 0) {
+        *end = (struct mc_ending){ ENDED_UNKNOWN, 0 };
+    } else if (WIFSIGNALED(status)) {
+        *end = (struct mc_ending){ ENDED_SIGNAL, WTERMSIG(status) };
+    } else {
+        *end = (struct mc_ending){ ENDED_CODE, WEXITSTATUS(status) };
+    }
+    return true;
+}
+
+static void end_group(pid_t pid)
+{
+    struct mc_ending any;
+    if (kill(-pid, SIGKILL) < 0) {
+        kill(pid, SIGKILL);
+    }
+    for (int i = 0; i < 100 && !ended(pid, &any); i++) {
+        nap(LOOK * 1000000);
+    }
+}
+
+/* Listens until it has ended, or `limit` seconds (0: any number) are over. */
+static void await(pid_t pid, int fd, int64_t limit, struct mc_str *said, struct mc_ending *end)
+{
+    const double start = mc_now();
+    int64_t pause = 50000; /* from when it fell silent, which is mostly when it ends */
+    bool open = true;
+    for (;;) {
+        if (open && heard_within(fd, LOOK)) {
+            open = hear(fd, said);
+        } else if (!open) {
+            nap(pause);
+            pause = MC_MIN(2 * pause, (int64_t)LOOK * 1000000);
+        }
+        if (ended(pid, end)) {
+            break;
+        }
+        if (limit && mc_now() - start > (double)limit) {
+            *end = (struct mc_ending){ ENDED_LATE, (int)limit };
+            end_group(pid);
+            break;
+        }
+    }
+    for (size_t more = 0; open && more < ENOUGH && heard_within(fd, 0); more += 4096) {
+        open = hear(fd, said);
+    }
+}
+
+/* ---- how it ended ---- */
+
+bool mc_ending_good(const struct mc_ending *e)
+{
+    return e->how == ENDED_UNKNOWN || (e->how == ENDED_CODE && e->number == 0);
+}
+
+const char *mc_ending_text(const struct mc_ending *e, char text[MC_ENDING])
+{
+    static const struct {
+        int number;
+        const char *name;
+    } signals[] = {
+        { SIGKILL, "SIGKILL; was memory short?" }, { SIGSEGV, "SIGSEGV" }, { SIGBUS, "SIGBUS" },   { SIGABRT, "SIGABRT" },
+        { SIGTERM, "SIGTERM" },                    { SIGILL, "SIGILL" },   { SIGXCPU, "SIGXCPU" }, { SIGINT, "SIGINT" },
+    };
+    const char *name = "";
+    switch (e->how) {
+    case ENDED_CODE:
+        snprintf(text, MC_ENDING, "ends with code %d", e->number);
+        break;
+    case ENDED_SIGNAL:
+        for (size_t i = 0; i < NELEM(signals); i++) {
+            name = signals[i].number == e->number ? signals[i].name : name;
+        }
+        snprintf(text, MC_ENDING, "was ended by signal %d%s%s%s", e->number, *name ? " (" : "", name, *name ? ")" : "");
+        break;
+    case ENDED_LATE:
+        snprintf(text, MC_ENDING, "was still running after %d s, the limit of the flag cc.timeout, and was ended", e->number);
+        break;
+    default:
+        snprintf(text, MC_ENDING, "ends, with a code that the system does not tell");
+    }
+    return text;
+}
+
+/* ---- external ---- */
+
+mc_status mc_cc_run(const struct mc_words *w, int in, const char *tmp, struct mc_str *said, struct mc_ending *end)
+{
+    int ends[2] = { -1, -1 };
+    struct surroundings env = { 0 };
+    pid_t pid = -1;
+    mc_status s = MC_OK;
+    if (!surround(&env, tmp)) {
+        s = MC_EMEMORY;
+        goto end;
+    }
+    if (!open_pipe(ends)) {
+        s = mc_fail(MC_EFILE, "cannot make a pipe to '%s': %s", w->at[0], strerror(errno));
+        goto end;
+    }
+    int err = spawn(&pid, w, env.at.at, in, ends[1]);
+    if (err) {
+        s = mc_fail(MC_ECOMPILE, "'%s' cannot be run: %s", w->at[0], strerror(err));
+        goto end;
+    }
+    close(ends[1]);
+    ends[1] = -1;
+    await(pid, ends[0], mc_flag_int(FLAG_cc_timeout), said, end);
+    if (said->bad) {
+        s = MC_EMEMORY;
+    }
+end:
+    for (int i = 0; i < 2; i++) {
+        if (ends[i] >= 0) {
+            close(ends[i]);
+        }
+    }
+    VEC_FREE(env.at);
+    mc_str_free(&env.tmp);
+    return s;
+}

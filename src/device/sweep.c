@@ -1,0 +1,153 @@
+/* sweep.c: keeps the folder of compiled kernels small, and free of what killed processes left.
+ *
+ * Looking through the folder costs time in proportion to what is in it, so it is done at a process's
+ * first entry, and then whenever it has added a quarter of the room there was; others add as well. */
+#include "device/cache.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HOUR = 3600, DEPTH = 8 }; /* folders in folders that a compiler may leave */
+
+struct entry {
+    char *name;
+    int64_t size;
+    struct timespec used;
+};
+
+struct listing {
+    VEC(struct entry) entries;
+    struct mc_arena names;
+    int64_t total;
+};
+
+static bool ends_with(const char *s, const char *tail)
+{
+    size_t n = strlen(s), m = strlen(tail);
+    return n >= m && strcmp(s + n - m, tail) == 0;
+}
+
+/* What a killed process left: its folder, or a file that never got its name. */
+static bool unfinished(const char *name)
+{
+    return strncmp(name, "tmp-", 4) == 0 || ends_with(name, ".tmp");
+}
+
+static bool is_entry(const char *name)
+{
+    static const char *const suffix[] = { ".so", ".cc", ".last", ".cubin" };
+    for (size_t i = 0; i < NELEM(suffix); i++) {
+        if (ends_with(name, suffix[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What lies in a folder, and the folder; behind a link nothing. */
+static void remove_at(int at, const char *name, int depth)
+{
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const bool itself = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+        if (!itself && unlinkat(dirfd(d), e->d_name, 0) < 0 && depth > 0) {
+            remove_at(dirfd(d), e->d_name, depth - 1);
+        }
+    }
+    if (d) {
+        closedir(d);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    unlinkat(at, name, AT_REMOVEDIR);
+}
+
+static bool look_at(struct listing *l, DIR *d, const char *name)
+{
+    struct stat st;
+    if (fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        return true;
+    }
+    if (unfinished(name)) {
+        if (time(NULL) - st.st_mtime > HOUR) {
+            S_ISDIR(st.st_mode) ? remove_at(dirfd(d), name, DEPTH) : (void)unlinkat(dirfd(d), name, 0);
+        }
+        return true;
+    }
+    if (!S_ISREG(st.st_mode) || !is_entry(name)) {
+        return true; /* not ours */
+    }
+    struct entry e = { mc_arena_str(&l->names, name, strlen(name)), st.st_size, st.st_mtim };
+    l->total += st.st_size;
+    return e.name && VEC_PUSH(l->entries, e);
+}
+
+static int by_use(const void *a, const void *b)
+{
+    const struct timespec *x = &((const struct entry *)a)->used, *y = &((const struct entry *)b)->used;
+    return x->tv_sec != y->tv_sec ? (x->tv_sec > y->tv_sec) - (x->tv_sec < y->tv_sec)
+                                  : (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+static void evict(struct listing *l, DIR *d, int64_t cap)
+{
+    if (l->total <= cap) {
+        return;
+    }
+    qsort(l->entries.at, l->entries.n, sizeof *l->entries.at, by_use);
+    for (size_t i = 0; i < l->entries.n && l->total > cap / 4 * 3; i++) {
+        unlinkat(dirfd(d), l->entries.at[i].name, 0);
+        l->total -= l->entries.at[i].size;
+    }
+}
+
+/* Returns the bytes left in the folder, or -1 where it could not be looked through. */
+static int64_t sweep(int folder, int64_t cap)
+{
+    struct listing l = { 0 };
+    struct dirent *e;
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* with a place in the list of its own */
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    bool whole = d != NULL;
+    while (whole && (e = readdir(d))) {
+        whole = look_at(&l, d, e->d_name);
+    }
+    if (whole) {
+        evict(&l, d, cap);
+    }
+    if (d) {
+        closedir(d);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    VEC_FREE(l.entries);
+    mc_arena_free(&l.names);
+    return whole ? l.total : -1;
+}
+
+void mc_cache_sweep(int folder, size_t added)
+{
+    static const char *_Atomic known_dir;
+    static _Atomic int64_t known_cap, room;
+    const char *dir = mc_cache_dir();
+    int64_t cap = mc_flag_int(FLAG_cache_size);
+    if (atomic_load(&known_dir) == dir && atomic_load(&known_cap) == cap &&
+        atomic_fetch_sub(&room, (int64_t)added) >= (int64_t)added) {
+        return;
+    }
+    int64_t total = sweep(folder, cap);
+    if (total >= 0) {
+        atomic_store(&known_dir, dir);
+        atomic_store(&known_cap, cap);
+        atomic_store(&room, (cap - total) / 4);
+    }
+}
+
+void mc_folder_remove(const char *path)
+{
+    remove_at(AT_FDCWD, path, DEPTH);
+}

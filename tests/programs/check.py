@@ -116,6 +116,7 @@ class Slope:
 
     def second(self, name, u, other, v, noise=None):
         """u . d/dname (v . d/dother)."""
+        self.first(name, u), self.first(other, v)       # is there a kink?
         h, k = self.step(name, u) * 32, self.step(other, v) * 32
 
         def mixed(s):

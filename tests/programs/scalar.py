@@ -5,7 +5,7 @@ of its result (as the table of ops calls it: same, float, div, bool, bits), and 
 """
 import numpy as np
 
-from .value import REAL, State, V, Unsure, cast, element, is_float, meet, to_float
+from .value import REAL, State, V, Unsure, cast, element, errors, is_float, make, meet, to_float
 
 PI = REAL("3.14159265358979323846264338327950288")
 LOG2PI_2 = REAL("0.91893853320467274178032973640561764")
@@ -56,7 +56,7 @@ def gammaln(x):
 
     x = np.asarray(x, REAL)
     up = above(np.where(x > 0, x, 1 - x), far, lambda z: -np.log(z))
-    return np.where(x > 0, up, np.log(PI / np.abs(np.sin(PI * x))) - up)
+    return np.where(x > 0, up, np.where(x == np.floor(x), np.inf, np.log(PI / np.abs(np.sin(PI * x))) - up))
 
 
 def psi(x):
@@ -65,7 +65,7 @@ def psi(x):
 
     x = np.asarray(x, REAL)
     up = above(np.where(x > 0, x, 1 - x), far, lambda z: -1 / z)
-    return np.where(x > 0, up, up - PI / np.tan(PI * x))
+    return np.where(x > 0, up, np.where(x == np.floor(x), np.nan, up - PI / np.tan(PI * x)))
 
 
 def tri_gamma(x):
@@ -74,7 +74,7 @@ def tri_gamma(x):
 
     x = np.asarray(x, REAL)
     up = above(np.where(x > 0, x, 1 - x), far, lambda z: 1 / (z * z))
-    return np.where(x > 0, up, (PI / np.sin(PI * x)) ** 2 - up)
+    return np.where(x > 0, up, np.where(x == np.floor(x), np.inf, (PI / np.sin(PI * x)) ** 2 - up))
 
 
 def sigmoid(x):
@@ -209,6 +209,12 @@ def scalar(name, *args):
             args = [V(a.v.astype(np.int64), a.e, "int64") for a in args]
             result = element(f, "int64", *args)
             return V(result.v != 0, result.e, "bool") if typing == "same" else cast(result, "int64")
+    if name in ("eq", "neq") and any(a.e is not None for a in args):
+        with np.errstate(all="ignore"):
+            a, b = args
+            off = errors(a) + errors(b)
+            near = (np.abs(a.v.astype(REAL) - b.v.astype(REAL)) <= off) & (off > 0) | np.isinf(off)
+            return make(f(a.v, b.v), np.where(near, np.inf, 0.0), "bool")
     out = {"bool": "bool", "iround": "int64"}.get(typing, dt)
     if name == "iround" and is_float(dt):
         return cast(element(np.rint, dt, *args, ulps=0, whole=True), "int64")

@@ -35,7 +35,10 @@ def arguments():
     a.add_argument("--first", type=int, default=None, help="with --seconds: the seed to begin with")
     a.add_argument("--seconds", type=float, help="end after this time")
     a.add_argument("--jobs", type=int, default=os.cpu_count())
-    a.add_argument("--device", default="cpu")
+    a.add_argument("--device", default="cpu", help="cuda: on this machine's GPU, or under scripts/fake_gpu.sh BUILD -- ...")
+    a.add_argument("--nvrtc", action="append", default=[], help="folder of NVRTC: with --device cuda texts are compiled for every architecture")
+    a.add_argument("--alone", action="store_true", help="in this process, without workers: for tools that watch it")
+    a.add_argument("--chunk", type=int, default=20, help="programs of one process")
     a.add_argument("--ways", help="run, reference, ...: of check.py's table, joined by ','; - for each seed's own")
     a.add_argument("--results", help="folder for one file a slice; it is not in the tree")
     a.add_argument("--slice", type=int, default=500)
@@ -124,7 +127,7 @@ def full(seed, found, options, args):
 
 def main():
     args = arguments()
-    from programs import worker
+    from programs import nvrtc, worker
     import mc
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     folder = args.cache or os.environ.get("XDG_CACHE_HOME") and os.path.join(os.environ["XDG_CACHE_HOME"], "random")
@@ -133,19 +136,24 @@ def main():
         mc.flag("cache_size", "256M")
         for word in filter(None, args.flags.split(",")):
             mc.flag(*word.split("=", 1))
-        if args.device != "cpu":
-            mc.flag("device", args.device)
+        mc.flag("device", args.device)
+        if args.nvrtc and not (args.device != "cpu" and nvrtc.find(args.nvrtc)):
+            print("NVRTC: left out, it is not there")
         options = {"device": args.device, "ways": args.ways.split(",") if args.ways and args.ways != "-" else None}
         until = time.time() + args.seconds if args.seconds else None
         t = Tally(options, args)
         start = time.time()
-        if args.seed is not None:
+        if args.alone:
+            a, b = map(int, (args.seeds or f"{args.seed}:{(args.seed or 0) + 1}").split(":"))
+            for seed in range(a, b):
+                t.add(worker.one_seed(seed, options))
+        elif args.seed is not None:
             worker.run([args.seed], options, 1, t.add)
         elif args.results:
             slices(args, options, t, until)
         else:
             a, b = map(int, args.seeds.split(":")) if args.seeds else (args.first or 0, 10 ** 9)
-            worker.run(range(a, b), options, args.jobs, t.add, until)
+            worker.run(range(a, b), options, args.jobs, t.add, until, args.chunk)
     if not args.quiet and args.seed is None:
         print(t.tables())
     kinds = {}
@@ -178,7 +186,7 @@ def slices(args, options, t, until):
             if answer["found"]:
                 mine.append(answer)
             t.add(answer)
-        worker.run(range(low, high), options, args.jobs, report, until)
+        worker.run(range(low, high), options, args.jobs, report, until, args.chunk)
         if len(done) < high - low:
             break
         with open(path + ".part", "w") as f:

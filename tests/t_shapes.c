@@ -33,6 +33,35 @@ TEST(shapes_that_come_back_find_their_plan)
     mc_graph_free(g);
 }
 
+/* What decides sizes is told apart by its bits, not by its whole part. */
+TEST(contents_that_decide_sizes_find_their_own_plan)
+{
+    static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE" };
+    for (int k = 0; k < 2; k++) {
+        mc_graph *g = mc_graph_new();
+        mc_input_sized(g, "x", MC_FLOAT32, 1, (int64_t[]){ 3 });
+        mc_input(g, "n", MC_FLOAT64, 0);
+        mc_function *values = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "nonzero_values(x * 2)", .mode = modes[k] }));
+        mc_function *range = made(g, mc_compile(g, &(mc_spec){ .inputs = "n", .outputs = "arange(cast(n * 4, int64))", .mode = modes[k] }));
+        static const float of[][3] = { { .75f, .75f, .75f }, { .25f, .25f, .25f }, { .75f, .5f, .25f }, { .75f, .75f, .75f } };
+        for (size_t i = 0; i < NELEM(of); i++) {
+            mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(3), of[i]), *y = NULL;
+            fine(mc_call(values, MC_IN(x), MC_OUT(&y)));
+            for (int j = 0; j < 3; j++) {
+                CHECK(at(y, j) == 2 * of[i][j], "%s, call %zu: element %d is %g", modes[k], i, j, at(y, j));
+            }
+            mc_array_unref(&y);
+            fine(mc_call(range, MC_IN((double)of[i][1]), MC_OUT(&y)));
+            CHECK(mc_array_size(y) == (int64_t)(4 * of[i][1]), "%s, call %zu: %lld", modes[k], i, (long long)mc_array_size(y));
+            mc_array_unref(&y);
+            mc_array_unref(&x);
+        }
+        mc_function_free(values);
+        mc_function_free(range);
+        mc_graph_free(g);
+    }
+}
+
 TEST(sizes_that_only_running_tells)
 {
     mc_graph *g = mc_graph_new();

@@ -20,8 +20,9 @@ static int array_key(int64_t *key, const mc_array *a)
 static int contents_key(int64_t *key, const mc_array *a)
 {
     int64_t n = mc_array_size(a);
-    for (int64_t i = 0; i < n; i++) {
-        key[i] = mc_load_i64(a->dtype, a->data + (a->rank ? i * a->strides[0] : 0));
+    for (int64_t i = 0; i < n; i++) { /* the bits: 0.25 and 0.75 are two values */
+        key[i] = 0;
+        memcpy(&key[i], a->data + (a->rank ? i * a->strides[0] : 0), mc_dtypes[a->dtype].size);
     }
     return (int)n;
 }

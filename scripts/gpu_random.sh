@@ -16,7 +16,7 @@ end=$((SECONDS + seconds))
 {
     nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>&1 | head -n 8
     "$python" -c 'import numpy; print("numpy", numpy.__version__)' || exit 1
-    cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release >"$build/cmake.log" 2>&1 || { tail -n 20 "$build/cmake.log"; exit 1; }
+    [ -e "$build/CMakeCache.txt" ] || cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release >"$build/cmake.log" 2>&1 || { tail -n 20 "$build/cmake.log"; exit 1; }
     cmake --build "$build" -j"$cores" --target monochord tool >"$build/make.log" 2>&1 ||
         cmake --build "$build" -j"$cores" >"$build/make.log" 2>&1 || { grep -E 'error|warning' -A4 "$build/make.log"; exit 1; }
     echo "built after $SECONDS s"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef ADDRESS_SANITIZED
 /* Up to GCC 13 and LLVM 16 the sanitizer looks at what __tls_get_addr returns, and takes a block of an opened library's
  * thread-local variables that lies 16 bytes behind the start of a page for one of glibc 2.19, which had a header there.  The
  * size that it then reads is any number, and the leak check crashes at exit; oneDNN or OpenBLAS with their threads have such

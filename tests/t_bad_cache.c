@@ -56,6 +56,11 @@ static bool pipe_for_the_entry(void)
     return unlink(entry()) == 0 && mkfifo(entry(), 0600) == 0;
 }
 
+static bool lengthen_the_entry(void)
+{
+    return truncate(entry(), (off_t)1 << 40) == 0;
+}
+
 static bool open_the_entry(void)
 {
     return chmod(entry(), 0666) == 0;
@@ -80,6 +85,7 @@ static const struct done {
     { "the cache is another's",           give_the_cache_away,         true,  true  },
     { "the entry is a link",              link_the_entry,              false, false },
     { "the entry is a pipe",              pipe_for_the_entry,          false, false },
+    { "the entry is a terabyte",          lengthen_the_entry,          false, false },
     { "all may write the entry",          open_the_entry,              false, false },
     { "the entry is another's",           give_the_entry_away,         true,  false },
 };

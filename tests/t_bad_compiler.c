@@ -20,6 +20,7 @@ static const struct bad {
     { "writes text",          "echo hello, this is no library at all > $out", { "no failure", "no library" }, false },
     { "writes half",          "head -c 5000 $made > $out",                    { "no failure", "not whole" }, false },
     { "lacks the last byte",  "head -c $(($(wc -c < $made) - 1)) $made > $out", { "no failure", "not whole" }, false },
+    { "writes a terabyte",    "dd if=/dev/null of=$out bs=1 seek=1T 2>/dev/null", { "no failure", "gigabyte" }, false },
     { "writes a folder",      "mkdir $out",                                   { "no failure", "no regular file" }, false },
     { "writes a pipe",        "mkfifo $out",                                  { "no failure", "no regular file" }, false },
     { "writes a link",        "ln -s $made $out",                             { "no failure", "no regular file" }, false },
@@ -174,6 +175,28 @@ TEST(bad_compiler_is_ended_with_its_children)
         CHECK(gone(pid[i]), "process %d of the compiler is still there", i);
         kill(pid[i], SIGKILL);
     }
+}
+
+/* No part of a library is taken for the whole, nor one whose tables were never written. */
+TEST(bad_library_is_not_whole)
+{
+    char *data = NULL;
+    size_t n = 0;
+    if (!begin_bad("echo bad 1.0", "exit 1")) {
+        SKIP("no C compiler");
+    }
+    REQUIRE(mc_file_read(in_root("made.so"), &data, &n) == MC_OK, "%s", mc_last_error());
+    CHECK(!mc_library_flaw(data, n), "of the whole: %s", mc_library_flaw(data, n));
+    for (size_t some = 0; some < n; some++) {
+        char *part = malloc(some + 1); /* of its own, for the sanitizers */
+        memcpy(part, data, some);
+        const char *flaw = mc_library_flaw(part, some);
+        free(part);
+        REQUIRE(flaw, "%zu of %zu bytes are taken for whole", some, n);
+    }
+    memset(data + n / 8, 0, n - n / 8);
+    CHECK(mc_library_flaw(data, n), "zeros are taken for tables");
+    mc_free(data);
 }
 
 TEST(bad_compiler_writes_a_library_without_the_function)

@@ -254,7 +254,7 @@ bool mc_cache_path(struct mc_key key, const char *suffix, struct mc_str *path)
 static int open_entry(int folder, const char *name, struct stat *st)
 {
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || distrust(st))) {
+    if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || distrust(st) || st->st_size > mc_flag_int(FLAG_cache_size))) {
         close(fd);
         fd = -1;
     }

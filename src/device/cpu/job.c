@@ -80,7 +80,7 @@ static mc_status refused(struct mc_job *j, const char *linking, const char *said
     }
     const bool silent = end->how != ENDED_SIGNAL && end->how != ENDED_LATE && !*said;
     j->doubt = silent || (end->how == ENDED_SIGNAL && end->number == SIGBUS); /* a full disk can look like this */
-    return mc_fail(j->doubt || place_at_fault(said) ? MC_EFILE : MC_ECOMPILE, "the C compiler %s%s: %s - %s\n%.*s",
+    return mc_fail(j->doubt || (end->how != ENDED_LATE && place_at_fault(said)) ? MC_EFILE : MC_ECOMPILE, "the C compiler %s%s: %s - %s\n%.*s",
                    mc_ending_text(end, how), silent ? " and says nothing" : "", j->command.s, linking, (int)(stop - said), said);
 }
 
@@ -107,6 +107,8 @@ static mc_status run_cc(struct mc_job *j, const char *linking, const char *work,
 
 /* ---- what the compiler wrote ---- */
 
+enum { LARGEST = 1 << 30 };
+
 static mc_status not_a_library(const struct mc_job *j, const char *what)
 {
     return mc_fail(MC_ECOMPILE, "the C compiler reports no failure, but %s: %s", what, j->command.s);
@@ -126,6 +128,9 @@ static mc_status open_result(const struct mc_job *j, const char *path, int *fd, 
     }
     if (*fd < 0 || fstat(*fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0)) {
         return not_a_library(j, "what it wrote is no regular file of this user");
+    }
+    if (st.st_size > LARGEST) {
+        return not_a_library(j, "what it wrote is larger than a gigabyte");
     }
     TRY(mc_fd_read(*fd, path, data, n));
     const char *flaw = mc_library_flaw(*data, *n);

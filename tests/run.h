@@ -2,14 +2,6 @@
 #ifndef RUN_H
 #define RUN_H
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ADDRESS_SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ADDRESS_SANITIZED
-#endif
-#endif
-
 #include "check.h"
 
 struct counts {                 /* what a running test says; in memory that its process shares with ours */

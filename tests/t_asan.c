@@ -1,7 +1,14 @@
 /* t_asan.c: does the address sanitizer's leak check, at exit, work in this program?  Here and not elsewhere it is built in. */
 #include "compiling_room.h"
-#include "run.h"
 #include <dlfcn.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ADDRESS_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ADDRESS_SANITIZED
+#endif
+#endif
 
 #ifdef ADDRESS_SANITIZED
 #include <sanitizer/lsan_interface.h>

@@ -311,7 +311,10 @@ MC_API mc_node *mc_ogrid(int n, mc_node *const *xs);
 
 /* matrix product; the sum over a's last axis and b's last but one */
 MC_API mc_node *mc_dot(mc_node *a, mc_node *b);
-MC_API mc_node *mc_batched_dot(mc_node *a, mc_node *b);      /* dot(a[i], b[i]) for each i */
+/* dot(a[i], b[i]) for each i; a first axis of size 1 stands for all */
+MC_API mc_node *mc_batched_dot(mc_node *a, mc_node *b);
+/* NumPy's matmul: products of the matrices in the last two axes, the axes in front broadcast; `a @ b` */
+MC_API mc_node *mc_matmul(mc_node *a, mc_node *b);
 /* tensordot(a, b, axes=2:ints, axes_b=None:ints): sum over the last axes of a and the first of b, or over a's
  * axes paired with b's axes_b */
 MC_API mc_node *mc_tensordot(mc_node *a, mc_node *b, const char *how, ...) MC_FORMAT(3, 4);
@@ -855,6 +858,7 @@ MC_API void mc_here(const char *file, int line);
 #define mc_ogrid(...) (mc_here(__FILE__, __LINE__), mc_ogrid(__VA_ARGS__))
 #define mc_dot(...) (mc_here(__FILE__, __LINE__), mc_dot(__VA_ARGS__))
 #define mc_batched_dot(...) (mc_here(__FILE__, __LINE__), mc_batched_dot(__VA_ARGS__))
+#define mc_matmul(...) (mc_here(__FILE__, __LINE__), mc_matmul(__VA_ARGS__))
 #define mc_tensordot(...) (mc_here(__FILE__, __LINE__), mc_tensordot(__VA_ARGS__))
 #define mc_conv(...) (mc_here(__FILE__, __LINE__), mc_conv(__VA_ARGS__))
 #define mc_conv_inputs(...) (mc_here(__FILE__, __LINE__), mc_conv_inputs(__VA_ARGS__))

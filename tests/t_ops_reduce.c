@@ -1,5 +1,5 @@
 /* t_ops_reduce.c: reductions, running sums and sorting against hand-written loops over odd strides. */
-#include "sample.h"
+#include "world.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -389,4 +389,30 @@ TEST(reductions_without_memory)
         mc_array_unref(&y);
     }
     mc_array_unref(&x);
+}
+
+/* numpy.linalg.norm of [3, -4, 0, 0.5, -0.25, -7], to 16 digits; its gradient at order inf and -inf by torch.linalg.vector_norm. */
+TEST(norms_of_every_order)
+{
+    static const struct { const char *text; double y; } rows[] = {
+        { "norm(x, inf)", 7 }, { "norm(x, 'inf')", 7 }, { "norm(x, -inf)", 0 }, { "norm(x, '-inf')", 0 }, { "norm(x, 0)", 5 }, { "norm(x, 1)", 14.75 },
+        { "norm(x)", 8.620469824783333 }, { "norm(x, 3)", 7.571991929042617 }, { "norm(x, 0.5)", 57.53084301856887 }, { "norm(x[3:], -1)", 0.1627906976744186 },
+        { "norm(x[3:], -inf)", 0.25 }, { "norm(cast(x, int32), inf)", 7 }, { "norm(cast(x, int32), 0)", 3 }, { "grad(norm(x, inf), x)[5]", -1 },
+        { "sum(abs(grad(norm(x, inf), x)))", 1 }, { "grad(norm(x[3:], -inf), x)[4]", -1 }, { "norm(x / 0 * x, 0)", 6 },
+    };
+    double x[] = { 3, -4, 0, .5, -.25, -7 };
+    mc_array *a = mc_array_from(MC_FLOAT64, MC_SHAPE(6), x);
+    mc_flag_set("floatX", "float64");
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        struct leaf leaf[] = { { "x", a, 0, false } };
+        mc_array *y = run(1, leaf, rows[i].text);
+        double have = y ? mc_load_f64(y->dtype, y->data) : NAN;
+        CHECK(fabs(have - rows[i].y) <= 1e-12 * fabs(rows[i].y), "%s is %.17g, not %.17g: %s", rows[i].text, have, rows[i].y, mc_last_error());
+        mc_array_unref(&y);
+    }
+    mc_graph *g = mc_graph_new();
+    mc_formula(g, "input x float32[?]; norm(x, 'fro')");
+    CHECK(strstr(mc_error(g), "norm: ord must be a number"), "%s", mc_error(g));
+    mc_graph_free(g);
+    mc_array_unref(&a);
 }

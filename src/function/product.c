@@ -70,7 +70,7 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     const struct mc_spot *a = &p->place[mc_heavy_source(f, n, 0)], *b = &p->place[mc_heavy_source(f, n, 1)], *y = &p->place[c];
     struct mc_gemm_problem q;
     int r = a->type.rank;
-    q = (struct mc_gemm_problem){ .dtype = y->type.dtype, .batch = r == 3 ? a->type.dims[0] : 1, .m = a->type.dims[r - 2],
+    q = (struct mc_gemm_problem){ .dtype = y->type.dtype, .batch = r == 3 ? y->type.dims[0] : 1, .m = a->type.dims[r - 2],
                                    .k = a->type.dims[r - 1], .n = b->type.dims[r - 1], .alpha = 1, .has_epilogue = st->kernel && !f->code->cuda };
     size_t copies = 0;
     sp->copy[0] = sp->copy[1] = -1;
@@ -83,6 +83,11 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
         dense_strides(b, q.bs);
         sp->copy[1] = (int64_t)copies;
         copies += (mc_spot_bytes(b) + 63) / 64 * 64;
+    }
+    if (r == 3) {
+        TRY(mc_product_fits(n, a->type.dims[0], b->type.dims[0]));
+        q.as[0] = a->type.dims[0] == 1 ? 0 : q.as[0];
+        q.bs[0] = b->type.dims[0] == 1 ? 0 : q.bs[0];
     }
     dense_strides(y, q.cs);
     struct mc_gemm_problem whole = q;

@@ -1,5 +1,6 @@
 /* attr.c: signatures ("x, axis=None:axes, keepdims=False:bool") and what fills them. */
 #include "graph/parse.h"
+#include <math.h>
 #include <stdlib.h>
 
 static const struct { const char *name; enum mc_attr_kind kind; } kinds[] = {
@@ -197,6 +198,9 @@ bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param
         ok = as_int(v, &i);
     } else if (param->kind == ATTR_BOOL) {
         ok = as_int(v, &i) && (i == 0 || i == 1);
+    } else if (param->kind == ATTR_REAL && v->kind == V_TEXT) { /* the words 'inf' and '-inf' */
+        ok = v->text && (strcmp(v->text, "inf") == 0 || strcmp(v->text, "-inf") == 0);
+        out->real = ok && v->text[0] == '-' ? -(double)INFINITY : (double)INFINITY;
     } else if (param->kind == ATTR_REAL) {
         ok = v->kind == V_REAL || v->kind == V_INT || v->kind == V_WIDE || (v->kind == V_ATTR && v->attr->kind == ATTR_REAL) ||
              (v->kind == V_NODE && mc_const_number(v->node, &out->real));

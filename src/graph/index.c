@@ -61,6 +61,22 @@ static int axes_used(const struct val *v)
     return v->kind == V_NODE && v->node && v->node->type.dtype == MC_BOOL && v->node->type.rank > 0 ? v->node->type.rank : 1;
 }
 
+/* Where a mask is True, as a vector of indices for each axis.  It has the sizes of the axes of x that it stands for. */
+static mc_node *mask_indices(mc_node *mask, mc_node *x, int axis)
+{
+    mc_node *in[1 + MC_MAX_RANK] = { mask };
+    bool known = true;
+    for (int k = 0; k < mask->type.rank; k++) {
+        int64_t have = mask->type.dims[k], want = x->type.dims[axis + k];
+        known &= have >= 0 && want >= 0;
+        if (have >= 0 && want >= 0 && have != want) {
+            return mc_node_fail(x->graph, MC_ESHAPE, "a mask of size %lld for axis %d, which has size %lld", (long long)have, axis + k, (long long)want);
+        }
+        in[1 + k] = mc_size_of(x, axis + k);
+    }
+    return mc_call_op(x->graph, known ? "nonzero" : "mask_where", known ? 1 : 1 + mask->type.rank, in, NULL);
+}
+
 static void one_entry(struct parser *p, struct plan_index *q, const struct val *v, int *axis, bool advanced)
 {
     int64_t *spec = &q->spec[*axis * SPEC_N];
@@ -92,7 +108,11 @@ static void one_entry(struct parser *p, struct plan_index *q, const struct val *
             return;
         }
         if (n->type.dtype == MC_BOOL && n->type.rank > 0) {
-            mc_node *where = mc_call_op(p->g, "nonzero", 1, &n, NULL);
+            mc_node *where = mask_indices(n, q->in[0], *axis);
+            if (mc_is_error(where)) {
+                p->failed = true;
+                return;
+            }
             for (int k = 0; k < n->type.rank && !mc_is_error(where); k++) {
                 whole_axis(&q->spec[*axis * SPEC_N]);
                 q->index[q->nindex] = mc_item(where, k);
@@ -111,6 +131,64 @@ static void one_entry(struct parser *p, struct plan_index *q, const struct val *
     }
     q->order[q->norder++] = q->kept++;
     ++*axis;
+}
+
+static bool adjacent(int n, const int64_t *axis)
+{
+    bool all = true;
+    for (int i = 1; i < n; i++) {
+        all &= axis[i] == axis[i - 1] + 1;
+    }
+    return all;
+}
+
+/* The index tensors take from x first, and new axes come behind that, so that an update can be undone step by step.
+ * A new axis between index tensors separates them all the same: what they span is then in front. */
+static mc_node *gather(const struct plan_index *q, mc_node *x)
+{
+    mc_node *in[1 + MC_MAX_RANK] = { x };
+    int64_t axis[MC_MAX_RANK], order[2 * MC_MAX_RANK], from[MC_MAX_RANK];
+    int span = 0, n = 0, at = 0;
+    for (int i = 0; i < q->nindex; i++) {
+        in[1 + i] = q->index[i];
+        axis[i] = q->order[q->axis[i]];
+        span = MC_MAX(span, q->index[i]->type.rank);
+    }
+    struct mc_attr a = { .kind = ATTR_INTS, .n = q->nindex, .ints = axis };
+    mc_node *y = mc_apply(x->graph, mc_op_find("gather"), 1 + q->nindex, in, &a);
+    if (!q->shuffled || mc_is_error(y)) {
+        return y;
+    }
+    /* where y has the axes of x that are left, and from where on those that the index tensors span */
+    int place = adjacent(q->nindex, axis) ? (int)axis[0] : 0;
+    for (int k = 0; k < q->kept; k++) {
+        bool taken = false;
+        for (int i = 0; i < q->nindex; i++) {
+            taken |= axis[i] == k;
+        }
+        from[k] = at < place ? at : at + span;
+        at += !taken;
+    }
+    bool together = adjacent(q->nindex, q->axis);
+    for (int i = 0; i <= q->norder; i++) {
+        bool taken = false;
+        if (i == (together ? q->axis[0] : 0)) {
+            for (int k = 0; k < span; k++) {
+                order[n++] = place + k;
+            }
+        }
+        for (int k = 0; k < q->nindex; k++) {
+            taken |= q->axis[k] == i;
+        }
+        if (i < q->norder && !taken) {
+            order[n++] = q->order[i] < 0 ? -1 : from[q->order[i]];
+        }
+    }
+    if (n > MC_MAX_RANK) {
+        return mc_node_fail(x->graph, MC_ESHAPE, "the result would have more than %d axes", MC_MAX_RANK);
+    }
+    struct mc_attr to = { .kind = ATTR_INTS, .n = n, .ints = order };
+    return mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &y, &to);
 }
 
 mc_node *mc_index_apply(struct parser *p, mc_node *x, struct val *item, int n)
@@ -145,24 +223,19 @@ mc_node *mc_index_apply(struct parser *p, mc_node *x, struct val *item, int n)
     if (p->failed) {
         return g->error;
     }
-    if (q.norder > MC_MAX_RANK) {
+    if (q.norder > MC_MAX_RANK && !q.nindex) {
         return mc_node_fail(g, MC_ESHAPE, "the result would have more than %d axes", MC_MAX_RANK);
     }
     if (q.basic) {
         struct mc_attr a = { .kind = ATTR_INTS, .n = x->type.rank * SPEC_N, .ints = q.spec };
         x = mc_apply(g, mc_op_find("subtensor"), q.nin, q.in, &a);
     }
+    if (q.nindex && !mc_is_error(x)) {
+        return gather(&q, x);
+    }
     if (q.shuffled && !mc_is_error(x)) {
         struct mc_attr a = { .kind = ATTR_INTS, .n = q.norder, .ints = q.order };
         x = mc_apply(g, mc_op_find("dimshuffle"), 1, &x, &a);
-    }
-    if (q.nindex && !mc_is_error(x)) {
-        mc_node *in[1 + MC_MAX_RANK] = { x };
-        for (int i = 0; i < q.nindex; i++) {
-            in[1 + i] = q.index[i];
-        }
-        struct mc_attr a = { .kind = ATTR_INTS, .n = q.nindex, .ints = q.axis };
-        x = mc_apply(g, mc_op_find("gather"), 1 + q.nindex, in, &a);
     }
     return x;
 }
@@ -178,7 +251,33 @@ static mc_node *update_all(mc_node *x, mc_node *y, bool set)
     return mc_apply(x->graph, mc_op_find("subtensor_update"), 2, (mc_node *[]){ x, y }, a);
 }
 
-/* region = gather or subtensor of x, or one behind the other: undone from outside in. */
+/* y, a value of what dimshuffle made of a region, as a value of the region itself. */
+static mc_node *shuffled_back(mc_node *region, mc_node *y)
+{
+    const struct mc_attr *order = &region->attr[0];
+    mc_graph *g = region->graph;
+    int64_t back[MC_MAX_RANK], pad[MC_MAX_RANK];
+    const int rank = region->type.rank, less = rank - y->type.rank;
+    if (less < 0) {
+        return mc_node_fail(g, MC_ESHAPE, "a value of rank %d for a region of rank %d", y->type.rank, rank);
+    }
+    for (int i = 0; i < rank; i++) {
+        pad[i] = MC_MAX(i - less, -1);
+    }
+    struct mc_attr a = { .kind = ATTR_INTS, .n = rank, .ints = pad };
+    y = less ? mc_apply(g, mc_op_find("dimshuffle"), 1, &y, &a) : y;
+    for (int i = 0; i < rank && !mc_is_error(y); i++) {
+        if (order->ints[i] >= 0) {
+            back[order->ints[i]] = i;
+        } else if (y->type.dims[i] != 1) { /* a new axis: its size is 1, so y's must be */
+            y = mc_call_op(g, "addbroadcast", 1, &y, "axis=%d", i);
+        }
+    }
+    a = (struct mc_attr){ .kind = ATTR_INTS, .n = region->in[0]->type.rank, .ints = back };
+    return mc_is_error(y) ? y : mc_apply(g, mc_op_find("dimshuffle"), 1, &y, &a);
+}
+
+/* region = gather or subtensor of x, or one behind the other, also with axes exchanged or added: undone from outside in. */
 mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
 {
     if (!region || !y || mc_is_error(region) || mc_is_error(y)) {
@@ -187,12 +286,16 @@ mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
     mc_graph *g = region->graph;
     int64_t flag = set;
     struct mc_attr a[2] = { { 0 }, { .kind = ATTR_BOOL, .n = 1, .ints = &flag } };
-    bool sub = mc_is_op(region, "subtensor"), gather = mc_is_op(region, "gather");
-    if (!sub && !gather && region->op->flags & OP_VIEW) {
+    bool sub = mc_is_op(region, "subtensor"), gathers = mc_is_op(region, "gather");
+    if (mc_is_op(region, "dimshuffle") && (mc_is_op(region->in[0], "subtensor") || mc_is_op(region->in[0], "gather")) &&
+        region->in[0]->type.rank <= region->type.rank) {
+        return mc_index_update(region->in[0], y->type.rank ? shuffled_back(region, y) : y, set);
+    }
+    if (!sub && !gathers && region->op->flags & OP_VIEW) {
         return mc_node_fail(g, MC_EARG, "%s: the first argument must be an indexed tensor like x[2:4], not %s(...)",
                             set ? "set_subtensor" : "inc_subtensor", region->op->name);
     }
-    if (!sub && !gather) {
+    if (!sub && !gathers) {
         return update_all(region, y, set);
     }
     mc_node *in[2 + 3 * MC_MAX_RANK] = { region->in[0], y };

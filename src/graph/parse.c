@@ -14,7 +14,7 @@ static const struct infix {
     { "==", 4, "eq" },    { "!=", 4, "neq" },  { "<=", 4, "le" }, { ">=", 4, "ge" }, { "<", 4, "lt" }, { ">", 4, "gt" },
     { "|", 5, "or_" },    { "^", 6, "xor" },   { "&", 7, "and_" },
     { "+", 8, "add" },    { "-", 8, "sub" },
-    { "*", 9, "mul" },    { "//", 9, "int_div" }, { "/", 9, "true_div" }, { "%", 9, "mod" }, { "@", 9, "dot" },
+    { "*", 9, "mul" },    { "//", 9, "int_div" }, { "/", 9, "true_div" }, { "%", 9, "mod" }, { "@", 9, "matmul" },
 };
 
 static double real_add(double x, double y) { return x + y; }

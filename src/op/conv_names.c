@@ -77,18 +77,18 @@ static mc_node *build_transpose(mc_graph *g, int nin, mc_node *const *in, const 
 
 enum { G_BORDER, G_STRIDE, G_DILATION, G_GROUPS, G_UNSHARED, G_PAD };
 
-/* pad is the old way to say a border in numbers; 'auto', its old default, leaves it to border_mode. */
+/* pad is the old way to say a border in numbers; 'auto' is the padding with which a valid correlation is a full one. */
 static mc_node *gemm(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     int64_t flips = 0;
     struct mc_attr flip = { .kind = ATTR_BOOL, .n = 1, .ints = &flips };
     const struct mc_attr *border = &attr[G_BORDER], *pad = &attr[G_PAD];
-    if (!pad->none && !(pad->text && strcmp(pad->text, "auto") == 0)) {
-        if (!border->text || strcmp(border->text, "valid") != 0) {
-            return mc_node_fail(g, MC_EARG, "pad is the old name of border_mode; give one of them");
-        }
-        border = pad;
+    const struct mc_attr full = { .kind = ATTR_BORDER, .text = "full" };
+    const bool automatic = pad->text && strcmp(pad->text, "auto") == 0;
+    if (!pad->none && !(border->text && (strcmp(border->text, "valid") == 0 || (automatic && strcmp(border->text, "full") == 0)))) {
+        return mc_node_fail(g, MC_EARG, "pad is the old name of border_mode; give one of them");
     }
+    border = automatic ? &full : pad->none ? border : pad;
     const struct mc_attr *given[CONV_NATTR] = { [CONV_BORDER] = border, [CONV_STRIDE] = &attr[G_STRIDE], [CONV_DILATION] = &attr[G_DILATION],
         [CONV_GROUPS] = &attr[G_GROUPS], [CONV_FLIP] = &flip, [CONV_UNSHARED] = &attr[G_UNSHARED] };
     return mc_conv_make(g, pass, nin, in, given);

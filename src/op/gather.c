@@ -353,6 +353,8 @@ const struct mc_op mc_ops_gather[] = {
       .print = mc_gather_update_print, .doc = "x with elements at index tensors set to y, or increased by y as often as an index repeats" },
     { .name = "nonzero", .params = "x", .nout = 1, .shape_args = 1, .infer = mc_nonzero_infer, .eval = mc_nonzero_eval,
       .disconnected = 1, .doc = "where x is not 0: a vector of indices for each axis" },
+    { .name = "mask_where", .flags = OP_HIDDEN, .params = "x, *sizes", .nout = 1, .shape_args = 1, .infer = mc_nonzero_infer, .eval = mc_nonzero_eval,
+      .disconnected = 3, .doc = "nonzero of a mask, which must have these sizes" },
     { .name = "take", .params = "x, index, axis=None:int, mode=raise:text", .nout = 1, .build = build_take,
       .doc = "x at index along an axis, or of x flattened; an index outside is an error, or wraps or is clipped" },
     { .name = "flatnonzero", .params = "x", .nout = 1, .formula = "nonzero(ravel(x))",

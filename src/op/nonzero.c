@@ -24,11 +24,21 @@ static int64_t visit(const mc_array *x, mc_array *const *out)
     return n;
 }
 
+/* A mask must have the sizes of what it is a mask of: where those are given, they are the inputs behind it. */
+static mc_status fits(int64_t have, const mc_array *want)
+{
+    int64_t size = want ? mc_load_i64(want->dtype, want->data) : have;
+    return have < 0 || have == size ? MC_OK : mc_fail(MC_ESHAPE, "a mask of size %lld for an axis of size %lld", (long long)have, (long long)size);
+}
+
 mc_status mc_nonzero_infer(struct mc_infer *q)
 {
     int64_t n = q->value[0] && q->in[0].rank ? visit(q->value[0], NULL) : -1;
     if (q->in[0].rank == 0) {
         return mc_fail(MC_ESHAPE, "nonzero: a number has no axes");
+    }
+    for (int k = 0; k + 1 < q->nin && k < q->in[0].rank; k++) {
+        TRY(fits(q->in[0].dims[k], q->value[1 + k]));
     }
     q->nout = q->in[0].rank;
     for (int i = 0; i < q->nout; i++) {
@@ -39,7 +49,9 @@ mc_status mc_nonzero_infer(struct mc_infer *q)
 
 mc_status mc_nonzero_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
-    (void)n;
+    for (int k = 0; k + 1 < n->nin && k < in[0]->rank; k++) {
+        TRY(fits(in[0]->dims[k], in[1 + k]));
+    }
     visit(in[0], out);
     return MC_OK;
 }

@@ -62,6 +62,9 @@ mc_node *mc_shape_entry_node(mc_node *shape, int k);           /* the same as an
 mc_status mc_shape_wanted(const struct mc_infer *q, int i, mc_dtype d, struct mc_type *out); /* no size may be negative */
 mc_node *mc_shape_stack(mc_graph *g, int n, mc_node *const *size);  /* int64 scalars as a shape */
 
+/* product.c: may stacks of a and b matrices be multiplied by node n? */
+mc_status mc_product_fits(const mc_node *n, int64_t a, int64_t b);
+
 /* effect.c: x, if the condition holds.  What follows from constants is checked now, the rest when it runs. */
 mc_node *mc_hold(mc_node *x, mc_node *condition, const char *says);
 

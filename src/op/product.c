@@ -1,5 +1,6 @@
 /* product.c: products of tensors.  Two nodes do the work: dot of two matrices, and batched_dot of two
- * stacks of matrices; every other rank and pairing of axes is brought to them by dimshuffle and reshape.
+ * stacks of matrices, of which one may be a single matrix for all; every other rank and pairing of axes is
+ * brought to them by dimshuffle and reshape.
  *
  * Invariant: both operands of a node have its dtype. */
 #include "op/op.h"
@@ -13,7 +14,8 @@ static mc_status matrices(struct mc_infer *q, int batch)
     if (a->rank != batch + 2 || b->rank != batch + 2) {
         return mc_fail(MC_ESHAPE, "%s: ranks %d and %d", q->op->name, a->rank, b->rank);
     }
-    if (batch && a->dims[0] >= 0 && b->dims[0] >= 0 && a->dims[0] != b->dims[0]) {
+    int64_t many = !batch || b->dims[0] == 1 ? a->dims[0] : a->dims[0] == 1 || a->dims[0] < 0 ? b->dims[0] : a->dims[0];
+    if (batch && a->dims[0] >= 0 && b->dims[0] >= 0 && a->dims[0] != b->dims[0] && a->dims[0] != 1 && b->dims[0] != 1) {
         return mc_fail(MC_ESHAPE, "%s: %lld and %lld products", q->op->name, (long long)a->dims[0],
                        (long long)b->dims[0]);
     }
@@ -21,7 +23,7 @@ static mc_status matrices(struct mc_infer *q, int batch)
         return mc_fail(MC_ESHAPE, "%s: inner sizes %lld and %lld differ", q->op->name, (long long)k, (long long)l);
     }
     q->out[0] = *a;
-    q->out[0].dims[0] = MC_MAX(a->dims[0], batch ? b->dims[0] : -1);
+    q->out[0].dims[0] = many;
     q->out[0].dims[batch + 1] = b->dims[batch + 1];
     return MC_OK;
 }
@@ -39,7 +41,16 @@ static mc_status batched_infer(struct mc_infer *q)
 static mc_node *product_size(mc_node *n, int item, int axis)
 {
     (void)item;
-    return mc_size_of(n->in[axis == n->type.rank - 1], axis);
+    bool single = n->type.rank == 3 && n->in[0]->type.dims[0] == 1;
+    return mc_size_of(n->in[axis == n->type.rank - 1 || (axis == 0 && single)], axis);
+}
+
+/* A size of 1 that was not promised does not broadcast: gradients are built for what is promised. */
+mc_status mc_product_fits(const mc_node *n, int64_t a, int64_t b)
+{
+    bool fits = a == b || (a == 1 && n->in[0]->type.dims[0] == 1) || (b == 1 && n->in[1]->type.dims[0] == 1);
+    return fits ? MC_OK : mc_fail(MC_ESHAPE, "%s: %lld and %lld products; only a size known to be 1 broadcasts", n->op->name,
+                                  (long long)a, (long long)b);
 }
 
 /* a in C order, and b with its last two axes exchanged in C order, both as wide numbers: then every
@@ -91,18 +102,50 @@ static void multiply(const struct rows *r, mc_array *y, int64_t at_a, int64_t at
 
 static mc_status product_eval(const mc_node *node, mc_array *const *in, mc_array *const *out)
 {
-    (void)node;
     struct rows r = { 0 };
     const mc_array *a = in[0], *b = in[1];
     int last = a->rank - 1;
-    int64_t m = a->dims[last - 1], k = a->dims[last], n = b->dims[last], batch = a->rank == 3 ? a->dims[0] : 1;
-    mc_status s = rows_make(&r, a, b);
+    int64_t m = a->dims[last - 1], k = a->dims[last], n = b->dims[last], batch = a->rank == 3 ? out[0]->dims[0] : 1;
+    bool one_a = a->rank == 3 && a->dims[0] == 1, one_b = a->rank == 3 && b->dims[0] == 1;
+    mc_status s = a->rank == 3 ? mc_product_fits(node, a->dims[0], b->dims[0]) : MC_OK;
+    s = s == MC_OK ? rows_make(&r, a, b) : s;
     for (int64_t i = 0; s == MC_OK && i < batch; i++) {
-        multiply(&r, out[0], i * m * k, i * n * k, i * m * n, m, n, k);
+        multiply(&r, out[0], one_a ? 0 : i * m * k, one_b ? 0 : i * n * k, i * m * n, m, n, k);
     }
     mc_array_unref(&r.a);
     mc_array_unref(&r.b);
     return s;
+}
+
+/* The gradient of an operand that stands for the whole batch sums over it within the product. */
+static mc_node *batched_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    mc_node *a = n->in[0], *b = n->in[1];
+    bool spread = n->in[wrt]->type.dims[0] == 1 && n->type.dims[0] != 1;
+    static const char *const texts[2][2] = {
+        { "batched_dot(g, dimshuffle(b, [0, 2, 1]))", "expand_dims(tensordot(g, b, axes=[0, 2], axes_b=[0, 2]), 0)" },
+        { "batched_dot(dimshuffle(a, [0, 2, 1]), g)", "expand_dims(tensordot(a, g, axes=[0, 1], axes_b=[0, 1]), 0)" },
+    };
+    return g[0] ? mc_expr(n->graph, texts[wrt][spread], (struct mc_bind[]){ { "a", a, NULL }, { "b", b, NULL }, { "g", g[0], NULL } }, 3) : NULL;
+}
+
+/* ---- a size that two operands must have ---- */
+
+static mc_status agreed_infer(struct mc_infer *q)
+{
+    q->out[0] = mc_type_make(MC_INT64, 0, NULL);
+    return MC_OK;
+}
+
+static mc_status agreed_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    int64_t a = mc_load_i64(MC_INT64, in[0]->data), b = mc_load_i64(MC_INT64, in[1]->data);
+    if (a != b) {
+        return mc_fail(MC_ESHAPE, "%s: sizes %lld and %lld of a batch axis differ; only a size known to be 1 broadcasts",
+                       n->attr[0].text, (long long)a, (long long)b);
+    }
+    mc_store_i64(MC_INT64, out[0]->data, a);
+    return MC_OK;
 }
 
 /* ---- any ranks ---- */
@@ -229,7 +272,7 @@ static mc_node *contract(const struct mc_op *op, const struct side *a, const str
         return shuffle(y, n, order);
     }
     if (a->batch) {
-        size[n++] = mc_size_of(a->x, 0);
+        size[n++] = mc_size_of(a->x->type.dims[0] == 1 ? b->x : a->x, 0);
     }
     for (int i = 0; i < a->nfree; i++) {
         size[n++] = mc_size_of(a->x, (int)a->free[i]);
@@ -249,21 +292,164 @@ static bool meet(mc_node *const *in, mc_node **out)
     return !mc_is_error(out[0]) && !mc_is_error(out[1]);
 }
 
+/* The last axis of x with the last but one of y. */
+static mc_node *product(const char *op, mc_node *x, mc_node *y)
+{
+    struct side a = side_make(x, 0, 1, (int64_t[]){ x->type.rank - 1 }),
+                b = side_make(y, 0, 1, (int64_t[]){ MC_MAX(y->type.rank - 2, 0) });
+    return contract(mc_op_find(op), &a, &b);
+}
+
 static mc_node *build_dot(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)nin;
     (void)attr;
     mc_node *x[2];
-    int ra = in[0]->type.rank, rb = in[1]->type.rank;
-    if (ra == 0 || rb == 0) {
+    if (in[0]->type.rank == 0 || in[1]->type.rank == 0) {
         return mc_call_op(g, "mul", 2, in, NULL);
+    }
+    return meet(in, x) ? product("dot", x[0], x[1]) : g->error;
+}
+
+/* ---- matmul: stacks of matrices, whose batch axes broadcast ---- */
+
+/* x with `rank` axes: new ones of size 1 in front, or such dropped from the front. */
+static mc_node *with_rank(mc_node *x, int rank)
+{
+    int64_t order[MC_MAX_RANK] = { 0 };
+    for (int i = 0; i < rank; i++) {
+        order[i] = MC_MAX(x->type.rank - rank + i, -1);
+    }
+    return shuffle(x, rank, order);
+}
+
+static bool single(const mc_node *x)
+{
+    bool all = true;
+    for (int i = 0; i < x->type.rank - 2; i++) {
+        all &= x->type.dims[i] == 1;
+    }
+    return all;
+}
+
+/* The common sizes of the n batch axes of x[0] and x[1]; what one knows is promised of the other. */
+static bool batch_sizes(mc_graph *g, int n, mc_node **x, mc_node **size)
+{
+    int64_t promise[2][MC_MAX_RANK];
+    bool promises[2] = { false, false };
+    memset(promise, -1, sizeof promise);
+    for (int i = 0; i < n; i++) {
+        const int64_t d[2] = { x[0]->type.dims[i], x[1]->type.dims[i] };
+        if (d[0] > -1 && d[1] > -1 && d[0] != d[1] && d[0] != 1 && d[1] != 1) {
+            mc_node_fail(g, MC_ESHAPE, "matmul: sizes %lld and %lld of a batch axis differ", (long long)d[0], (long long)d[1]);
+            return false;
+        }
+        for (int k = 0; k < 2; k++) {
+            bool told = d[k] < 0 && d[1 - k] >= 0 && d[1 - k] != 1;
+            promise[k][i] = told ? d[1 - k] : -1;
+            promises[k] |= told;
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        struct mc_attr a = { .kind = ATTR_INTS, .n = x[k]->type.rank, .ints = promise[k] };
+        x[k] = promises[k] ? mc_apply(g, mc_op_find("specify_shape"), 1, &x[k], &a) : x[k];
+        if (mc_is_error(x[k])) {
+            return false;
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        bool one[2] = { x[0]->type.dims[i] == 1, x[1]->type.dims[i] == 1 };
+        mc_node *s[2] = { mc_size_of(x[0], i), mc_size_of(x[1], i) };
+        size[i] = one[0] ? s[1] : one[1] || s[0] == s[1] ? s[0] : mc_call_op(g, "agreed_size", 2, s, "op=\"matmul\"");
+    }
+    return true;
+}
+
+/* The n batch axes made one.  The axes of a transposed matrix are exchanged behind it, so that memory in order stays a view. */
+static mc_node *one_batch(mc_node *x, int n, mc_node *const *size)
+{
+    mc_node *to[3] = { size[0] };
+    const struct mc_attr *order = mc_is_op(x, "dimshuffle") ? &x->attr[0] : NULL;
+    bool turned = order && order->n == n + 2 && x->in[0]->type.rank == n + 2 && order->ints[n] == n + 1 && order->ints[n + 1] == n;
+    for (int i = 0; turned && i < n; i++) {
+        turned = order->ints[i] == i;
+    }
+    x = turned ? x->in[0] : x;
+    for (int i = 1; i < n; i++) {
+        to[0] = times(to[0], size[i]);
+    }
+    to[1] = mc_size_of(x, n);
+    to[2] = mc_size_of(x, n + 1);
+    x = n > 1 ? reshape(x, 3, to) : x;
+    return turned && !mc_is_error(x) ? shuffle(x, 3, (int64_t[]){ 0, 2, 1 }) : x;
+}
+
+/* x filled out where it has size 1 and the batch has not. */
+static mc_node *filled(mc_node *x, int n, mc_node **size)
+{
+    bool full = true;
+    for (int i = 0; i < n; i++) {
+        int64_t v = 0;
+        int count;
+        full &= x->type.dims[i] != 1 || (mc_const_ints(size[i], &v, 1, &count) && v == 1);
+    }
+    if (full) {
+        return x;
+    }
+    size[n] = mc_size_of(x, n);
+    size[n + 1] = mc_size_of(x, n + 1);
+    return mc_call_op(x->graph, "alloc", 2, (mc_node *[]){ x, mc_call_op(x->graph, "stack", n + 2, size, NULL) }, NULL);
+}
+
+static mc_node *stacks(mc_graph *g, mc_node *a, mc_node *b)
+{
+    int rank = MC_MAX(a->type.rank, b->type.rank), n = rank - 2;
+    if (single(b)) { /* one product of all rows */
+        mc_node *y = product("matmul", a, with_rank(b, 2));
+        return mc_is_error(y) ? y : with_rank(y, rank);
+    }
+    mc_node *x[2] = { with_rank(a, rank), with_rank(b, rank) }, *size[MC_MAX_RANK];
+    if (!batch_sizes(g, n, x, size)) {
+        return g->error;
+    }
+    const bool shared = single(x[0]);
+    x[0] = shared ? with_rank(x[0], 3) : filled(x[0], n, size);
+    x[1] = filled(x[1], n, size);
+    for (int k = 0; k < 2; k++) {
+        x[k] = mc_is_error(x[k]) || (shared && k == 0) ? x[k] : one_batch(x[k], n, size);
+    }
+    mc_node *y = mc_node_make(g, mc_op_find("batched_dot"), 2, x, NULL);
+    size[n] = mc_size_of(a, a->type.rank - 2);
+    size[n + 1] = mc_size_of(b, b->type.rank - 1);
+    return n > 1 && !mc_is_error(y) ? reshape(y, rank, size) : y;
+}
+
+static mc_node *build_matmul(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    (void)attr;
+    mc_node *x[2];
+    if (in[0]->type.rank == 0 || in[1]->type.rank == 0) {
+        return mc_node_fail(g, MC_ESHAPE, "matmul: a number is no matrix; multiply by it with *");
     }
     if (!meet(in, x)) {
         return g->error;
     }
-    struct side a = side_make(x[0], 0, 1, (int64_t[]){ ra - 1 }),
-                b = side_make(x[1], 0, 1, (int64_t[]){ MC_MAX(rb - 2, 0) });
-    return contract(mc_op_find("dot"), &a, &b);
+    const int64_t k = x[0]->type.dims[x[0]->type.rank - 1], l = x[1]->type.dims[MC_MAX(x[1]->type.rank - 2, 0)];
+    if (k >= 0 && l >= 0 && k != l) {
+        return mc_node_fail(g, MC_ESHAPE, "matmul: inner sizes %lld and %lld differ", (long long)k, (long long)l);
+    }
+    if (x[1]->type.rank <= 2) {
+        return product("matmul", x[0], x[1]);
+    }
+    const bool vector = x[0]->type.rank == 1;
+    mc_node *y = stacks(g, vector ? with_rank(x[0], 2) : x[0], x[1]);
+    int64_t order[MC_MAX_RANK] = { 0 };
+    const int rank = x[1]->type.rank;
+    for (int i = 0; vector && i < rank - 1; i++) {
+        order[i] = i < rank - 2 ? i : i + 1;
+    }
+    return vector && !mc_is_error(y) ? shuffle(y, rank - 1, order) : y;
 }
 
 /* As dot, for each index of the first axis, which both have. */
@@ -340,9 +526,12 @@ const struct mc_op mc_ops_product[] = {
       .dx = { "dot(g, b.T)", "dot(a.T, g)" }, .build = build_dot,
       .doc = "matrix product; the sum over a's last axis and b's last but one" },
     { .name = "batched_dot", .flags = OP_HEAVY, .params = "a, b", .nout = 1, .infer = batched_infer, .size = product_size,
-      .eval = product_eval, .build = build_batched,
-      .dx = { "batched_dot(g, dimshuffle(b, [0, 2, 1]))", "batched_dot(dimshuffle(a, [0, 2, 1]), g)" },
-      .doc = "dot(a[i], b[i]) for each i" },
+      .eval = product_eval, .build = build_batched, .grad = batched_grad,
+      .doc = "dot(a[i], b[i]) for each i; a first axis of size 1 stands for all" },
+    { .name = "matmul", .params = "a, b", .nout = 1, .build = build_matmul,
+      .doc = "NumPy's matmul: products of the matrices in the last two axes, the axes in front broadcast; as a @ b" },
+    { .name = "agreed_size", .flags = OP_HIDDEN, .params = "a, b, op:text", .nout = 1, .infer = agreed_infer, .eval = agreed_eval, .disconnected = 3,
+      .doc = "a, which must be b" },
     { .name = "tensordot", .params = "a, b, axes=2:ints, axes_b=None:ints", .nout = 1, .build = build_tensordot,
       .doc = "sum over the last axes of a and the first of b, or over a's axes paired with b's axes_b" },
 };

@@ -1141,6 +1141,11 @@ mc_node *mc_batched_dot(mc_node *a, mc_node *b)
     return mc_call_plain("batched_dot", NULL, 2, (mc_node *[]){ a, b }, 0, NULL);
 }
 
+mc_node *mc_matmul(mc_node *a, mc_node *b)
+{
+    return mc_call_plain("matmul", NULL, 2, (mc_node *[]){ a, b }, 0, NULL);
+}
+
 mc_node *mc_tensordot(mc_node *a, mc_node *b, const char *how, ...)
 {
     va_list ap_;

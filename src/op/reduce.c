@@ -3,6 +3,7 @@
  * Invariant: a reduction meets its elements in C order of the reduced axes, whatever the strides: that
  * is what "the first maximum" and "the flattened index" mean. */
 #include "op/op.h"
+#include <math.h>
 
 enum { CHUNK = 256, FEW = 16 }; /* elements converted and folded at a time; of which few are added one after the other */
 
@@ -369,6 +370,25 @@ static mc_node *build_argmin(mc_graph *g, int nin, mc_node *const *in, const str
     return mc_apply(g, mc_op_find("argmax"), 1, &x, attr);
 }
 
+/* Orders whose power is no number have formulas of their own; a NaN stays a NaN. */
+static mc_node *build_norm(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    (void)nin;
+    static const struct { double ord; const char *text; } rows[] = {
+        { INFINITY, "max(abs(x), axis=axis)" },
+        { -INFINITY, "min(abs(x), axis=axis)" },
+        { 0, "sum(cast(neq(x, 0), x.dtype), axis=axis)" },
+    };
+    const double ord = attr[0].real;
+    const char *text = "pow(sum(abs(x) ** ord, axis=axis), 1 / ord)";
+    mc_node *x = mc_is_float(in[0]->type.dtype) ? in[0] : mc_cast_to(in[0], mc_dtype_floatX());
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        text = ord >= rows[i].ord && ord <= rows[i].ord ? rows[i].text : text;
+    }
+    return isnan(ord) ? mc_node_fail(g, MC_EARG, "norm: ord is NaN")
+                      : mc_expr(g, text, (struct mc_bind[]){ { "x", x, NULL }, { "ord", NULL, &attr[0] }, { "axis", NULL, &attr[1] } }, 3);
+}
+
 #define REDUCES .flags = OP_REDUCES, .nout = 1, .infer = reduce_infer, .size = reduce_size, .eval = reduce_eval
 #define AXES "x, axis=None:axes, keepdims=False:bool"
 const struct mc_op mc_ops_reduce[] = {
@@ -385,5 +405,7 @@ const struct mc_op mc_ops_reduce[] = {
     { .name = "argmin", .params = AXES, .nout = 1, .build = build_argmin, .doc = "where the smallest first stands" },
     { .name = "any",    .params = AXES, REDUCES, .disconnected = 1, .doc = "is an element over axes not zero" },
     { .name = "all",    .params = AXES, REDUCES, .disconnected = 1, .doc = "is no element over axes zero" },
+    { .name = "norm",   .params = "x, ord=2:real, axis=None:axes", .nout = 1, .build = build_norm,
+      .doc = "the ord-norm over axes: the ord-th root of the sum of abs(x) ** ord; inf: the largest magnitude, -inf: the least, 0: how many are not 0" },
 };
 const int mc_nops_reduce = (int)NELEM(mc_ops_reduce);

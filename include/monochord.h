@@ -19,6 +19,7 @@
 #ifndef MONOCHORD_H
 #define MONOCHORD_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -247,12 +248,13 @@ MC_API mc_function *mc_function_copy(mc_function *f, int share_updates); /* own 
  * it behind; an error of a kernel may surface here. */
 MC_API mc_status mc_synchronize(void);
 
-/* One argument of a call.  MC_IN takes arrays and C numbers.  MC_OUT takes the address of an array
- * pointer (if it is NULL a new array is put there, otherwise the array there is written to), the
- * address of a C number, or NULL for a result that is not wanted. */
+/* One argument of a call.  MC_IN takes arrays, C numbers, and NULL for an input that has a default.  MC_OUT takes the
+ * address of an array pointer (if it is NULL a new array is put there, otherwise the array there is written to), the
+ * address of a C number, or NULL for a result that is not wanted.  Anything else does not compile.  A result that the
+ * number does not hold is an error: a float in an integer, an integer or a finite float out of its range. */
 typedef struct mc_arg {
     int kind; /* 0 array, 1 real, 2 integer, 3 array pointer, 4 number's address, 5 not given */
-    mc_dtype dtype;
+    mc_dtype dtype; /* of kind 4; MC_UINT64 with kind 2: the bits of a uint64_t */
     union { const mc_array *array; double real; int64_t integer; mc_array **slot; void *number; } u;
 } mc_arg;
 
@@ -263,19 +265,40 @@ static inline mc_arg mc_arg_array(const mc_array *a) { mc_arg r = { 0, MC_BOOL, 
 static inline mc_arg mc_arg_real(double v) { mc_arg r = { 1, MC_FLOAT64, { 0 } }; r.u.real = v; return r; }
 static inline mc_arg mc_arg_int(int64_t v) { mc_arg r = { 2, MC_INT64, { 0 } }; r.u.integer = v; return r; }
 static inline mc_arg mc_arg_slot(mc_array **a) { mc_arg r = { 3, MC_BOOL, { 0 } }; r.u.slot = a; return r; }
-static inline mc_arg mc_arg_none(void *p) { mc_arg r = { 5, MC_BOOL, { 0 } }; r.u.number = p; return r; }
-static inline mc_arg mc_arg_f32(float *p) { mc_arg r = { 4, MC_FLOAT32, { 0 } }; r.u.number = p; return r; }
-static inline mc_arg mc_arg_f64(double *p) { mc_arg r = { 4, MC_FLOAT64, { 0 } }; r.u.number = p; return r; }
-static inline mc_arg mc_arg_i32(int32_t *p) { mc_arg r = { 4, MC_INT32, { 0 } }; r.u.number = p; return r; }
-static inline mc_arg mc_arg_i64(int64_t *p) { mc_arg r = { 4, MC_INT64, { 0 } }; r.u.number = p; return r; }
+static inline mc_arg mc_arg_uint(uint64_t v) { mc_arg r = { 2, MC_UINT64, { 0 } }; r.u.integer = (int64_t)v; return r; }
+static inline mc_arg mc_arg_none(void *p) { mc_arg r = { 5, MC_BOOL, { 0 } }; r.u.number = p; return r; } /* p: NULL */
+static inline mc_arg mc_arg_number(mc_dtype d, void *p) { mc_arg r = { 4, MC_BOOL, { 0 } }; r.dtype = d; r.u.number = p; return r; }
+static inline mc_arg mc_arg_f32(float *p) { return mc_arg_number(MC_FLOAT32, p); }
+static inline mc_arg mc_arg_f64(double *p) { return mc_arg_number(MC_FLOAT64, p); }
+static inline mc_arg mc_arg_i8(signed char *p) { return mc_arg_number(MC_INT8, p); }
+static inline mc_arg mc_arg_u8(unsigned char *p) { return mc_arg_number(MC_UINT8, p); }
+static inline mc_arg mc_arg_i16(short *p) { return mc_arg_number(MC_INT16, p); }
+static inline mc_arg mc_arg_u16(unsigned short *p) { return mc_arg_number(MC_UINT16, p); }
+static inline mc_arg mc_arg_i32(int *p) { return mc_arg_number(MC_INT32, p); }
+static inline mc_arg mc_arg_u32(unsigned *p) { return mc_arg_number(MC_UINT32, p); }
+static inline mc_arg mc_arg_long(long *p) { return mc_arg_number(sizeof *p == 8 ? MC_INT64 : MC_INT32, p); }
+static inline mc_arg mc_arg_ulong(unsigned long *p) { return mc_arg_number(sizeof *p == 8 ? MC_UINT64 : MC_UINT32, p); }
+static inline mc_arg mc_arg_llong(long long *p) { return mc_arg_number(MC_INT64, p); }
+static inline mc_arg mc_arg_ullong(unsigned long long *p) { return mc_arg_number(MC_UINT64, p); }
+static inline mc_arg mc_arg_i64(int64_t *p) { return mc_arg_number(MC_INT64, p); }
+static inline mc_arg mc_arg_u64(uint64_t *p) { return mc_arg_number(MC_UINT64, p); }
 
 #if !defined(__cplusplus)
+static inline mc_arg mc_arg_bool(_Bool *p) { return mc_arg_number(MC_BOOL, p); }
 #define MC_ARG(x)                                                                                  \
-    _Generic((x), mc_array *: mc_arg_array, const mc_array *: mc_arg_array,                        \
-             float: mc_arg_real, double: mc_arg_real, default: mc_arg_int)(x)
+    _Generic((x), mc_array *: mc_arg_array, const mc_array *: mc_arg_array, void *: mc_arg_none,   \
+             float: mc_arg_real, double: mc_arg_real, long double: mc_arg_real,                    \
+             _Bool: mc_arg_int, char: mc_arg_int, signed char: mc_arg_int, short: mc_arg_int,      \
+             int: mc_arg_int, long: mc_arg_int, long long: mc_arg_int,                             \
+             unsigned char: mc_arg_uint, unsigned short: mc_arg_uint, unsigned: mc_arg_uint,       \
+             unsigned long: mc_arg_uint, unsigned long long: mc_arg_uint)(x)
 #define MC_RES(x)                                                                                  \
-    _Generic((x), mc_array **: mc_arg_slot, float *: mc_arg_f32, double *: mc_arg_f64,             \
-             int32_t *: mc_arg_i32, int64_t *: mc_arg_i64, default: mc_arg_none)(x)
+    _Generic((x), mc_array **: mc_arg_slot, void *: mc_arg_none, _Bool *: mc_arg_bool,             \
+             float *: mc_arg_f32, double *: mc_arg_f64,                                            \
+             signed char *: mc_arg_i8, short *: mc_arg_i16, int *: mc_arg_i32,                     \
+             long *: mc_arg_long, long long *: mc_arg_llong,                                       \
+             unsigned char *: mc_arg_u8, unsigned short *: mc_arg_u16, unsigned *: mc_arg_u32,     \
+             unsigned long *: mc_arg_ulong, unsigned long long *: mc_arg_ullong)(x)
 #define MC_IN(...) MC_LIST_(MC_ARG, __VA_ARGS__)
 #define MC_OUT(...) MC_LIST_(MC_RES, __VA_ARGS__)
 #define MC_NONE 0, NULL /* no inputs, or no outputs */
@@ -299,7 +322,7 @@ static inline mc_arg mc_arg_i64(int64_t *p) { mc_arg r = { 4, MC_INT64, { 0 } };
 #define MC_EACH_12(m, x, ...) m(x), MC_EACH_11(m, __VA_ARGS__)
 #endif
 
-/* Sets the default of an input, used when a call gives fewer inputs or MC_IN(..., NULL-like none). */
+/* Sets the default of an input, used when a call gives fewer inputs, or NULL for this one. */
 MC_API mc_status mc_function_set(mc_function *f, const char *input, mc_arg value);
 
 /* -------------------------------------------------------------------------- random streams ---- */
@@ -414,6 +437,10 @@ MC_API mc_status mc_last_status(void);                 /* the code of mc_last_er
 MC_API const char *mc_near_miss(const char *word, const char *const *list, size_t n); /* closest spelling, or NULL */
 MC_API mc_status mc_file_read(const char *path, char **data, size_t *n); /* to mc_free; a zero byte follows the last */
 MC_API mc_status mc_file_write(const char *path, const void *data, size_t n); /* appears whole or not at all; a device or a pipe is written to */
+/* Numbers as text: strtod and snprintf as in the C locale, whatever locale the program has set. */
+MC_API double mc_strtod(const char *s, char **end);
+MC_API int mc_snprintf(char *text, size_t n, const char *fmt, ...) MC_FORMAT(3, 4);
+MC_API int mc_vsnprintf(char *text, size_t n, const char *fmt, va_list ap) MC_FORMAT(3, 0);
 MC_API mc_status mc_inflate(void *dst, size_t n, const void *src, size_t nsrc); /* raw deflate; exactly n bytes come out */
 MC_API uint32_t mc_crc32(uint32_t crc, const void *p, size_t n);         /* begin with 0 */
 

@@ -21,13 +21,21 @@ complain "declared in include/ but not exported" "$(comm -13 <(echo "$exported")
 complain "external names without the prefix mc_" "$(grep -v '^mc_' <<<"$named" || true)"
 
 # Calls that the library does not make, and the objects that may after all.
-#   memory goes through mc_alloc; a user's mistake never prints, exits or aborts; no hidden global state
+#   memory goes through mc_alloc; a user's mistake never prints, exits or aborts; no hidden global state; numbers become text, and
+#   text numbers, without the program's locale (the two scanf read whole numbers)
 forbidden="
 malloc calloc realloc free strdup strndup asprintf vasprintf posix_memalign aligned_alloc   alloc.c.o
 printf vprintf puts putchar perror __printf_chk __vprintf_chk                               -
 stdout stderr                                                                               log.c.o
 exit abort __assert_fail quick_exit                                                         -
-strtok rand srand setlocale gmtime localtime ctime                                 -
+strtok rand srand setlocale gmtime localtime ctime                                          -
+fprintf vfprintf snprintf vsnprintf strtold uselocale                         number.c.o
+sprintf vsprintf dprintf atof strfromd strfmon localeconv                                   -
+__fprintf_chk __vfprintf_chk __snprintf_chk __vsnprintf_chk                                 number.c.o
+sscanf __isoc99_sscanf __isoc23_sscanf                                                      compiler.c.o
+fscanf __isoc99_fscanf __isoc23_fscanf                                                      features.c.o
+__ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc tolower toupper strcasecmp strncasecmp strcoll strxfrm strftime   -
+isalpha isalnum isdigit isspace isupper islower isprint ispunct isxdigit isblank            -
 "
 calls=$(nm -A -u "$build/libmonochord.a" | sed -E 's/^[^:]*:([^:]+):.* ([^ @]+)(@.*)?$/\2 \1/' | sort -u)
 complain "calls that the library must not make" "$(awk -v table="$forbidden" '
@@ -43,12 +51,12 @@ complain "calls that the library must not make" "$(awk -v table="$forbidden" '
 # Outside src/base and src/device: what C11 and POSIX.1-2008 have.  Names with __ are the compiler's and the C library's own
 # spelling of these.
 portable="
-memcpy memmove memset memcmp memchr strlen strcmp strncmp strcasecmp strchr strrchr strcspn strspn strpbrk strstr strerror
-strtod strtof strtol strtoll strtoul strtoull snprintf vsnprintf sscanf fprintf vfprintf qsort bsearch abs labs llabs getenv
+memcpy memmove memset memcmp memchr strlen strcmp strncmp strchr strrchr strcspn strspn strpbrk strstr strerror
+strtol strtoll strtoul strtoull sscanf qsort bsearch abs labs llabs getenv
 fopen fclose fread fwrite fputs fputc fgets fgetc fseek ftell fflush feof ferror rewind remove rename
-ungetc getc putc setvbuf fdopen fileno getline dprintf fmemopen open_memstream popen pclose system atoi atof strnlen stpcpy
-strtok_r gmtime_r localtime_r strftime mktime sysconf isatty nanosleep sleep kill waitpid fork signal sigaction raise
-open close read write pread pwrite lseek stat fstat lstat access unlink opendir readdir closedir getpid
+ungetc getc putc setvbuf fdopen fileno getline fmemopen open_memstream popen pclose system atoi strnlen stpcpy
+strtok_r gmtime_r localtime_r mktime sysconf isatty nanosleep sleep kill waitpid fork signal sigaction raise
+open close read write pread pwrite lseek stat fstat lstat access unlink opendir readdir closedir dirfd getpid
 openat fstatat unlinkat renameat mkdirat fdopendir mkdir rmdir link symlink readlink realpath chmod fchmod ftruncate fsync
 fcntl lockf geteuid getuid utimensat futimens mkstemp mkdtemp glob globfree fnmatch getcwd poll mmap munmap
 dlopen dlsym dlclose dlerror clock_gettime time
@@ -66,6 +74,7 @@ foreign=$(find "$build/CMakeFiles/objects.dir/src" -name '*.o' ! -path '*/src/ba
     awk -v words="$words" 'BEGIN { n = split(words, w, "\n"); for (i = 1; i <= n; i++) { ok[w[i]] = 1; ok[w[i] "f"] = 1 } }
         !($1 in ok) && $1 !~ /^(mc_|__|_GLOBAL_OFFSET_TABLE_)/ { print $1 " in src/" $2 }')
 complain "calls outside src/base and src/device that POSIX.1-2008 does not have" "$foreign"
+complain "the program sets a locale" "$(nm -D -u "$build/monochord" | grep -w setlocale || true)"
 
 [ $bad = 0 ] && echo "symbols: $(wc -l <<<"$exported") exported, all declared; $(wc -l <<<"$named") external, all mc_"
 exit $bad

@@ -6,6 +6,7 @@
 #include "device/cache.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* A cache folder of this test's own. */
@@ -28,6 +29,8 @@ static inline void gone(void)
 {
     char path[256];
     wisdom_path(path);
+    remove(path);
+    strcpy(path + strlen(path) - 3, "lock");
     remove(path);
     rmdir(mc_cache_dir());
     rmdir(own_cache());

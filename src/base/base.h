@@ -88,6 +88,13 @@ char *mc_str_take(struct mc_str *b);                 /* the text, owned by the c
 void mc_str_free(struct mc_str *b);
 mc_status mc_str_write(struct mc_str *b, FILE *to, const char *what); /* to a stream, and frees it; what: for the message */
 
+/* ---- number.c: beside mc_strtod and mc_snprintf, which are public; all as in the C locale ---- */
+float mc_strtof(const char *s, char **end);
+int   mc_vfprintf(FILE *to, const char *fmt, va_list ap);
+int   mc_fprintf(FILE *to, const char *fmt, ...) MC_PRINTF(2, 3);
+bool  mc_is_space(char c);
+bool  mc_same_word(const char *a, const char *b); /* but for the case of their letters */
+
 /* ---- hash.c ---- */
 uint64_t mc_hash(const void *p, size_t n, uint64_t seed);
 uint64_t mc_hash_str(const char *s);

@@ -58,7 +58,7 @@ void mc_clear_error(void)
 /* Formats into buf (TEXT bytes) and shows with "..." that something was cut off. */
 static void format(char *buf, const char *fmt, va_list ap)
 {
-    if (vsnprintf(buf, TEXT, fmt, ap) >= TEXT) {
+    if (mc_vsnprintf(buf, TEXT, fmt, ap) >= TEXT) {
         memcpy(buf + TEXT - 4, "...", 4);
     }
 }

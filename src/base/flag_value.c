@@ -3,7 +3,6 @@
  * Invariant: what mc_flag_check accepts needs no further look; what it refuses has an error that says
  * which texts would have done. */
 #include "base/flag.h"
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -89,7 +88,7 @@ static bool parse_i64(const char *text, char **end, int64_t *out)
 {
     errno = 0;
     *out = strtoll(text, end, 10);
-    return errno == 0 && *end > text && !isspace((unsigned char)*text);
+    return errno == 0 && *end > text && !mc_is_space(*text);
 }
 
 static mc_status parse_int(const struct mc_flag_row *r, const char *text, struct mc_flag_value *v)
@@ -128,7 +127,7 @@ static mc_status parse_bytes(const struct mc_flag_row *r, const char *text, stru
 static mc_status parse_real(const struct mc_flag_row *r, const char *text, struct mc_flag_value *v)
 {
     char *end;
-    v->r = strtod(text, &end);
+    v->r = mc_strtod(text, &end);
     return end == text || *end || v->r != v->r ? bad(r, text) : MC_OK;
 }
 

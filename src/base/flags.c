@@ -7,7 +7,6 @@
  * Invariant: a cell holds only what mc_flag_check accepted, and its texts are never freed, so a reader needs
  * no lock and may keep what it read. */
 #include "base/flag.h"
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,11 +101,11 @@ static mc_status set(const char *name, const char *value, bool apply)
 
 static char *trim(char *s)
 {
-    while (isspace((unsigned char)*s)) {
+    while (mc_is_space(*s)) {
         s++;
     }
     size_t n = strlen(s);
-    while (n > 0 && isspace((unsigned char)s[n - 1])) {
+    while (n > 0 && mc_is_space(s[n - 1])) {
         s[--n] = '\0';
     }
     return s;
@@ -177,7 +176,7 @@ static void ini_line(char *line, char *section, size_t cap, const char *where)
         return;
     }
     *eq = '\0';
-    snprintf(name, sizeof name, "%s%s%s", section, *section ? "." : "", trim(line));
+    mc_snprintf(name, sizeof name, "%s%s%s", section, *section ? "." : "", trim(line));
     if (set(name, trim(eq + 1), true) < 0) {
         remember(where);
     }
@@ -197,7 +196,7 @@ static void read_ini(const char *path)
         if (next) {
             *next++ = '\0';
         }
-        snprintf(where, sizeof where, "%s:%d", path, number);
+        mc_snprintf(where, sizeof where, "%s:%d", path, number);
         ini_line(trim(p), section, sizeof section, where);
     }
     mc_free(text);
@@ -219,7 +218,7 @@ static void start(void)
     const char *rc = getenv("MONOCHORDRC"), *home = getenv("HOME"), *env = getenv("MONOCHORD_FLAGS");
     if (rc && *rc) {
         read_ini(rc);
-    } else if (home && snprintf(path, sizeof path, "%s/.monochordrc", home) < (int)sizeof path &&
+    } else if (home && mc_snprintf(path, sizeof path, "%s/.monochordrc", home) < (int)sizeof path &&
                access(path, R_OK) == 0) {
         read_ini(path);
     }
@@ -311,7 +310,7 @@ static void print_wrapped(FILE *to, const char *text, size_t width)
             }
             n = n ? n : strcspn(text, " ");
         }
-        fprintf(to, "    %.*s\n", (int)n, text);
+        mc_fprintf(to, "    %.*s\n", (int)n, text);
         text += n;
         text += *text == ' ';
     }
@@ -322,14 +321,14 @@ mc_status mc_flags_print(FILE *to)
     for (int f = 0; f < MC_NFLAG; f++) {
         const struct mc_flag_row *r = &mc_flag_rows[f];
         const char *now = mc_flag_text((enum mc_flag)f);
-        fprintf(to, "%s = %s", r->name, now);
+        mc_fprintf(to, "%s = %s", r->name, now);
         if (strcmp(now, r->dflt) != 0) {
-            fprintf(to, "  (default: %s)", r->dflt);
+            mc_fprintf(to, "  (default: %s)", r->dflt);
         }
         fputc('\n', to);
         print_wrapped(to, r->doc, 76);
         if (*r->values) {
-            fprintf(to, "    %s\n", r->values);
+            mc_fprintf(to, "    %s\n", r->values);
         }
     }
     return ferror(to) ? mc_fail(MC_EFILE, "cannot write the flags: %s", strerror(errno)) : MC_OK;

@@ -19,8 +19,8 @@ void mc_log_line(enum mc_channel ch, const char *fmt, ...)
     va_list ap;
     va_start(ap, fmt);
     flockfile(stderr);
-    fprintf(stderr, "%s: ", names[ch]);
-    vfprintf(stderr, fmt, ap);
+    mc_fprintf(stderr, "%s: ", names[ch]);
+    mc_vfprintf(stderr, fmt, ap);
     fputc('\n', stderr);
     funlockfile(stderr);
     va_end(ap);

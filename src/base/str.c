@@ -44,9 +44,9 @@ void mc_str_addv(struct mc_str *b, const char *fmt, va_list ap)
     va_copy(again, ap);
     if (room(b, 0)) {
         size_t left = b->cap - b->n;
-        int n = vsnprintf(b->s + b->n, left, fmt, ap);
+        int n = mc_vsnprintf(b->s + b->n, left, fmt, ap);
         if (n >= 0 && (size_t)n >= left && room(b, (size_t)n)) {
-            vsnprintf(b->s + b->n, (size_t)n + 1, fmt, again);
+            mc_vsnprintf(b->s + b->n, (size_t)n + 1, fmt, again);
         }
         if (n < 0 || b->bad) {
             b->bad = true;

@@ -81,7 +81,7 @@ bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, struct mc_dn
     c->engine = ok ? mc_dnn_number(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1) : -1;
     c->compiles = ok && notes(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
     c->cores = ok && notes(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
-    snprintf(c->name, sizeof c->name, "e%" PRId64 ":%016" PRIx64, c->engine, h);
+    mc_snprintf(c->name, sizeof c->name, "e%" PRId64 ":%016" PRIx64, c->engine, h);
     mc_dnn_free(&g);
     return ok;
 }

@@ -164,7 +164,7 @@ static bool exact(struct search *s, const struct mc_dnn_ready *r)
     char said[64], what[MC_DNN_NAME + 8];
     double unused;
     bool ok, asked = false;
-    snprintf(what, sizeof what, " %s is", r->name);
+    mc_snprintf(what, sizeof what, " %s is", r->name);
     const bool named = key_of(s->p, what, &key);
     if (named && mc_wisdom_find(key.s, said, &unused)) {
         ok = strcmp(said, "exact") == 0 || mc_fail(MC_ECHECK, "%s is not as exact as is asked", r->name) == MC_OK;

@@ -68,21 +68,27 @@ static mc_status take_number(struct mc_function *f, int i, const mc_arg *arg)
     if (want->rank != 0) {
         return mc_fail(MC_ESHAPE, "%s: input %d ('%s') has rank %d, not 0: a number does not do", f->name, i, f->input[i].name, want->rank);
     }
-    double v = arg->kind == 1 ? arg->u.real : (double)arg->u.integer;
+    const bool wide = arg->kind == 2 && arg->dtype == MC_UINT64 && arg->u.integer < 0; /* 2^63 and more */
+    const double v = arg->kind == 1 ? arg->u.real : wide ? (double)(uint64_t)arg->u.integer : (double)arg->u.integer;
     f->arg[i] = mc_array_empty(want->dtype, 0, NULL);
     if (!f->arg[i]) {
         return mc_last_status();
     }
     char *data = f->arg[i]->data;
     bool kept = true;
-    if (mc_is_float(want->dtype) || (arg->kind == 1 && v == floor(v))) {
+    if (mc_is_float(want->dtype)) { /* rounded, but not to infinity */
         mc_store_f64(want->dtype, data, v);
-        kept = mc_is_float(want->dtype) || mc_load_f64(want->dtype, data) == v;
-    } else if (arg->kind == 2) {
+        kept = !isfinite(v) || isfinite(mc_load_f64(want->dtype, data));
+    } else if (arg->kind == 1) {
+        kept = v == floor(v) && v >= -0x1p63 && v < (want->dtype == MC_UINT64 ? 0x1p64 : 0x1p63);
+        if (kept) {
+            mc_store_f64(want->dtype, data, v);
+            kept = mc_load_f64(want->dtype, data) == v;
+        }
+    } else {
         mc_store_i64(want->dtype, data, arg->u.integer);
         kept = mc_load_i64(want->dtype, data) == arg->u.integer;
-    } else {
-        kept = false;
+        kept = kept && (want->dtype == MC_UINT64 ? wide || arg->u.integer >= 0 : !wide);
     }
     return kept ? MC_OK : mc_fail(MC_ETYPE, "%s: input %d ('%s') is %s, which does not hold %.17g", f->name, i, f->input[i].name,
                                   mc_dtype_name(want->dtype), v);
@@ -90,6 +96,10 @@ static mc_status take_number(struct mc_function *f, int i, const mc_arg *arg)
 
 static mc_status take_input(struct mc_function *f, int i, const mc_arg *arg)
 {
+    if (arg && arg->kind == 5 && arg->u.number) {
+        return mc_fail(MC_EARG, "%s: input %d ('%s') is given as a void *, which says no type; give an array, a number, or NULL for its default",
+                       f->name, i, f->input[i].name);
+    }
     if (!arg || arg->kind == 5) {
         if (!f->input[i].has_default) {
             return mc_fail(MC_EARG, "%s: input %d ('%s') is missing", f->name, i, f->input[i].name);
@@ -111,6 +121,9 @@ static mc_status call_locked(struct mc_function *f, int nin, const mc_arg *in, i
 {
     const struct mc_program *pr = &f->code->program;
     TRY(mc_far_settle(f));
+    for (int i = 0; i < nout; i++) {
+        TRY(mc_result_place(f, i, &out[i]));
+    }
     for (int i = 0; i < pr->ninput; i++) {
         TRY(take_input(f, i, i < nin ? &in[i] : NULL));
     }
@@ -131,6 +144,9 @@ static mc_status call_locked(struct mc_function *f, int nin, const mc_arg *in, i
         TRY(mc_result_prepare(f, p, i, i < nout ? &out[i] : NULL));
     }
     TRY(f->code->cuda ? mc_far_told(f) : MC_OK);
+    for (int i = 0; i < pr->noutput; i++) {
+        TRY(mc_result_check(f, i, i < nout ? &out[i] : NULL));
+    }
     if (!f->skip_updates) {
         TRY(mc_results_update(f, p));
     }

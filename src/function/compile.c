@@ -34,7 +34,7 @@ static mc_status fail_at(struct compiling *c, mc_status code)
 {
     if (c->user->status == MC_OK) {
         char text[1600];
-        snprintf(text, sizeof text, "%s", mc_last_error());
+        mc_snprintf(text, sizeof text, "%s", mc_last_error());
         mc_node_fail(c->user, code, "%s", text);
     }
     return code;

@@ -9,7 +9,7 @@ static bool fill(struct mc_kernel *k, const mc_node *n, mc_array *const *in)
 {
     struct mc_kval v = { .kind = K_OP, .op = n->op, .dtype = n->type.dtype, .narg = n->nin, .varies = 1 };
     bool ok = true;
-    snprintf(k->name, sizeof k->name, "k0");
+    mc_snprintf(k->name, sizeof k->name, "k0");
     k->rank = 1;
     for (int i = 0; i < n->nin && ok; i++) {
         struct mc_koperand o = { .dtype = in[i]->dtype, .varies = 1, .val = i };

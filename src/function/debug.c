@@ -21,7 +21,7 @@ mc_status mc_debug_note(void *arg, const struct mc_rule *rule, mc_node *from, mc
 static mc_status add_twin(struct compiling *c, mc_node *n)
 {
     char name[40];
-    snprintf(name, sizeof name, "float64_of_%u", (unsigned)n->id);
+    mc_snprintf(name, sizeof name, "float64_of_%u", (unsigned)n->id);
     struct mc_twin t = { n, mc_is_float(n->type.dtype) ? mc_input_sized(c->g, name, MC_FLOAT64, n->type.rank, n->type.dims) : n };
     return !mc_is_error(t.wide) && VEC_PUSH(c->code->twin, t) ? MC_OK : MC_EMEMORY;
 }

@@ -28,7 +28,7 @@ _Static_assert(NELEM(((struct mc_code_unit *)0)->far) == MC_CUDA_TEXTS, "a funct
 static void *find(struct mc_cuda_code *code, const struct mc_kernel *k, const char *suffix)
 {
     char name[48];
-    snprintf(name, sizeof name, "%s%s", k->name, suffix);
+    mc_snprintf(name, sizeof name, "%s%s", k->name, suffix);
     return mc_cuda_code_kernel(code, name);
 }
 
@@ -281,7 +281,7 @@ struct mc_shape_plan *mc_far_room(struct mc_function *f, struct mc_shape_plan *p
         }
         no_room(f, p);
         char said[1000];
-        snprintf(said, sizeof said, "%s", mc_last_error());
+        mc_snprintf(said, sizeof said, "%s", mc_last_error());
         size_t had = p->scratch;
         mc_shape_plan_drop(f, p);
         int64_t before = mc_plan_room((int64_t)had / 4);

@@ -21,7 +21,7 @@ const struct mc_cuda_text mc_far_end_text = { "function/settle.cu", source };
 
 static const char *defines(char room[32])
 {
-    snprintf(room, 32, "#define PAIRS %d\n", PAIRS);
+    mc_snprintf(room, 32, "#define PAIRS %d\n", PAIRS);
     return room;
 }
 
@@ -104,7 +104,7 @@ mc_status mc_far_checks(struct mc_function *f)
     }
     char axis[32] = "";
     if (err[0] < 0) { /* a region knows the axis: -1 less it */
-        snprintf(axis, sizeof axis, "axis %lld with ", (long long)(-1 - err[0]));
+        mc_snprintf(axis, sizeof axis, "axis %lld with ", (long long)(-1 - err[0]));
     }
     return mc_step_blame(f, (int)err[3], mc_fail(MC_EINDEX, "index %lld is out of range for %ssize %lld", (long long)err[1], axis, (long long)err[2]));
 }

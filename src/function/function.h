@@ -241,6 +241,8 @@ mc_status mc_debug_rewrites(const struct mc_function *f); /* MC_ECHECK: a rule c
 /* results.c */
 mc_status mc_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out);    /* where a step makes it */
 mc_status mc_result_prepare(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out); /* safe from updates */
+mc_status mc_result_place(const struct mc_function *f, int i, const mc_arg *out); /* may this stand for a result at all? */
+mc_status mc_result_check(struct mc_function *f, int i, const mc_arg *out);  /* a C number holds it; before any update */
 mc_status mc_result_deliver(struct mc_function *f, int i, const mc_arg *out);
 bool mc_update_is_plain(const struct mc_function *f, const struct mc_shape_plan *p, int i);
 mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p);

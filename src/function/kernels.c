@@ -28,7 +28,7 @@ static void *load(void *arg)
 {
     struct load *l = arg;
     l->code = mc_code_load(l->text.s, l->part->flags, &l->status);
-    snprintf(l->why, sizeof l->why, "%s", l->status < 0 ? mc_last_error() : "");
+    mc_snprintf(l->why, sizeof l->why, "%s", l->status < 0 ? mc_last_error() : "");
     return NULL;
 }
 
@@ -68,7 +68,7 @@ static mc_status find_kernels(struct mc_code_unit *u, const int *to, int text, s
             if (!fn) {
                 return MC_ECOMPILE;
             }
-            snprintf(join, sizeof join, "%s_join", k->name);
+            mc_snprintf(join, sizeof join, "%s_join", k->name);
             fn = k->mode == KERNEL_FOLD ? mc_code_symbol(lib, join) : NULL;
             memcpy(&u->join[i], &fn, sizeof fn);
         }

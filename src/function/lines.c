@@ -49,7 +49,7 @@ static void part(void *arg, int64_t at, int slot)
         if (l->status == MC_OK || at < l->failed) {
             l->status = s;
             l->failed = at;
-            snprintf(l->said, sizeof l->said, "%s", mc_last_error());
+            mc_snprintf(l->said, sizeof l->said, "%s", mc_last_error());
         }
         pthread_mutex_unlock(&l->lock);
     }

@@ -18,20 +18,20 @@ static void classify(const struct mc_function *f, int step, struct mc_step_row *
     bool compiled = mc_step_compiled(f, step);
     switch (s->kind) {
     case STEP_KERNEL:
-        snprintf(r->class, sizeof r->class, "%s", kernel_kind[s->kernel->mode]);
+        mc_snprintf(r->class, sizeof r->class, "%s", kernel_kind[s->kernel->mode]);
         r->type = !compiled ? "ref" : f->code->cuda ? "CUDA" : "C";
         break;
     case STEP_HEAVY: {
-        snprintf(r->class, sizeof r->class, "%s %s%s", mc_heavy_family(s), f->plans ? mc_heavy_solver(&f->plans->step[step]) : "", s->kernel ? " + kernel" : "");
+        mc_snprintf(r->class, sizeof r->class, "%s %s%s", mc_heavy_family(s), f->plans ? mc_heavy_solver(&f->plans->step[step]) : "", s->kernel ? " + kernel" : "");
         r->type = s->kernel && !compiled ? "ref" : "lib";
         break;
     }
     case STEP_VIEW:
-        snprintf(r->class, sizeof r->class, "view");
+        mc_snprintf(r->class, sizeof r->class, "view");
         r->type = "view";
         break;
     default:
-        snprintf(r->class, sizeof r->class, "host %.40s", s->node[0]->op->name);
+        mc_snprintf(r->class, sizeof r->class, "host %.40s", s->node[0]->op->name);
         r->type = "ref";
     }
 }

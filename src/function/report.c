@@ -96,9 +96,9 @@ static void summary(const struct page *g)
 static const char *step_word(struct mc_arena *a, const struct mc_step *s, int step)
 {
     char word[32];
-    snprintf(word, sizeof word, "%s %s", s->heavy ? s->heavy->op->name : "kernel", s->kernel ? s->kernel->name : "");
+    mc_snprintf(word, sizeof word, "%s %s", s->heavy ? s->heavy->op->name : "kernel", s->kernel ? s->kernel->name : "");
     if (!s->kernel) {
-        snprintf(word, sizeof word, "%s %d", s->heavy ? s->heavy->op->name : "step", step);
+        mc_snprintf(word, sizeof word, "%s %d", s->heavy ? s->heavy->op->name : "step", step);
     }
     return mc_arena_str(a, word, strlen(word));
 }
@@ -169,8 +169,8 @@ static void kernel_source(struct mc_str *out, const struct mc_function *f, const
 {
     const char *source = f->code->source, *lead = f->code->cuda ? "\nstruct k" : "\nvoid k";
     char head[48], own[48];
-    snprintf(head, sizeof head, f->code->cuda ? "\nstruct %s_args {" : "\nvoid %s(", name);
-    snprintf(own, sizeof own, "\nvoid %s_join(", name);
+    mc_snprintf(head, sizeof head, f->code->cuda ? "\nstruct %s_args {" : "\nvoid %s(", name);
+    mc_snprintf(own, sizeof own, "\nvoid %s_join(", name);
     const char *from = strstr(source, head), *to = from;
     if (!from) {
         return;

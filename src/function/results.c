@@ -2,6 +2,7 @@
  *
  * Invariant: no shared variable changes before every output is safe. */
 #include "function/far.h"
+#include <math.h>
 
 /* The array a result is made in: the caller's if it fits as it is, else a fresh one. */
 static mc_status near_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
@@ -49,7 +50,61 @@ static mc_array *own_copy(struct mc_function *f, const struct mc_shape_plan *p, 
 
 static bool wanted(const mc_arg *out)
 {
-    return out && !(out->kind == 3 && !out->u.slot) && out->kind != 5;
+    return out && !(out->kind == 3 && !out->u.slot) && !(out->kind == 4 && !out->u.number) && out->kind != 5;
+}
+
+/* What may stand for a result at all. */
+mc_status mc_result_place(const struct mc_function *f, int i, const mc_arg *out)
+{
+    if (out && out->kind == 5 && out->u.number) {
+        return mc_fail(MC_EARG, "%s: the place for output %d is a void *, which says no type; give an int64_t *, a float *, ..., or NULL", f->name, i);
+    }
+    if (out && (out->kind < 3 || out->kind > 5)) {
+        return mc_fail(MC_EARG, "%s: the place for output %d is a value, not an address", f->name, i);
+    }
+    return MC_OK;
+}
+
+/* Does a C number of type `to` hold this element?  Floats are rounded, but not to infinity. */
+static bool number_holds(mc_dtype to, mc_dtype from, const void *at)
+{
+    if (mc_is_float(to)) {
+        uint64_t box = 0;
+        const double v = mc_load_f64(from, at);
+        mc_store_f64(to, &box, v);
+        return !isfinite(v) || isfinite(mc_load_f64(to, &box));
+    }
+    const int64_t v = mc_load_i64(from, at);
+    const bool minus = v < 0 && from != MC_UINT64, sign = mc_dtypes[to].kind == KIND_INT;
+    const int bits = to == MC_BOOL ? 1 : 8 * (int)mc_dtypes[to].size - sign;
+    const uint64_t most = UINT64_MAX >> (64 - bits), u = minus ? ~(uint64_t)v : (uint64_t)v; /* ~v is -v - 1 */
+    return u <= most && (!minus || sign);
+}
+
+mc_status mc_result_check(struct mc_function *f, int i, const mc_arg *out)
+{
+    if (!wanted(out) || out->kind != 4) {
+        return MC_OK;
+    }
+    if (mc_array_space(f->result[i])) {
+        mc_array *near = mc_array_near(f->result[i]);
+        mc_array_unref(&f->result[i]);
+        f->result[i] = near;
+        TRY(near ? MC_OK : mc_last_status());
+    }
+    const mc_array *r = f->result[i];
+    if (!number_holds(out->dtype, r->dtype, r->data)) {
+        char value[40];
+        if (mc_is_float(r->dtype)) {
+            mc_snprintf(value, sizeof value, "%.17g", mc_load_f64(r->dtype, r->data));
+        } else {
+            const int64_t v = mc_load_i64(r->dtype, r->data);
+            mc_snprintf(value, sizeof value, "%s%llu", v < 0 && r->dtype != MC_UINT64 ? "-" : "",
+                        v < 0 && r->dtype != MC_UINT64 ? 0 - (unsigned long long)v : (unsigned long long)v);
+        }
+        return mc_fail(MC_ETYPE, "%s: output %d is %s, which the given number's %s does not hold", f->name, i, value, mc_dtype_name(out->dtype));
+    }
+    return MC_OK;
 }
 
 /* Does what the caller gave for output i hold such a result? */
@@ -59,6 +114,10 @@ static mc_status check_given(const struct mc_function *f, int i, const mc_arg *o
     int64_t count = mc_dims_count(rank, dims);
     if (out->kind == 4 && count != 1) {
         return mc_fail(MC_ESHAPE, "%s: output %d has %lld elements; a number holds one", f->name, i, (long long)count);
+    }
+    if (out->kind == 4 && mc_is_float(d) && !mc_is_float(out->dtype)) {
+        return mc_fail(MC_ETYPE, "%s: output %d is %s, which the given number's %s cannot hold; give a float * or a double *, or cast it in the formula",
+                       f->name, i, mc_dtype_name(d), mc_dtype_name(out->dtype));
     }
     if (given && !mc_dims_equal(given->rank, given->dims, rank, dims)) {
         struct mc_str have = { 0 }, want = { 0 };
@@ -132,12 +191,6 @@ mc_status mc_result_deliver(struct mc_function *f, int i, const mc_arg *out)
 {
     if (!wanted(out)) {
         return MC_OK;
-    }
-    if (out->kind == 4 && mc_array_space(f->result[i])) {
-        mc_array *near = mc_array_near(f->result[i]);
-        mc_array_unref(&f->result[i]);
-        f->result[i] = near;
-        TRY(near ? MC_OK : mc_last_status());
     }
     if (out->kind == 4) {
         mc_convert(out->dtype, out->u.number, 0, f->result[i]->dtype, f->result[i]->data, 0, 1);

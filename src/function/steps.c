@@ -116,7 +116,7 @@ static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, 
 mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s)
 {
     char said[600];
-    snprintf(said, sizeof said, "%s", mc_last_error());
+    mc_snprintf(said, sizeof said, "%s", mc_last_error());
     return s == MC_EMEMORY ? s : mc_fail(s, "%s: %s\n    in %.400s", f->name, said, mc_step_name(f, step));
 }
 

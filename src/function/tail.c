@@ -26,7 +26,7 @@ static const struct { enum mc_act act; const char *form; } acts[] = {
 
 static bool is_number(const struct mc_kval *v, const char *word)
 {
-    const double want = strtod(word, NULL), got = v->kind == K_CONST ? mc_load_f64(v->dtype, v->bits) : NAN;
+    const double want = mc_strtod(word, NULL), got = v->kind == K_CONST ? mc_load_f64(v->dtype, v->bits) : NAN;
     return fabs(got - want) <= 2 * mc_dtypes[v->dtype].eps * fabs(want);
 }
 
@@ -36,7 +36,7 @@ static bool matches(const struct mc_kernel *k, int val, const char **at, int *su
     const struct mc_kval *v = &k->val.at[val];
     char word[24];
     size_t n = strcspn(*at, " ");
-    snprintf(word, sizeof word, "%.*s", (int)n, *at);
+    mc_snprintf(word, sizeof word, "%.*s", (int)n, *at);
     *at += n + ((*at)[n] != '\0');
     if (strcmp(word, "s") == 0) {
         *sum = *sum < 0 ? val : *sum;

@@ -31,7 +31,7 @@ static mc_status begin(const char *name)
     trace.name = copy;
     trace.to = to;
     memset(trace.named, 0, sizeof trace.named);
-    fprintf(to, "[{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"monochord\"}}\n]", (int)getpid());
+    mc_fprintf(to, "[{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"monochord\"}}\n]", (int)getpid());
     fflush(to);
     return MC_OK;
 }
@@ -50,7 +50,7 @@ static void add(const struct mc_str *event)
 {
     if (!event->bad && trace.to) {
         fseek(trace.to, -2, SEEK_END);
-        fprintf(trace.to, ",\n%s\n]", event->s);
+        mc_fprintf(trace.to, ",\n%s\n]", event->s);
         fflush(trace.to);
     }
 }

@@ -245,7 +245,7 @@ static void time_all(struct lt *x, const struct mc_gemm_problem *p, const struct
     }
     p->base.family->discard(&p->base, t.operand);
     x->use = found[MC_MAX(chosen, 0)];
-    snprintf(name, sizeof name, "%d", chosen);
+    mc_snprintf(name, sizeof name, "%d", chosen);
     if (chosen >= 0 && word(p, &key)) {
         mc_wisdom_put(key.s, name, best);
     }

@@ -4,7 +4,6 @@
 #include "gemm/foreign.h"
 #include <dlfcn.h>
 #include <stdlib.h>
-#include <strings.h>
 
 void *mc_foreign_open(struct mc_foreign *f)
 {
@@ -55,7 +54,7 @@ void mc_foreign_done(void *handle, int before)
     mc_foreign_threads(handle, before);
     if (awake < 0) {
         const char *policy = getenv("OMP_WAIT_POLICY");
-        awake = policy && strcasecmp(policy, "active") == 0;
+        awake = policy && mc_same_word(policy, "active");
     }
     if (awake) {
         mc_foreign_find(handle, "omp_pause_resource_all", (void *)&pause_);

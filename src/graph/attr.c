@@ -49,7 +49,7 @@ static bool parse_default(const char **ps, struct mc_arena *a, struct mc_param *
     if (strcmp(word, "None") == 0 || !*word) {
         d->none = true;
     } else if (out->kind == ATTR_REAL) {
-        d->real = atof(word);
+        d->real = mc_strtod(word, NULL);
     } else if (out->kind == ATTR_TEXT || out->kind == ATTR_BORDER) {
         d->text = mc_arena_str(a, word, strlen(word));
     } else if (out->kind == ATTR_DTYPE) {
@@ -301,8 +301,8 @@ void mc_attr_text(struct mc_str *out, const struct mc_attr *a)
     } else if (a->kind == ATTR_REAL) {
         char word[32];
         for (int digits = 1; digits <= 17; digits++) {
-            snprintf(word, sizeof word, "%.*g", digits, a->real);
-            if (atof(word) == a->real) {
+            mc_snprintf(word, sizeof word, "%.*g", digits, a->real);
+            if (mc_strtod(word, NULL) == a->real) {
                 break;
             }
         }

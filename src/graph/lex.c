@@ -203,7 +203,7 @@ struct val mc_parse_number(struct parser *p)
     char *end;
     if (!hex && strpbrk(word, ".eE")) {
         v.kind = V_REAL;
-        v.real = strtod(word, &end);
+        v.real = mc_strtod(word, &end);
     } else {
         unsigned long long u = strtoull(word, &end, hex ? 16 : 10);
         struct whole w;

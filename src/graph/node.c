@@ -47,7 +47,7 @@ void mc_here_text(char *text, size_t n)
 {
     *text = 0;
     if (here_file) {
-        snprintf(text, n, "\n    at %s:%d", here_file, here_line);
+        mc_snprintf(text, n, "\n    at %s:%d", here_file, here_line);
     }
 }
 

@@ -40,8 +40,8 @@ static void element(struct mc_str *out, mc_dtype d, const char *at)
         } else {
             char word[40], back[8];
             for (int digits = 1; digits <= 17; digits++) {
-                snprintf(word, sizeof word, "%.*g", digits, v);
-                mc_store_f64(d, back, atof(word));
+                mc_snprintf(word, sizeof word, "%.*g", digits, v);
+                mc_store_f64(d, back, mc_strtod(word, NULL));
                 if (memcmp(back, at, mc_dtypes[d].size) == 0) {
                     break;
                 }
@@ -296,7 +296,7 @@ char *mc_graph_text(const mc_graph *g, int n, mc_node *const *outputs)
         } else if (x->op != &mc_op_item && x->nin && (uses[x->id] > 1 || x->nout > 1 || x->name)) {
             char word[24];
             do {
-                snprintf(word, sizeof word, "t%zu", ++temp);
+                mc_snprintf(word, sizeof word, "t%zu", ++temp);
             } while (!x->name && mc_dict_get(&g->names, word));
             label[x->id] = x->name && mc_dict_get(&g->names, x->name) == x ? x->name : mc_arena_str(&names, word, strlen(word));
             struct printer p = { .out = &out, .depth = -1, .label = label, .top = x };

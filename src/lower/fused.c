@@ -293,7 +293,7 @@ mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode)
     if (!f.k) {
         return MC_EMEMORY;
     }
-    snprintf(f.k->name, sizeof f.k->name, "k%d", m->p->nkernel++);
+    mc_snprintf(f.k->name, sizeof f.k->name, "k%d", m->p->nkernel++);
     f.step = (struct mc_step){ .kind = m->epilogue[group] >= 0 ? STEP_HEAVY : STEP_KERNEL, .kernel = f.k, .nnode = nnode, .product = -1,
                                .before = -1, .reason = "" };
     mc_status s = fuse(&f);

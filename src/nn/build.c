@@ -18,7 +18,7 @@ void mc_nn_let_unless(struct mc_nn_build *b, const char *name, bool empty, int64
 {
     char text[24] = "";
     if (!empty) {
-        snprintf(text, sizeof text, "%lld", (long long)v);
+        mc_snprintf(text, sizeof text, "%lld", (long long)v);
     }
     mc_nn_let(b, name, "%s", text);
 }

@@ -211,7 +211,7 @@ const char *mc_data_class(const mc_data *d, int k)
     if (d && d->name && d->name[k]) {
         return d->name[k];
     }
-    snprintf(number, sizeof number, "%d", k);
+    mc_snprintf(number, sizeof number, "%d", k);
     return number;
 }
 

@@ -118,7 +118,7 @@ static void add(mc_graph *g, const char *fmt, ...)
     char text[1536];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    mc_vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     mc_formula(g, text);
 }
@@ -173,7 +173,7 @@ mc_status mc_augment_formula(const struct mc_augment *a, mc_graph *g)
     if (mc_augment_changes(a)) {
         char sizes[MC_MAX_RANK * 24] = "";
         for (int k = 0, at = 0; k < a->rank; k++) {
-            at += snprintf(sizes + at, sizeof sizes - (size_t)at, ", %lld", (long long)a->dims[k]);
+            at += mc_snprintf(sizes + at, sizeof sizes - (size_t)at, ", %lld", (long long)a->dims[k]);
         }
         add(g, "x = reshape(x, [order.shape[0]%s])", sizes);
     }

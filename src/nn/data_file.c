@@ -10,7 +10,7 @@ enum { GZIP_CHECK = 2, GZIP_EXTRA = 4, GZIP_NAME = 8, GZIP_REMARK = 16 }; /* wha
 
 char *mc_path_join(char path[MC_PATH], const char *folder, const char *name)
 {
-    snprintf(path, MC_PATH, "%s/%s", folder, name);
+    mc_snprintf(path, MC_PATH, "%s/%s", folder, name);
     return path;
 }
 

@@ -16,7 +16,7 @@ static const struct {
 static bool find(char path[MC_PATH], const char *folder, const char *name)
 {
     char packed[MC_PATH];
-    snprintf(packed, sizeof packed, "%s.gz", name);
+    mc_snprintf(packed, sizeof packed, "%s.gz", name);
     return mc_path_is(mc_path_join(path, folder, name), false) || mc_path_is(mc_path_join(path, folder, packed), false);
 }
 
@@ -78,7 +78,7 @@ static mc_array *with_channel(mc_array *a)
 static bool beside(char path[MC_PATH], const char *where)
 {
     static const char *const from[] = { "images", "idx3" }, *const to[] = { "labels", "idx1" };
-    snprintf(path, MC_PATH, "%s", where);
+    mc_snprintf(path, MC_PATH, "%s", where);
     for (size_t i = 0; i < COUNT(from); i++) {
         char *last = strrchr(path, '/'), *at = strstr(last ? last : path, from[i]);
         if (at) {
@@ -103,7 +103,7 @@ mc_status mc_idx_read(const char *where, enum mc_part part, struct mc_raw *out)
         return mc_fail(MC_EFILE, "'%s' has no file %s", where, pairs[0][part].x);
     }
     if (!found) {
-        snprintf(x, sizeof x, "%s", where);
+        mc_snprintf(x, sizeof x, "%s", where);
         out->whole = true;
         if (!beside(t, where)) {
             return mc_fail(MC_EFILE, "'%s' is no name with images in it, so its labels are not found", where);

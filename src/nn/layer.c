@@ -36,7 +36,7 @@ static struct mc_nn_hint near_kind(struct mc_nn_slice word)
     int n = 0;
     if (mc_nn_is_act(word)) {
         struct mc_nn_hint alone;
-        snprintf(alone.text, sizeof alone.text, "; a nonlinearity alone is 'nonlinearity %.*s'", (int)word.n, word.s);
+        mc_snprintf(alone.text, sizeof alone.text, "; a nonlinearity alone is 'nonlinearity %.*s'", (int)word.n, word.s);
         return alone;
     }
     for (const struct mc_nn_kind *k; n < COUNT(names) && (k = kind_at(n)); n++) {

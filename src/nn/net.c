@@ -303,7 +303,7 @@ static void shape_text(const mc_layer *l, char *out, size_t n)
     *out = '\0';
     for (int i = 0; i < mc_layer_rank(l) && at + 24 < n; i++) {
         int64_t d = mc_layer_dims(l)[i];
-        at += (size_t)(d < 0 ? snprintf(out + at, n - at, "%s?", i ? "x" : "") : snprintf(out + at, n - at, "%s%lld", i ? "x" : "", (long long)d));
+        at += (size_t)(d < 0 ? mc_snprintf(out + at, n - at, "%s?", i ? "x" : "") : mc_snprintf(out + at, n - at, "%s%lld", i ? "x" : "", (long long)d));
     }
 }
 
@@ -312,7 +312,8 @@ mc_status mc_net_print(const mc_net *net, FILE *to)
     if (mc_nn_none(net, "net")) {
         return MC_EARG;
     }
-    int bad = fprintf(to, "%-14s %-16s %-20s %12s  %s\n", "layer", "kind", "shape", "parameters", "from") < 0;
+    struct mc_nn_text t = { 0 };
+    mc_nn_addf(&t, "%-14s %-16s %-20s %12s  %s\n", "layer", "kind", "shape", "parameters", "from");
     for (int i = 0; i < net->nlayer; i++) {
         const mc_layer *l = net->layer[i];
         char shape[200];
@@ -321,15 +322,17 @@ mc_status mc_net_print(const mc_net *net, FILE *to)
             own += net->param[k].layer == l ? numbers((mc_net *)net, net->param[k].shared) : 0;
         }
         shape_text(l, shape, sizeof shape);
-        bad |= fprintf(to, "%-14s %-16s %-20s %12lld ", l->name, l->kind->name, shape, (long long)own) < 0;
+        mc_nn_addf(&t, "%-14s %-16s %-20s %12lld ", l->name, l->kind->name, shape, (long long)own);
         for (int k = 0; k < l->nin; k++) {
-            bad |= fprintf(to, "%s%s", k ? ", " : " ", l->in[k]->name) < 0;
+            mc_nn_addf(&t, "%s%s", k ? ", " : " ", l->in[k]->name);
         }
-        bad |= fputc('\n', to) < 0;
+        mc_nn_add(&t, "\n");
     }
-    bad |= fprintf(to, "%-52s %12lld\n", "all", (long long)mc_net_count(net, NULL)) < 0;
-    if (bad) {
-        return mc_fail(MC_EFILE, "net: cannot write the table");
+    mc_nn_addf(&t, "%-52s %12lld\n", "all", (long long)mc_net_count(net, NULL));
+    mc_status s = MC_EMEMORY;
+    if (!t.bad) {
+        s = fwrite(t.s, 1, t.n, to) == t.n ? MC_OK : mc_fail(MC_EFILE, "net: cannot write the table");
     }
-    return MC_OK;
+    mc_nn_free(&t);
+    return s;
 }

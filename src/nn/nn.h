@@ -95,6 +95,7 @@ int mc_nn_list(struct mc_nn_slice text, int64_t *out, int most); /* 5x5, 0,2 or 
 /* "normal(0.1)" taken apart: its name, and what stands in the brackets (empty: nothing). */
 struct mc_nn_slice mc_nn_call(struct mc_nn_slice call, struct mc_nn_slice *args);
 bool mc_nn_same(struct mc_nn_slice a, const char *b);
+bool mc_nn_is_letter(char c); /* a letter, a digit, an underscore */
 /* "; did you mean 'conv'?" for the nearest of the names, or one that is part of the word or has it as a part; or "". */
 struct mc_nn_hint {
     char text[80];

@@ -3,7 +3,6 @@
  * Invariant: a value is a slice of the line it was read from (or the field's preset), so a mistake in it can point
  * at it. */
 #include "nn/nn.h"
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,11 +55,11 @@ struct mc_nn_hint mc_nn_near(struct mc_nn_slice word, const char *const *names, 
 {
     struct mc_nn_hint hint = { "" };
     char copy[64];
-    snprintf(copy, sizeof copy, "%.*s", (int)word.n, word.s);
+    mc_snprintf(copy, sizeof copy, "%.*s", (int)word.n, word.s);
     const char *near = mc_near_miss(copy, names, (size_t)n);
     near = near ? near : near_part(copy, names, n);
     if (near) {
-        snprintf(hint.text, sizeof hint.text, "; did you mean '%s'?", near);
+        mc_snprintf(hint.text, sizeof hint.text, "; did you mean '%s'?", near);
     }
     return hint;
 }
@@ -138,7 +137,7 @@ static bool number(struct mc_nn_slice v, bool whole, double *out)
     }
     memcpy(copy, v.s, v.n);
     copy[v.n] = '\0';
-    *out = whole ? (double)strtoll(copy, &end, 10) : strtod(copy, &end);
+    *out = whole ? (double)strtoll(copy, &end, 10) : mc_strtod(copy, &end);
     return !*end && end != copy && !(whole && (*out > most_whole || *out < -most_whole));
 }
 
@@ -149,7 +148,7 @@ static bool lies_in(double d, const char *range)
         return !isnan(d);
     }
     char *end;
-    double low = strtod(range + 1, &end), high = strtod(end + 1, &end);
+    double low = mc_strtod(range + 1, &end), high = mc_strtod(end + 1, &end);
     return (*range == '[' ? d >= low : d > low) && (*end == ']' ? d <= high : d < high);
 }
 
@@ -223,7 +222,7 @@ static bool fits(const struct mc_nn_field *f, struct mc_nn_slice v)
     case NN_SIZES: return (f->words && one_of(v, f->words)) || mc_nn_list(v, list, NN_MOST_AXES) > 0;
     case NN_AXES: return one_of(v, f->words ? f->words : "auto") || mc_nn_list(v, list, NN_MOST_AXES) > 0;
     case NN_WORD: return one_of(v, f->words);
-    case NN_CALL: return v.n && (isalnum((unsigned char)*v.s) || *v.s == '_' || *v.s == '-' || *v.s == '.');
+    case NN_CALL: return v.n && (mc_nn_is_letter(*v.s) || *v.s == '-' || *v.s == '.');
     default: return v.n > 0;
     }
 }

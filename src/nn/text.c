@@ -2,7 +2,6 @@
  *
  * Invariant: a form that is filled without a failure has no '$' left in it. */
 #include "nn/nn.h"
-#include <ctype.h>
 #include <stdio.h>
 
 void mc_nn_addn(struct mc_nn_text *t, const char *s, size_t n)
@@ -31,12 +30,12 @@ void mc_nn_addv(struct mc_nn_text *t, const char *fmt, va_list ap)
     char small[256];
     va_list again;
     va_copy(again, ap);
-    int n = vsnprintf(small, sizeof small, fmt, ap);
+    int n = mc_vsnprintf(small, sizeof small, fmt, ap);
     if (n >= (int)sizeof small) {
         char *big = mc_alloc((size_t)n + 1, "nets");
         t->bad |= !big;
         if (big) {
-            vsnprintf(big, (size_t)n + 1, fmt, again);
+            mc_vsnprintf(big, (size_t)n + 1, fmt, again);
             mc_nn_addn(t, big, (size_t)n);
             mc_free(big);
         }
@@ -84,10 +83,16 @@ static const char *hole_text(const struct mc_nn_holes *h, const char *name, size
     return NULL;
 }
 
+/* Of a name, in every locale. */
+bool mc_nn_is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
 static size_t name_length(const char *s)
 {
     size_t n = 0;
-    while (isalnum((unsigned char)s[n]) || s[n] == '_') {
+    while (mc_nn_is_letter(s[n])) {
         n++;
     }
     return n;

@@ -128,7 +128,7 @@ static mc_status forward(const struct mc_conv_form *f, struct line *l, const cha
     if (o < 1 || (l->o >= 0 && o != l->o)) {
         char why[96] = "a filter larger than the padded image";
         if (o >= 1) {
-            snprintf(why, sizeof why, "%s %lld", also, (long long)l->o);
+            mc_snprintf(why, sizeof why, "%s %lld", also, (long long)l->o);
         }
         return mc_fail(MC_ESHAPE, "axis %d: %s(i + p - ((k - 1)*d + 1))%s + 1 = %s(%lld + %lld - ((%lld - 1)*%lld + 1))%s%lld%s + 1 = %lld: %s",
                        l->axis, f->ceil ? "ceil(" : "", f->ceil ? "/s)" : "//s", f->ceil ? "ceil(" : "", (long long)l->i, (long long)l->p,

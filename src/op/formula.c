@@ -24,7 +24,7 @@ static mc_graph *scratch(const struct mc_op *op, int nin, const struct mc_type *
     mc_graph *g = mc_graph_new();
     for (int i = 0; g && i < nin; i++) {
         char name[16];
-        snprintf(name, sizeof name, "arg%d", i);
+        mc_snprintf(name, sizeof name, "arg%d", i);
         arg[i] = mc_input_sized(g, name, in[i].dtype, in[i].rank, in[i].dims);
     }
     *result = g ? mc_formula_expand(g, op, nin, arg, attr) : NULL;

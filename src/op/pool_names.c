@@ -28,7 +28,7 @@ static mc_node *bands(mc_node *x, int axis, int64_t n, const char *one)
     mc_graph *g = x->graph;
     mc_node *part[MOST_BANDS];
     char text[128];
-    snprintf(text, sizeof text, "%s(x[%s s * k // n:(s * (k + 1) + n - 1) // n], axis=%d, keepdims=True)", one, axis == 2 ? ":, :," : "...,", axis);
+    mc_snprintf(text, sizeof text, "%s(x[%s s * k // n:(s * (k + 1) + n - 1) // n], axis=%d, keepdims=True)", one, axis == 2 ? ":, :," : "...,", axis);
     for (int64_t k = 0; k < n; k++) {
         struct mc_bind b[4] = { { "x", x, NULL }, { "s", mc_size_of(x, axis), NULL }, { "k", mc_node_int(g, k), NULL }, { "n", mc_node_int(g, n), NULL } };
         part[k] = mc_expr(g, text, b, 4);

@@ -7,18 +7,25 @@
  * Where the flag cpu.isa says less than native, its word stands before the others: "avx2 gemm f32 ...".
  *
  * Invariant: a file counts whole or not at all.  The first line must be the one this build writes on
- * this processor and the last must fit the rest; else the file is as good as absent. */
+ * this processor and the last must fit the rest; else the file is as good as absent.  It is written by who holds the lock on
+ * wisdom.lock, and holds at least what it held before; only a regular file is read or replaced, and no link is followed. */
 #include "plan/plan.h"
 #include "device/cpu/cpu.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 struct line {
     char *word;
     char solver[64];
     double seconds;
+    bool own; /* timed by this process, not read */
 };
 typedef VEC(struct line) lines; /* sorted by word */
 
@@ -45,7 +52,7 @@ static size_t place(const lines *l, const char *word, bool *found)
     return lo;
 }
 
-static bool put(lines *l, const char *word, const char *solver, double seconds)
+static bool put(lines *l, const char *word, const char *solver, double seconds, bool own)
 {
     bool found;
     const size_t at = place(l, word, &found);
@@ -59,8 +66,9 @@ static bool put(lines *l, const char *word, const char *solver, double seconds)
         l->at[at].word = copy;
         l->n++;
     }
-    snprintf(l->at[at].solver, sizeof l->at[at].solver, "%s", solver);
+    mc_snprintf(l->at[at].solver, sizeof l->at[at].solver, "%s", solver);
     l->at[at].seconds = seconds;
+    l->at[at].own = own;
     return true;
 }
 
@@ -72,13 +80,13 @@ static void drop(lines *l)
     VEC_FREE(*l);
 }
 
-/* Those of `from` that `to` does not have. */
-static bool merge(lines *to, const lines *from)
+/* Those of `from` that `to` does not have, or, if newer, has not timed itself. */
+static bool merge(lines *to, const lines *from, bool newer)
 {
     for (size_t i = 0; i < from->n; i++) {
         bool found;
-        place(to, from->at[i].word, &found);
-        if (!found && !put(to, from->at[i].word, from->at[i].solver, from->at[i].seconds)) {
+        const size_t at = place(to, from->at[i].word, &found);
+        if ((!found || (newer && !to->at[at].own)) && !put(to, from->at[i].word, from->at[i].solver, from->at[i].seconds, false)) {
             return false;
         }
     }
@@ -114,29 +122,29 @@ static bool parse_line(char *s, lines *l)
         return false;
     }
     *solver++ = '\0';
-    const double t = strtod(seconds, &end);
+    const double t = mc_strtod(seconds, &end);
     if (end == seconds || *end || !(t >= 0) || !*solver || strlen(solver) >= sizeof l->at->solver) {
         return false;
     }
-    return put(l, s, solver, t);
+    return put(l, s, solver, t, false);
 }
 
 /* Where the last line begins, if it fits what is before it; else NULL. */
 static char *tail(char *text, size_t n, size_t *count)
 {
-    char *at = text + n - 1; /* on the last line's end */
-    uint64_t hash;
-    int used = 0;
+    char *at = text + n - 1, want[64]; /* on the last line's end */
     if (*at != '\n') {
         return NULL;
     }
     while (at > text && at[-1] != '\n') {
         at--;
     }
-    if (sscanf(at, "end %zu %16" SCNx64 "%n", count, &hash, &used) != 2 || at + used != text + n - 1) {
+    if (strncmp(at, "end ", 4) != 0) {
         return NULL;
     }
-    return hash == mc_hash(text, (size_t)(at - text), 0) ? at : NULL;
+    *count = (size_t)strtoull(at + 4, NULL, 10);
+    mc_snprintf(want, sizeof want, "end %zu %016" PRIx64 "\n", *count, mc_hash(text, (size_t)(at - text), 0));
+    return strcmp(at, want) == 0 ? at : NULL;
 }
 
 /* NULL, or what is wrong with the text, which is cut up. */
@@ -180,21 +188,45 @@ static bool file_name(struct mc_str *path)
     return *dir && !path->bad;
 }
 
+/* Opens a regular file, and no other: a FIFO would wait for its other end, a link lead elsewhere.  -1: it is none. */
+static int open_regular(const char *path, int flags)
+{
+    struct stat st;
+    const int fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
+        close(fd);
+        errno = EINVAL;
+        return -1;
+    }
+    return fd;
+}
+
+static bool read_text(const char *path, struct mc_str *text)
+{
+    char part[8192];
+    ssize_t got = -1;
+    const int fd = open_regular(path, O_RDONLY);
+    while (fd >= 0 && (got = read(fd, part, sizeof part)) > 0) {
+        mc_str_addn(text, part, (size_t)got);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return got == 0 && text->n > 0 && !text->bad;
+}
+
 /* A file that is missing, damaged or foreign is no wisdom and no error. */
 static bool read_file(const char *path, lines *l)
 {
-    char *text = NULL;
-    size_t n = 0;
-    if (access(path, R_OK) != 0 || mc_file_read(path, &text, &n) < 0) {
-        return false;
-    }
-    const char *wrong = parse(text, n, l);
-    mc_free(text);
+    struct mc_str text = { 0 };
+    const bool got = read_text(path, &text);
+    const char *wrong = got ? parse(text.s, text.n, l) : NULL;
+    mc_str_free(&text);
     if (wrong) {
         LOG(LOG_PLAN, "wisdom in %s is ignored: it %s", path, wrong);
         drop(l);
     }
-    return !wrong;
+    return got && !wrong;
 }
 
 /* The cache folder may be changed by its flag: wisdom follows.  Without memory for the name it is still the same. */
@@ -213,16 +245,60 @@ static void load(void)
     mc_str_free(&path);
 }
 
-/* Another process may have written since: its lines are kept where we have none. */
-static mc_status save(void)
+/* ---- writing it, one process at a time ---- */
+
+/* The open lock of the folder that the file lies in, to close; -1: none is to be had, and nothing is to be written. */
+static int take_lock(void)
+{
+    enum { TRIES = 1000 }; /* ten seconds: who holds it that long was stopped */
+    struct mc_str name = { 0 };
+    mc_str_addf(&name, "%.*slock", (int)(strlen(known_path) - strlen("txt")), known_path);
+    int fd = name.bad ? -1 : open_regular(name.s, O_RDWR | O_CREAT);
+    for (int i = 0; fd >= 0 && fcntl(fd, F_SETLK, &(struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET }) != 0; i++) {
+        if ((errno != EACCES && errno != EAGAIN && errno != EINTR) || i == TRIES) {
+            LOG(LOG_PLAN, "wisdom is not written: cannot lock %s", name.s);
+            close(fd);
+            fd = -1;
+        } else {
+            nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+        }
+    }
+    mc_str_free(&name);
+    return fd;
+}
+
+/* What writers that were killed have left, "wisdom.txt.PID-N.tmp": who holds the lock is the only one that is alive. */
+static void sweep(void)
+{
+    const char *slash = strrchr(known_path, '/'), *base = slash + 1;
+    struct mc_str folder = { 0 };
+    mc_str_addn(&folder, known_path, (size_t)(slash - known_path));
+    DIR *d = folder.bad ? NULL : opendir(folder.s);
+    const struct dirent *e;
+    while (d && (e = readdir(d))) {
+        const size_t n = strlen(e->d_name), m = strlen(base);
+        if (n > m + 5 && strncmp(e->d_name, base, m) == 0 && e->d_name[m] == '.' && strcmp(e->d_name + n - 4, ".tmp") == 0) {
+            unlinkat(dirfd(d), e->d_name, 0);
+        }
+    }
+    if (d) {
+        closedir(d);
+    }
+    mc_str_free(&folder);
+}
+
+/* Other processes may have written since: what they found is kept, but for what was timed here. */
+static mc_status write_known(void)
 {
     lines theirs = { 0 };
     struct mc_str text = { 0 };
+    struct stat st;
     mc_status s = MC_OK;
-    if (!known_path || !*known_path) {
-        return MC_OK;
+    if (lstat(known_path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        LOG(LOG_PLAN, "wisdom is not written: %s is not a regular file", known_path);
+        return mc_fail(MC_EFILE, "cannot write '%s': it is not a regular file", known_path);
     }
-    if (read_file(known_path, &theirs) && !merge(&known, &theirs)) {
+    if (read_file(known_path, &theirs) && !merge(&known, &theirs, true)) {
         s = MC_EMEMORY;
     }
     print_all(&known, &text);
@@ -245,6 +321,21 @@ static const char *at_level(const char *word, struct mc_str *out)
     }
     mc_str_addf(out, "%s %s", mc_flag_text(FLAG_isa), word);
     return out->bad ? NULL : out->s;
+}
+
+static mc_status save(void)
+{
+    if (!known_path || !*known_path) {
+        return MC_OK;
+    }
+    const int held = take_lock();
+    if (held < 0) {
+        return mc_fail(MC_EFILE, "cannot write '%s': its folder cannot be locked", known_path);
+    }
+    sweep();
+    mc_status s = write_known();
+    close(held);
+    return s;
 }
 
 /* ---- external ---- */
@@ -276,7 +367,7 @@ void mc_wisdom_put(const char *word, const char *solver, double seconds)
     if ((word = at_level(word, &full))) {
         pthread_mutex_lock(&lock);
         load();
-        if (put(&known, word, solver, seconds)) {
+        if (put(&known, word, solver, seconds, true)) {
             save(); /* a folder that cannot be written costs a new measurement next time, no more */
         }
         pthread_mutex_unlock(&lock);
@@ -313,7 +404,7 @@ mc_status mc_wisdom_import(const char *path)
     } else {
         pthread_mutex_lock(&lock);
         load();
-        s = merge(&known, &theirs) ? save() : MC_EMEMORY;
+        s = merge(&known, &theirs, false) ? save() : MC_EMEMORY;
         pthread_mutex_unlock(&lock);
     }
     drop(&theirs);

@@ -40,7 +40,7 @@ static size_t find(const char *name, size_t n)
 static size_t find_for(const char *name, mc_dtype d)
 {
     char c[64];
-    int n = snprintf(c, sizeof c, "mc%c_%s", d == MC_FLOAT64 ? 'd' : 'f', name);
+    int n = mc_snprintf(c, sizeof c, "mc%c_%s", d == MC_FLOAT64 ? 'd' : 'f', name);
     return n < (int)sizeof c ? find(c, (size_t)n) : mc_nmath;
 }
 
@@ -71,7 +71,7 @@ bool mc_math_bounded(const char *code, mc_dtype d)
     bool any = false;
     for (const char *m = strstr(code, "M("); m; m = strstr(m + 1, "M(")) {
         char word[32];
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(m + 2, ")"), m + 2);
+        mc_snprintf(word, sizeof word, "%.*s", (int)strcspn(m + 2, ")"), m + 2);
         size_t i = find_for(word, d);
         any |= i < mc_nmath && mc_math_rows[i].range > 0;
     }

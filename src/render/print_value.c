@@ -25,7 +25,7 @@ mc_dtype mc_print_op_dtype(const struct mc_kernel *k, const struct mc_kval *v)
 static void function(struct mc_str *texts, struct mc_str *names, const struct mc_dialect *d, uint64_t *have, const char *word, mc_dtype t)
 {
     char name[40];
-    snprintf(name, sizeof name, " %s ", word);
+    mc_snprintf(name, sizeof name, " %s ", word);
     if (d->native && strstr(d->native, name)) {
         mc_str_addf(names, t == MC_FLOAT64 ? "#define mcd_%s %s\n" : "#define mcf_%s %sf\n", word, word);
     } else {
@@ -47,7 +47,7 @@ void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n, s
             }
             mc_dtype t = mc_print_op_dtype(kernels[i], v);
             char name[80];
-            snprintf(name, sizeof name, "%s_%s", v->op->name, d->suffix[t]);
+            mc_snprintf(name, sizeof name, "%s_%s", v->op->name, d->suffix[t]);
             if (mc_dict_get(&seen, name)) {
                 continue;
             }
@@ -89,7 +89,7 @@ static void number(struct print *p, const struct mc_kval *v)
             mc_str_addf(p->out, "%s__builtin_inf%s()", x < 0 ? "-" : "", s);
         } else {
             char word[40];
-            snprintf(word, sizeof word, "%.*g", v->dtype == MC_FLOAT64 ? 17 : 9, x);
+            mc_snprintf(word, sizeof word, "%.*g", v->dtype == MC_FLOAT64 ? 17 : 9, x);
             mc_str_addf(p->out, "%s%s%s", word, strpbrk(word, ".e") ? "" : ".0", s);
         }
     } else if (v->dtype == MC_UINT64) {

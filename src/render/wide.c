@@ -261,7 +261,7 @@ void mc_wide_functions(struct mc_str *out, int n, struct mc_kernel *const *kerne
             }
             mc_dtype t = compares_position(kernels[i], v) ? MC_FLOAT32 : mc_print_op_dtype(kernels[i], v);
             char name[80];
-            snprintf(name, sizeof name, "op_%s_%s", v->op->name, t == MC_BOOL ? "m" : "v");
+            mc_snprintf(name, sizeof name, "op_%s_%s", v->op->name, t == MC_BOOL ? "m" : "v");
             if (mc_dict_get(&seen, name)) {
                 continue;
             }

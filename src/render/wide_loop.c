@@ -276,7 +276,7 @@ static void end_columns(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
     char position[40];
-    snprintf(position, sizeof position, "(first + (i64)g%d[j])", v);
+    mc_snprintf(position, sizeof position, "(first + (i64)g%d[j])", v);
     mc_str_addf(p->out, "for (i64 j = 0; j < nb; j++) { const float v%d = l%d[j]; ", x->arg[0], v);
     mc_print_fill(p, mc_print_monoid(x)->direct, v, position);
     if (mc_print_monoid(x)->flags && !mc_print_by_position(x)) {

@@ -4,7 +4,6 @@
  * Invariant: three passes see the same elements, those that will be shown: one finds the range (and
  * with it the notation), one the widths, one writes. */
 #include "value/value.h"
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,13 +19,13 @@ struct digits { /* d[0].d[1]d[2]... times 10^exp, no trailing zeros but n >= 1 *
     char d[32];
 };
 
-/* Reads what printf's %e wrote, whatever the locale's decimal point. */
+/* Reads what printf's %e wrote. */
 static struct digits read_e(const char *text)
 {
     struct digits r = { .minus = *text == '-' };
     const char *p = text + r.minus;
     for (; *p != 'e'; p++) {
-        if (isdigit((unsigned char)*p)) {
+        if (*p >= '0' && *p <= '9') {
             r.d[r.n++] = *p;
         }
     }
@@ -49,8 +48,8 @@ static struct digits shortest(mc_dtype d, double v)
 {
     char text[WORD];
     for (int p = 0; p < 17; p++) {
-        snprintf(text, sizeof text, "%.*e", p, v);
-        double back = d == MC_FLOAT32 ? (double)strtof(text, NULL) : rounded(d, strtod(text, NULL));
+        mc_snprintf(text, sizeof text, "%.*e", p, v);
+        double back = d == MC_FLOAT32 ? (double)mc_strtof(text, NULL) : rounded(d, mc_strtod(text, NULL));
         if (back == v) {
             break;
         }
@@ -62,7 +61,7 @@ static struct digits shortest(mc_dtype d, double v)
 static struct digits exactly(double v, int n)
 {
     char text[WORD];
-    snprintf(text, sizeof text, "%.*e", n, v);
+    mc_snprintf(text, sizeof text, "%.*e", n, v);
     return read_e(text);
 }
 

@@ -63,7 +63,7 @@ static mc_status stamp(const char *flag, const struct mc_words *w, struct mc_key
 
 static void set_version(struct mc_compiler *c, const char *said)
 {
-    snprintf(c->version, sizeof c->version, "%.*s", (int)strcspn(said, "\n"), said);
+    mc_snprintf(c->version, sizeof c->version, "%.*s", (int)strcspn(said, "\n"), said);
 }
 
 static mc_status ask_version(struct mc_compiler *c, struct mc_words *w)
@@ -80,10 +80,10 @@ static mc_status ask_version(struct mc_compiler *c, struct mc_words *w)
         c->works = c->version[0] != '\0';
     }
     if (s == MC_OK && !c->works) {
-        snprintf(c->why, sizeof c->why, "'%.100s --version' %s%s", c->flag, mc_ending_text(&end, how),
+        mc_snprintf(c->why, sizeof c->why, "'%.100s --version' %s%s", c->flag, mc_ending_text(&end, how),
                  said.n ? "" : " and says nothing");
     } else if (s == MC_ECOMPILE) {
-        snprintf(c->why, sizeof c->why, "%s", mc_last_error());
+        mc_snprintf(c->why, sizeof c->why, "%s", mc_last_error());
         s = MC_OK;
     }
     mc_str_free(&said);
@@ -126,7 +126,7 @@ static mc_status identify(struct mc_compiler *c, struct mc_words *w)
     bool found;
     TRY(stamp(c->flag, w, &key, &found));
     if (!found) {
-        snprintf(c->why, sizeof c->why, "there is no program '%s'", w->at[0]);
+        mc_snprintf(c->why, sizeof c->why, "there is no program '%s'", w->at[0]);
     } else if (mc_cache_find(key, ".cc", &note, NULL)) {
         set_version(c, note.s);
         c->works = c->version[0] != '\0';
@@ -153,7 +153,7 @@ static mc_status probe(struct mc_compiler *c)
     if (!mc_words_split(&w, c->flag)) {
         s = MC_EMEMORY;
     } else if (w.n == 0) {
-        snprintf(c->why, sizeof c->why, "the flag 'cc' is empty");
+        mc_snprintf(c->why, sizeof c->why, "the flag 'cc' is empty");
     } else {
         s = identify(c, &w);
     }

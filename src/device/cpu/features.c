@@ -77,7 +77,7 @@ static unsigned saved_state(void)
 static void add_flag(struct level *l, const char *flag)
 {
     size_t n = strlen(l->flags);
-    snprintf(l->flags + n, sizeof l->flags - n, "%s%s", n ? " " : "", flag);
+    mc_snprintf(l->flags + n, sizeof l->flags - n, "%s%s", n ? " " : "", flag);
 }
 
 static void read_features(struct level *l, unsigned may)
@@ -108,7 +108,7 @@ static void read_brand(struct mc_cpu *cpu)
         read_cpuid(0x80000002 + i, 0, reg);
         memcpy(text + i * sizeof reg, reg, sizeof reg);
     }
-    snprintf(cpu->brand, sizeof cpu->brand, "%s", text[0] ? text + strspn(text, " ") : "unknown processor");
+    mc_snprintf(cpu->brand, sizeof cpu->brand, "%s", text[0] ? text + strspn(text, " ") : "unknown processor");
 }
 
 /* What a container may use of the processors it sees; INT_MAX: all. */

@@ -142,7 +142,7 @@ static void name_of_fd(int fd, char *name, size_t n)
         }
     }
     *at = '\0';
-    snprintf(name, n, "/proc/self/fd%s/%d", turn, fd);
+    mc_snprintf(name, n, "/proc/self/fd%s/%d", turn, fd);
 }
 
 void *mc_library_open(int fd, const char *path)

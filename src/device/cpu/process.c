@@ -223,19 +223,19 @@ const char *mc_ending_text(const struct mc_ending *e, char text[MC_ENDING])
     const char *name = "";
     switch (e->how) {
     case ENDED_CODE:
-        snprintf(text, MC_ENDING, "ends with code %d", e->number);
+        mc_snprintf(text, MC_ENDING, "ends with code %d", e->number);
         break;
     case ENDED_SIGNAL:
         for (size_t i = 0; i < NELEM(signals); i++) {
             name = signals[i].number == e->number ? signals[i].name : name;
         }
-        snprintf(text, MC_ENDING, "was ended by signal %d%s%s%s", e->number, *name ? " (" : "", name, *name ? ")" : "");
+        mc_snprintf(text, MC_ENDING, "was ended by signal %d%s%s%s", e->number, *name ? " (" : "", name, *name ? ")" : "");
         break;
     case ENDED_LATE:
-        snprintf(text, MC_ENDING, "was still running after %d s, the limit of the flag cc.timeout, and was ended", e->number);
+        mc_snprintf(text, MC_ENDING, "was still running after %d s, the limit of the flag cc.timeout, and was ended", e->number);
         break;
     default:
-        snprintf(text, MC_ENDING, "ends, with a code that the system does not tell");
+        mc_snprintf(text, MC_ENDING, "ends, with a code that the system does not tell");
     }
     return text;
 }

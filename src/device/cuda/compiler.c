@@ -26,7 +26,7 @@ static struct mc_key key_of_place(void)
 static bool stamp(const char *file, char *out, size_t n)
 {
     struct stat st;
-    return stat(file, &st) == 0 && snprintf(out, n, "%llu.%lld.%lld.%09ld", (unsigned long long)st.st_ino, (long long)st.st_size,
+    return stat(file, &st) == 0 && mc_snprintf(out, n, "%llu.%lld.%lld.%09ld", (unsigned long long)st.st_ino, (long long)st.st_size,
                                             (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec) > 0;
 }
 
@@ -83,7 +83,7 @@ static mc_status ask(struct mc_cuda_compiler *c)
         mc_nv.nvrtcGetSupportedArchs(c->sm) != 0) {
         return mc_fail(MC_EDEVICE, "NVRTC does not say which architectures it knows");
     }
-    snprintf(c->version, sizeof c->version, "%s", f->version);
+    mc_snprintf(c->version, sizeof c->version, "%s", f->version);
     put_note(c, f->file);
     return MC_OK;
 }

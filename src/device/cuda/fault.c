@@ -56,11 +56,11 @@ static void suspects(const struct mc_cuda_trail *t, char *out, size_t size)
     size_t n = 0;
     out[0] = '\0';
     for (uint64_t i = t->n - shown; i < t->n && n < size; i++) {
-        n += (size_t)snprintf(out + n, size - n, "%s%s", i == t->n - shown ? "; launched since it was last well: " : ", ",
+        n += (size_t)mc_snprintf(out + n, size - n, "%s%s", i == t->n - shown ? "; launched since it was last well: " : ", ",
                               t->name[i % TRAIL]);
     }
     if (t->n > shown && n < size) {
-        snprintf(out + n, size - n, ", and %llu before these", (unsigned long long)(t->n - shown));
+        mc_snprintf(out + n, size - n, ", and %llu before these", (unsigned long long)(t->n - shown));
     }
 }
 
@@ -97,7 +97,7 @@ mc_status mc_cuda_check(struct mc_cuda *d, int code, const char *what, const cha
     mc_status s = code == NV_CUDA_ERROR_OUT_OF_MEMORY ? MC_EMEMORY : MC_EDEVICE;
     mc_fail(s, "%s: %s%s%s: %s (%s)%s", d->id, what, name ? " " : "", name ? name : "", text, word, launches);
     if (lost) {
-        snprintf(d->trail->broken, sizeof d->trail->broken, "%s", mc_last_error());
+        mc_snprintf(d->trail->broken, sizeof d->trail->broken, "%s", mc_last_error());
     }
     return s;
 }

@@ -25,7 +25,7 @@ static mc_status pick_arch(struct mc_cuda_job *j, const struct mc_cuda_compiler 
                        sm / 10, sm % 10, c->sm[0] / 10, c->sm[0] % 10);
     }
     j->portable = best != sm;
-    snprintf(j->arch, sizeof j->arch, "--gpu-architecture=%s_%d%s", j->portable ? "compute" : "sm", best,
+    mc_snprintf(j->arch, sizeof j->arch, "--gpu-architecture=%s_%d%s", j->portable ? "compute" : "sm", best,
              best == 90 && !j->portable ? "a" : ""); /* with what only Hopper has */
     return MC_OK;
 }
@@ -169,7 +169,7 @@ static void *work(void *arg)
 {
     struct mc_cuda_job *j = arg;
     j->status = mc_cuda_job_image(j);
-    snprintf(j->why, sizeof j->why, "%s", j->status < 0 ? mc_last_error() : ""); /* errors belong to threads */
+    mc_snprintf(j->why, sizeof j->why, "%s", j->status < 0 ? mc_last_error() : ""); /* errors belong to threads */
     return NULL;
 }
 

@@ -62,31 +62,31 @@ static bool driver_version(char *out, size_t n)
     if (mc_nv.cuDriverGetVersion(&v) != 0) {
         return false;
     }
-    return snprintf(out, n, "CUDA %d.%d", v / 1000, v % 1000 / 10) > 0;
+    return mc_snprintf(out, n, "CUDA %d.%d", v / 1000, v % 1000 / 10) > 0;
 }
 
 static bool nvrtc_version(char *out, size_t n)
 {
     int major, minor;
-    return mc_nv.nvrtcVersion(&major, &minor) == 0 && snprintf(out, n, "%d.%d", major, minor) > 0;
+    return mc_nv.nvrtcVersion(&major, &minor) == 0 && mc_snprintf(out, n, "%d.%d", major, minor) > 0;
 }
 
 static bool blas_version(char *out, size_t n)
 {
     const int v = (int)mc_nv.cublasLtGetVersion();
-    return snprintf(out, n, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100) > 0;
+    return mc_snprintf(out, n, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100) > 0;
 }
 
 static bool dnn_version(char *out, size_t n)
 {
     const int v = (int)mc_nv.cudnnGetVersion();
-    return snprintf(out, n, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100) > 0;
+    return mc_snprintf(out, n, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100) > 0;
 }
 
 static bool fft_version(char *out, size_t n)
 {
     int v;
-    return mc_nv.cufftGetVersion(&v) == 0 && snprintf(out, n, "%d.%d.%d", v / 1000, v / 100 % 10, v % 100) > 0;
+    return mc_nv.cufftGetVersion(&v) == 0 && mc_snprintf(out, n, "%d.%d.%d", v / 1000, v / 100 % 10, v % 100) > 0;
 }
 
 /* ---- finding a file ---- */
@@ -104,7 +104,7 @@ static bool try_file(struct state *s, const char *path)
     s->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const char *said = s->handle ? NULL : dlerror();
     if (said && !strstr(said, "No such file or directory")) {
-        snprintf(s->found.why, sizeof s->found.why, "%s", said);
+        mc_snprintf(s->found.why, sizeof s->found.why, "%s", said);
     }
     return s->handle != NULL;
 }
@@ -114,7 +114,7 @@ static bool try_pattern(struct state *s, const char *folder, size_t n, const cha
     char pattern[512];
     glob_t g;
     bool found = false;
-    if ((size_t)snprintf(pattern, sizeof pattern, "%.*s%s/%s", (int)n, folder, part, file) >= sizeof pattern ||
+    if ((size_t)mc_snprintf(pattern, sizeof pattern, "%.*s%s/%s", (int)n, folder, part, file) >= sizeof pattern ||
         glob(pattern, 0, NULL, &g) != 0) {
         return false;
     }
@@ -152,7 +152,7 @@ static bool find_file(struct state *s, const struct library *l)
         }
     }
     if (!s->found.why[0]) {
-        snprintf(s->found.why, sizeof s->found.why, "%s%s%s was not found", l->file[0], l->file[1] ? " or " : "",
+        mc_snprintf(s->found.why, sizeof s->found.why, "%s%s%s was not found", l->file[0], l->file[1] ? " or " : "",
                  l->file[1] ? l->file[1] : "");
     }
     return false;
@@ -174,11 +174,11 @@ static bool take_symbols(struct state *s, enum mc_nv_lib lib)
             continue;
         }
         if (!at) {
-            snprintf(s->found.why, sizeof s->found.why, "it has no %s: it is too old", symbol[i].name);
+            mc_snprintf(s->found.why, sizeof s->found.why, "it has no %s: it is too old", symbol[i].name);
             return false;
         }
         if (!s->found.file[0] && dladdr(at, &where) && where.dli_fname) {
-            snprintf(s->found.file, sizeof s->found.file, "%s", where.dli_fname);
+            mc_snprintf(s->found.file, sizeof s->found.file, "%s", where.dli_fname);
         }
     }
     return true;
@@ -191,11 +191,11 @@ static bool open_builtins(struct state *s)
     char path[320];
     const char *slash = strrchr(s->found.file, '/');
     const int folder = slash ? (int)(slash - s->found.file) + 1 : 0;
-    snprintf(path, sizeof path, "%.*slibnvrtc-builtins.so.%s", folder, s->found.file, s->found.version);
+    mc_snprintf(path, sizeof path, "%.*slibnvrtc-builtins.so.%s", folder, s->found.file, s->found.version);
     if (dlopen(path, RTLD_NOW | RTLD_LOCAL) || dlopen(path + folder, RTLD_NOW | RTLD_LOCAL)) {
         return true;
     }
-    snprintf(s->found.why, sizeof s->found.why, "its %s was not found beside it", path + folder);
+    mc_snprintf(s->found.why, sizeof s->found.why, "its %s was not found beside it", path + folder);
     return false;
 }
 
@@ -218,7 +218,7 @@ static void open_library(enum mc_nv_lib lib) /* under the lock */
     if (take_symbols(s, lib)) {
         s->found.there = l->version(s->found.version, sizeof s->found.version);
         if (!s->found.there) {
-            snprintf(s->found.why, sizeof s->found.why, "it does not tell its version");
+            mc_snprintf(s->found.why, sizeof s->found.why, "it does not tell its version");
         }
         s->found.there = s->found.there && (lib != NV_NVRTC || open_builtins(s));
     }

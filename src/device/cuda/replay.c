@@ -33,9 +33,9 @@ static void name_graph(const struct mc_cuda *d, char *out)
     const uint64_t n = t->n;
     const char *last = n ? t->name[(t->n - 1) % TRAIL] : "none";
     if (n < 2 || n > TRAIL) {
-        snprintf(out, TRAIL_NAME, "a recording of %llu, the last %.12s", (unsigned long long)n, last);
+        mc_snprintf(out, TRAIL_NAME, "a recording of %llu, the last %.12s", (unsigned long long)n, last);
     } else {
-        snprintf(out, TRAIL_NAME, "a recording of %llu: %.12s to %.12s", (unsigned long long)n,
+        mc_snprintf(out, TRAIL_NAME, "a recording of %llu: %.12s to %.12s", (unsigned long long)n,
                  t->name[0], last);
     }
 }

@@ -211,7 +211,7 @@ static struct mc_cuda *make(int ordinal, int device, const struct mc_cuda_facts 
     d->shared = (size_t)attribute(device, NV_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     d->together = f->sm >= TOGETHER_SM ? TOGETHER : 1;
     d->space = (struct mc_space){ d->id, d, space_put, space_get, space_copy, space_release };
-    snprintf(d->id, sizeof d->id, "cuda%d", ordinal);
+    mc_snprintf(d->id, sizeof d->id, "cuda%d", ordinal);
     memcpy(d->name, f->name, sizeof d->name);
     make_lock(&d->lock);
     if (start(d, device) < 0) {

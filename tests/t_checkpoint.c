@@ -171,3 +171,130 @@ TEST(checkpoints_with_strange_arrays)
     }
     remove_folder(folder);
 }
+
+/* ---- files that are no checkpoints ---- */
+
+static bool has_text(const char *folder, const char *name, const char *want)
+{
+    char path[256], *text = NULL;
+    size_t n = 0;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    bool same = mc_file_read(path, &text, &n) == MC_OK && strcmp(text, want) == 0;
+    mc_free(text);
+    return same;
+}
+
+static void put_text(const char *folder, const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    CHECK(mc_file_write(path, text, strlen(text)) == MC_OK, "%s", mc_last_error());
+}
+
+/* A data set of 40 examples of 4 numbers. */
+static void write_data(const char *path)
+{
+    mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(40, 4)), *y = mc_array_new(MC_INT64, MC_SHAPE(40));
+    for (int64_t i = 0; i < 40; i++) {
+        ((int64_t *)mc_array_data(y))[i] = i % 3;
+        ((float *)mc_array_data(x))[4 * i + i % 3] = 1;
+    }
+    CHECK(mc_npz_save(path, 2, (const char *[]){ "x", "y" }, (const mc_array *[]){ x, y }) == MC_OK, "%s", mc_last_error());
+    mc_array_unref(&x);
+    mc_array_unref(&y);
+}
+
+TEST(data_sets_are_not_replaced_by_checkpoints)
+{
+    static const struct {
+        const char *words, *says;
+    } rows[] = {
+        { "iris.txt --data iris.npz",                          "'iris.npz' is the data: it is not replaced; give another name with --save FILE" },
+        { "iris.txt --data iris.npz --new",                    "'iris.npz' is the data" },
+        { "iris.txt --data iris.npz --resume",                 "'iris.npz' is the data" },
+        { "iris.txt --data ./iris.npz --new",                  "'iris.npz' is the data" },
+        { "iris.txt --data link.npz --new",                    "'iris.npz' is the data" },
+        { "iris.txt --data iris.npz --save m.npz --report iris.npz", "'iris.npz' is the data: it is not replaced; give another name with --report FILE" },
+        { "iris.txt --data iris.npz --save m.npz --curve iris.npz",  "'iris.npz' is the data" },
+        { "iris.txt --data iris.npz --save iris.txt --new",    "'iris.txt' is the model" },
+        { "iris.txt --data iris.npz --save m.npz --curve m.npz", "--save and --curve are both 'm.npz'" },
+        { "iris.txt --data link.npz --save other.npz --new",   "'other.npz' is there and is no checkpoint, so it is not replaced" },
+        { "iris.txt --data link.npz --save other.npz",         "'other.npz' is there and is no checkpoint" },
+        { "iris.txt --data link.npz --save notes --new",       "'notes' is there and is no checkpoint" },
+        { "iris.txt --data link.npz --save a --new",           "'a.old' is there and is no checkpoint" },
+        { "iris.txt --data link.npz --save b --new",           "'b.new' is there and is no checkpoint" },
+        { "iris.txt --data link.npz --save cut.npz --new",     "'cut.npz' is there and is no checkpoint" },
+    };
+    static const char *const texts[] = { "notes", "a.old", "b.new", "cut.npz" };
+    char folder[] = "/tmp/mctrainXXXXXX", path[2][64], link_path[64], command[512], *data[2] = { 0 }, *now = NULL;
+    size_t n[2], m;
+    REQUIRE(mkdtemp(folder), "no folder");
+    snprintf(path[0], sizeof path[0], "%s/iris.npz", folder);
+    snprintf(path[1], sizeof path[1], "%s/other.npz", folder);
+    snprintf(link_path, sizeof link_path, "%s/link.npz", folder);
+    put_text(folder, "iris.txt", "input 4\ndense 3 softmax\nbatch 10\nepochs 1\n");
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        put_text(folder, texts[i], "PK, not a zip");
+    }
+    for (int i = 0; i < 2; i++) {
+        write_data(path[i]);
+        CHECK(mc_file_read(path[i], &data[i], &n[i]) == MC_OK, "%s", mc_last_error());
+    }
+    CHECK(symlink("iris.npz", link_path) == 0, "no link");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int status;
+        snprintf(command, sizeof command, "cd %s && " TRAIN " %s --quiet%s", folder, rows[i].words, strstr(rows[i].words, "--report") ? "" : " --report none");
+        const char *text = output_of(command, &status);
+        CHECK(status == 1 && strstr(text, rows[i].says), "%s: %d: %s", rows[i].words, status, text);
+        for (int k = 0; k < 2; k++) {
+            bool same = mc_file_read(path[k], &now, &m) == MC_OK && m == n[k] && memcmp(now, data[k], m) == 0;
+            CHECK(same, "%s: %s is another now", rows[i].words, path[k]);
+            mc_free(now);
+            if (!same) {
+                write_data(path[k]);
+            }
+        }
+        for (size_t k = 0; k < COUNT(texts); k++) {
+            CHECK(has_text(folder, texts[k], "PK, not a zip"), "%s: %s is another now", rows[i].words, texts[k]);
+            put_text(folder, texts[k], "PK, not a zip");
+        }
+        CHECK(has_text(folder, "iris.txt", "input 4\ndense 3 softmax\nbatch 10\nepochs 1\n"), "%s: the model is another now", rows[i].words);
+    }
+    for (int i = 0; i < 2; i++) {
+        mc_free(data[i]);
+    }
+    remove_folder(folder);
+}
+
+/* Only the leavings of a killed run are removed: names that begin the same are others' files, and names are no patterns. */
+TEST(files_with_names_like_a_checkpoints_stay)
+{
+    static const struct {
+        const char *save, *name;
+        bool swept;
+    } rows[] = {
+        { "m.npz",     "m.npz.newer-results.csv",   false },
+        { "m.npz",     "m.npz.new.txt",             false },
+        { "m.npz",     "m.npz.new.12-x.tmp",        false },
+        { "m.npz",     "m.npz.new.1-2.tmp.csv",     false },
+        { "m.npz",     "am.npz.new.1-2.tmp",        false },
+        { "m.npz",     "m.npz.new.4711-12.tmp",     true },
+        { "m[12].npz", "m1.npz.new.4711-12.tmp",    false },
+        { "m[12].npz", "m[12].npz.new.4711-12.tmp", true },
+        { "m*",        "mine.new.1-2.tmp",          false },
+        { "m?",        "ms.new.1-2.tmp",            false },
+        { "a\\b",      "a\\b.new.1-2.tmp",          true },
+    };
+    char folder[] = "/tmp/mctrainXXXXXX", words[256];
+    REQUIRE(mkdtemp(folder), "no folder");
+    write_model(folder, 0);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        put_text(folder, rows[i].name, "results");
+        snprintf(words, sizeof words, "m.txt --data digits:200 --epochs 1 --new --quiet --report none --save '%s'", rows[i].save);
+        CHECK(wait_for(start(folder, words)) == 0, "%s is not saved", rows[i].save);
+        CHECK(there(folder, rows[i].save), "no %s", rows[i].save);
+        CHECK(there(folder, rows[i].name) == !rows[i].swept, "saved as %s, %s %s", rows[i].save, rows[i].name, rows[i].swept ? "stays" : "is gone");
+        CHECK(rows[i].swept || has_text(folder, rows[i].name, "results"), "%s is another now", rows[i].name);
+    }
+    remove_folder(folder);
+}

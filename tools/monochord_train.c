@@ -104,9 +104,39 @@ static bool has_room(const char *path)
     return good;
 }
 
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return a && b && ((stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino) || strcmp(a, b) == 0);
+}
+
+/* What is written is not what is read, nor written twice. */
+static bool keeps_apart(const struct options *o)
+{
+    const struct {
+        const char *option, *path;
+    } to[] = { { "--save", o->save }, { "--report", o->report }, { "--curve", o->curve } }, from[] = { { "the data", o->data }, { "the model", o->model } };
+    for (int i = 0; i < COUNT(to); i++) {
+        for (int k = 0; k < COUNT(from); k++) {
+            if (same_file(to[i].path, from[k].path)) {
+                return complain("'%s' is %s: it is not replaced; give another name with %s FILE", to[i].path, from[k].option, to[i].option), false;
+            }
+        }
+        for (int k = 0; k < i; k++) {
+            if (same_file(to[i].path, to[k].path) && strcmp(to[i].path, "/dev/null") != 0) {
+                return complain("%s and %s are both '%s'", to[k].option, to[i].option, to[i].path), false;
+            }
+        }
+    }
+    return true;
+}
+
 static bool set_up(struct run *r)
 {
     if (!has_room(r->o.save) || !has_room(r->o.report) || !has_room(r->o.curve)) {
+        return false;
+    }
+    if (!keeps_apart(&r->o) || (!r->o.resume && !checkpoint_room(&r->o))) {
         return false;
     }
     if (!r->o.resume && !r->o.anew && access(r->o.save, F_OK) == 0) {
@@ -116,7 +146,7 @@ static bool set_up(struct run *r)
         return false;
     }
     r->p.best = -1;
-    if (r->o.resume && !checkpoint_load(r)) {
+    if (r->o.resume && (!checkpoint_load(r) || !checkpoint_room(&r->o))) {
         return false;
     }
     r->kept = r->o.resume;

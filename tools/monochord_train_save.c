@@ -1,14 +1,16 @@
 /* monochord_train_save.c: checkpoints: one .npz with the parameters, what the rule remembers, and how far the run was.
  *
  * Invariant: whatever happens while one is written, FILE or FILE.old is whole: the new one gets its name when its bytes
- * are on the disk, and the one before it has its second name by then.  Only finite parameters are ever saved. */
+ * are on the disk, and the one before it has its second name by then.  Only finite parameters are ever saved, and only
+ * checkpoints are ever replaced. */
 #include "train.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- writing ---- */
@@ -29,19 +31,39 @@ static void folder_of(struct text *out, const char *path)
     text_addf(out, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
 }
 
+/* Is it what may be left behind `fresh`: itself, its second name, "FRESH.PID-N.tmp"? */
+static bool is_left(const char *name, const char *fresh)
+{
+    const size_t n = strlen(fresh);
+    const char *rest = name + n;
+    if (strncmp(name, fresh, n) != 0) {
+        return false;
+    }
+    if (!*rest || strcmp(rest, ".link") == 0) {
+        return true;
+    }
+    static const char digits[] = "0123456789";
+    size_t pid = *rest == '.' ? strspn(rest + 1, digits) : 0, count = pid && rest[1 + pid] == '-' ? strspn(rest + 2 + pid, digits) : 0;
+    return count && strcmp(rest + 2 + pid + count, ".tmp") == 0;
+}
+
 /* What a run that was killed while it wrote has left behind. */
 static void sweep(const char *fresh)
 {
-    struct text t = { 0 };
-    glob_t found;
-    text_addf(&t, "%s*", fresh);
-    if (glob(t.s, 0, NULL, &found) == 0) {
-        for (size_t i = 0; i < found.gl_pathc; i++) {
-            unlink(found.gl_pathv[i]);
+    struct text folder = { 0 };
+    folder_of(&folder, fresh);
+    const char *slash = strrchr(fresh, '/');
+    DIR *d = opendir(folder.s);
+    const struct dirent *e;
+    while (d && (e = readdir(d))) {
+        if (is_left(e->d_name, slash ? slash + 1 : fresh)) {
+            unlinkat(dirfd(d), e->d_name, 0);
         }
-        globfree(&found);
     }
-    text_free(&t);
+    if (d) {
+        closedir(d);
+    }
+    text_free(&folder);
 }
 
 /* FILE gets a second name, FILE.old, so that it is there all the while (where no file has two names it is FILE.old alone
@@ -194,6 +216,42 @@ static bool has(const mc_npz *z, const char *name)
         }
     }
     return false;
+}
+
+/* Is there a file that is no checkpoint, whatever training it is of?  One that begins as an archive and is damaged counts as one
+ * where `damaged` does. */
+static bool is_other_file(const char *path, bool damaged)
+{
+    struct stat st;
+    char head[2] = { 'P', 'K' };
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) {
+        return false; /* devices and pipes are written to */
+    }
+    mc_npz *z = mc_npz_open(path);
+    bool good = z && has(z, "train/model") && has(z, "train/progress");
+    FILE *from = z || !damaged ? NULL : fopen(path, "rb");
+    if (from) {
+        good = fread(head, 1, sizeof head, from) <= sizeof head && head[0] == 'P' && head[1] == 'K';
+        fclose(from);
+    }
+    mc_npz_close(z);
+    return !good;
+}
+
+bool checkpoint_room(const struct options *o)
+{
+    static const char *const names[] = { "", ".old", ".new" }; /* all that snapshot_save takes */
+    bool good = true;
+    for (int i = 0; i < COUNT(names) && good; i++) {
+        struct text path = { 0 };
+        text_addf(&path, "%s%s", o->save, names[i]);
+        if (is_other_file(path.s, o->resume)) {
+            good = !complain("'%s' is there and is no checkpoint, so it is not replaced: move it away, or give the checkpoint another name with --save FILE",
+                             path.s);
+        }
+        text_free(&path);
+    }
+    return good;
 }
 
 /* The parameters of r's model as z has them, under names with `before` in front; NULL: why. */

@@ -91,6 +91,7 @@ enum { PROGRESS_NUMBERS = 8, EPOCH_NUMBERS = 6 }; /* of struct progress that are
 /* ---- monochord_train_save.c ---- */
 /* The file appears whole or not at all, the one before it stays as FILE.old.  False: complained, what was there is there. */
 bool snapshot_save(const struct run *r, const struct snapshot *s);
+bool checkpoint_room(const struct options *o);                            /* nothing but checkpoints has their names; else complains */
 bool checkpoint_load(struct run *r);                                   /* FILE, or FILE.old where that is damaged */
 bool checkpoint_model(struct model *m, const char *path, struct text *classes, struct text *data); /* for predict */
 

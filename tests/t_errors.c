@@ -2,6 +2,7 @@
  * formulas, for specs of functions, for calls.  Every message names the op or the argument, shows the operands
  * with their types, and points at the formula or at the line. */
 #include "agree.h"
+#include <monochord_nn.h>
 
 #include <string.h>
 
@@ -260,5 +261,50 @@ TEST(mistakes_of_flags_and_names)
     CHECK(mc_is_error(mc_op(g, "no_such_op", 0, NULL, NULL)) && strstr(mc_error(g), "no_such_op"), "%s", mc_error(g));
     mc_graph_clear_error(g);
     CHECK(!mc_var(g, "zz") || mc_is_error(mc_var(g, "zz")), "a variable that is not there");
+    mc_graph_free(g);
+}
+
+/* ---- each error is its own ---- */
+
+/* What an unrelated call said before has no place in what these say. */
+TEST(errors_tell_nothing_of_earlier_ones)
+{
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 1);
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x * 2" });
+    mc_array *y = NULL;
+#define EARLIER() mc_fail(MC_EFILE, "something earlier")
+    EARLIER();
+    CHECK(mc_call(f, MC_IN((mc_array *)NULL), MC_OUT(&y)) == MC_EARG && !strstr(mc_last_error(), "earlier"), "%s", mc_last_error());
+    EARLIER();
+    mc_constant(g, NULL);
+    CHECK(mc_graph_status(g) == MC_EARG && !strstr(mc_error(g), "earlier"), "%s", mc_error(g));
+    mc_graph_clear_error(g);
+    EARLIER();
+    CHECK(!mc_shared_new(g, "s", NULL) && mc_graph_status(g) == MC_EARG && !strstr(mc_error(g), "earlier"), "%s", mc_error(g));
+    EARLIER();
+    CHECK(mc_net_read(NULL, "m", "input 3") == MC_EARG && !strstr(mc_last_error(), "earlier"), "%s", mc_last_error());
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+/* Who returns a status because of what the graph has met says what that was. */
+TEST(statuses_of_a_graphs_mistake_have_its_text)
+{
+    mc_graph *g = mc_graph_new();
+    mc_node *x = mc_input(g, "x", MC_FLOAT32, 1), *bad = mc_formula(g, "nobody + 1"), *out = NULL;
+    mc_shared *s = mc_shared_zeros(g, "s", MC_FLOAT32, MC_NOSHAPE);
+    mc_net *net = mc_net_new(g, NULL, 1);
+    CHECK(strstr(mc_error(g), "nobody"), "%s", mc_error(g));
+    EARLIER();
+    CHECK(mc_grads(bad, 1, &x, &out, NULL) < 0 && strstr(mc_last_error(), "nobody"), "%s", mc_last_error());
+    EARLIER();
+    CHECK(mc_shared_default_update(g, s, bad) < 0 && strstr(mc_last_error(), "nobody"), "%s", mc_last_error());
+    EARLIER();
+    CHECK(mc_net_read(net, "m", "input 3") < 0 && strstr(mc_last_error(), "nobody"), "%s", mc_last_error());
+    EARLIER();
+    CHECK(!mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x" }) && strstr(mc_last_error(), "nobody"), "%s", mc_last_error());
+#undef EARLIER
+    mc_net_free(net);
     mc_graph_free(g);
 }

@@ -111,8 +111,7 @@ static mc_status take_input(struct mc_function *f, int i, const mc_arg *arg)
         return take_number(f, i, arg);
     }
     if (arg->kind != 0 || !arg->u.array) {
-        return mc_fail(MC_EARG, "%s: input %d ('%s') is no array%s%s", f->name, i, f->input[i].name, *mc_last_error() ? ": " : "",
-                       mc_last_error());
+        return mc_fail(MC_EARG, "%s: input %d ('%s') is no array (NULL)", f->name, i, f->input[i].name);
     }
     return take_array(f, i, arg->u.array);
 }

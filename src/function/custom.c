@@ -89,7 +89,14 @@ static mc_status by_kernel(const mc_node *n, mc_array *const *in, mc_array *cons
     return st;
 }
 
-__attribute__((constructor)) void mc_custom_install(void)
+static void set_hook(void)
 {
     mc_custom_kernel_hook = by_kernel;
+}
+
+/* Once: a second thread that compiles must not write what a first one reads. */
+__attribute__((constructor)) void mc_custom_install(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, set_hook);
 }

@@ -219,7 +219,7 @@ static mc_status beside(struct mc_function *f, const struct mc_shape_plan *p)
 static bool same_addresses(const struct mc_function *f, char **seen, bool note)
 {
     size_t n = f->code->program.value.n;
-    bool same = memcmp(seen, f->ptr, n * sizeof *f->ptr) == 0 && seen[n] == f->arena;
+    bool same = (n == 0 || memcmp(seen, f->ptr, n * sizeof *f->ptr) == 0) && seen[n] == f->arena;
     for (int i = 0; i < f->code->program.nupdate; i++) {
         same = same && seen[n + 1 + (size_t)i] == f->target[i]->value->data;
         if (note) {

@@ -284,7 +284,9 @@ static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey)
     p->key = mc_alloc((size_t)(nkey + 1) * sizeof *p->key, "plan");
     mc_status s = p->place && p->step && p->key ? MC_OK : MC_EMEMORY;
     if (s == MC_OK) {
-        memcpy(p->key, f->key, (size_t)nkey * sizeof *p->key);
+        if (nkey) {
+            memcpy(p->key, f->key, (size_t)nkey * sizeof *p->key);
+        }
         p->nkey = nkey;
         place_leaves(f, p);
         for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {
@@ -334,7 +336,7 @@ struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f)
     f->clock++;
     for (struct mc_shape_plan **at = &f->plans; *at; at = &(*at)->next) {
         struct mc_shape_plan *p = *at;
-        if (p->nkey == n && memcmp(p->key, f->key, (size_t)n * sizeof *f->key) == 0 && !f->code->program.dynamic) {
+        if (p->nkey == n && (n == 0 || memcmp(p->key, f->key, (size_t)n * sizeof *f->key) == 0) && !f->code->program.dynamic) {
             *at = p->next; /* to the front: most calls repeat the last shape */
             p->next = f->plans;
             f->plans = p;

@@ -118,7 +118,7 @@ mc_node *mc_constant(mc_graph *g, const mc_array *value)
         return NULL;
     }
     if (!value) {
-        return mc_node_fail(g, MC_EARG, "constant: there is no array%s%s", *mc_last_error() ? ": " : "", mc_last_error());
+        return mc_node_fail(g, MC_EARG, "constant: there is no array (NULL)");
     }
     return mc_node_const(g, mc_array_copy(value), false);
 }

@@ -37,8 +37,7 @@ mc_shared *mc_shared_new(mc_graph *g, const char *name, const mc_array *value)
 {
     if (!value) {
         if (g) {
-            mc_node_fail(g, MC_EARG, "shared %s: there is no value%s%s", name ? name : "", *mc_last_error() ? ": " : "",
-                         mc_last_error());
+            mc_node_fail(g, MC_EARG, "shared %s: there is no value (NULL)", name ? name : "");
         }
         return NULL;
     }
@@ -199,7 +198,7 @@ mc_status mc_shared_default_update(mc_graph *g, mc_shared *s, mc_node *value)
         return mc_fail(MC_EARG, "default_update: an argument is missing");
     }
     if (mc_is_error(value)) {
-        return g->status;
+        return mc_fail(g->status < 0 ? g->status : MC_EARG, "default_update: %s", g->status < 0 ? mc_error(g) : "the value is the error node");
     }
     for (size_t i = 0; i < g->defaults.n; i++) {
         if (g->defaults.at[i].shared == s) {

@@ -177,5 +177,5 @@ mc_status mc_augment_formula(const struct mc_augment *a, mc_graph *g)
         }
         add(g, "x = reshape(x, [order.shape[0]%s])", sizes);
     }
-    return mc_graph_status(g);
+    return mc_graph_status(g) < 0 ? mc_fail(mc_graph_status(g), "%s", mc_error(g)) : MC_OK;
 }

@@ -181,7 +181,7 @@ mc_status mc_net_read(mc_net *net, const char *name, const char *text)
     if (mc_graph_status(net->g) == MC_OK && !net->nlayer) {
         mc_mistake(net->g, MC_EARG, "%s: there is no layer", name);
     }
-    return mc_graph_status(net->g);
+    return mc_graph_status(net->g) < 0 ? mc_fail(mc_graph_status(net->g), "%s", mc_error(net->g)) : MC_OK;
 }
 
 mc_status mc_net_load(mc_net *net, const char *path)

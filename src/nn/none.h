@@ -5,10 +5,10 @@
 #include <monochord_nn.h>
 #include <stdbool.h>
 
-/* Is p what a maker returns that failed?  Then this is an error too, with what that maker said. */
+/* Is p what a maker returns that failed?  Then this is an error too; what that maker said may not be the last error any more. */
 static inline bool mc_nn_none(const void *p, const char *what)
 {
-    return !p && mc_fail(MC_EARG, "there is no %s%s%s", what, *mc_last_error() ? ": " : "", mc_last_error()) < 0;
+    return !p && mc_fail(MC_EARG, "there is no %s (NULL)", what) < 0;
 }
 
 #endif

@@ -373,7 +373,7 @@ mc_status mc_total_norm_constraint(mc_net *net, int n, mc_node *const *x, double
     for (int i = 0; i < n; i++) {
         out[i] = mc_mul(x[i], factor);
     }
-    return mc_graph_status(net->g);
+    return mc_graph_status(net->g) < 0 ? mc_fail(mc_graph_status(net->g), "%s", mc_error(net->g)) : MC_OK;
 }
 
 void mc_nn_manual_rules(struct mc_nn_text *t)

@@ -9,7 +9,7 @@
 
 bool mc_nn_same(struct mc_nn_slice a, const char *b)
 {
-    return strlen(b) == a.n && memcmp(a.s, b, a.n) == 0;
+    return strlen(b) == a.n && (a.n == 0 || memcmp(a.s, b, a.n) == 0);
 }
 
 /* ---- mistakes ---- */

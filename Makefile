@@ -95,13 +95,9 @@ tsan: ## the everyday tests under the thread sanitizer
 	$(call build,$(BUILD)-tsan,-DMONOCHORD_SANITIZE=thread)
 	@TSAN_OPTIONS=halt_on_error=1:suppressions=$(CURDIR)/tests/tsan.supp $(call tests,$(BUILD)-tsan) $(WHAT)
 
-fuzz: ## each tests/fuzz_*.c under the sanitizers for FUZZ_SECONDS=30
+fuzz: ## each tests/fuzz_*.c under the sanitizers for FUZZ_SECONDS=30: led by coverage where there is clang
 	$(setup) sanitizers
-	$(call build,$(BUILD)-asan,-DMONOCHORD_SANITIZE=address$(,)undefined -DMONOCHORD_POISON=ON)
-	@for f in $(patsubst tests/%.c,%,$(wildcard tests/fuzz_*.c)); do \
-	    echo "$$f for $(FUZZ_SECONDS) s"; \
-	    XDG_CACHE_HOME=$(CURDIR)/$(BUILD)-asan/cache $(BUILD)-asan/$$f $(FUZZ_SECONDS) || exit 1; \
-	done
+	@BUILD=$(BUILD) JOBS=$(JOBS) scripts/fuzz.sh $(FUZZ_SECONDS) $(WHAT)
 
 format: ## clang-format on the .c files, tables left alone
 	@scripts/setup.sh clang-format git

@@ -1,13 +1,18 @@
-/* fuzz.h: what the fuzzers share where no libFuzzer brings the bytes: numbers that are the same on every run, bytes
- * changed in a few places.
+/* fuzz.h: what the fuzzers share where no libFuzzer brings the bytes: a main that replays files or changes good inputs,
+ * numbers that are the same on every run, bytes changed in a few places.
  *
- * Invariant: changed bytes lie in exactly as much memory as they need, so that a sanitizer sees a read past them. */
+ * Invariant: the bytes lie in exactly as much memory as they need, so that a sanitizer sees a read past them. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
-#include <stdint.h>
+#include "base/base.h"
+
+#include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -39,6 +44,80 @@ static inline unsigned char *fuzz_changed(const void *from, size_t *n)
         }
     }
     return data;
+}
+
+/* A folder in memory, where it can be: what is read from files is written there. */
+static inline void fuzz_folder(char folder[64])
+{
+    snprintf(folder, 64, "%s/mc-fuzz-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    if (!mkdtemp(folder)) {
+        exit(2);
+    }
+}
+
+static inline void fuzz_wrong(const char *what)
+{
+    fprintf(stderr, "%s: %s\n", what, mc_last_error());
+    abort();
+}
+
+/* A file, or every file of a folder; how many. */
+static inline long fuzz_replay(const char *path)
+{
+    long n = 0;
+    DIR *d = opendir(path);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        char inner[1024];
+        snprintf(inner, sizeof inner, "%s/%s", path, e->d_name);
+        n += *e->d_name == '.' ? 0 : fuzz_replay(inner);
+    }
+    if (d) {
+        closedir(d);
+        return n;
+    }
+    char *text;
+    size_t size;
+    if (mc_file_read(path, &text, &size) < 0) {
+        fuzz_wrong("not read");
+    }
+    unsigned char *exact = malloc(size ? size : 1);
+    if (!exact) {
+        exit(2);
+    }
+    memcpy(exact, text, size);
+    mc_free(text);
+    LLVMFuzzerTestOneInput(exact, size);
+    free(exact);
+    return 1;
+}
+
+/* `fuzz_x FILE...` replays files and folders; `fuzz_x SECONDS` runs `one`, which makes an input and tries it. */
+static inline int fuzz_main(int argc, char **argv, void (*one)(void))
+{
+    struct stat st;
+    long runs = 0;
+    if (argc > 1 && stat(argv[1], &st) == 0) {
+        for (int i = 1; i < argc; i++) {
+            runs += fuzz_replay(argv[i]);
+        }
+    } else {
+        const double end = mc_now() + (argc > 1 ? atof(argv[1]) : 5);
+        for (; mc_now() < end; runs++) {
+            one();
+        }
+    }
+    printf("%ld inputs\n", runs);
+    return runs ? 0 : 1;
+}
+
+/* Most fuzzers have good inputs and change their bytes. */
+static inline void fuzz_one_of(const struct mc_piece *seed, size_t n)
+{
+    const struct mc_piece *p = &seed[fuzz_below(n)];
+    size_t size = p->n;
+    unsigned char *data = fuzz_changed(p->data, &size);
+    LLVMFuzzerTestOneInput(data, size);
+    free(data);
 }
 
 #endif

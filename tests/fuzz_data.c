@@ -4,7 +4,6 @@
  *
  * Invariant: one folder, gone at the end; beside the file that is changed lie good ones. */
 #include "fuzz.h"
-#include "base/base.h"
 #include <monochord_nn.h>
 
 #include <stdio.h>
@@ -105,10 +104,7 @@ static void make_png(struct file *f, int channels)
 
 static void make(void)
 {
-    snprintf(folder, sizeof folder, "%s/mc-fuzz-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"); /* memory, where it can be */
-    if (!mkdtemp(folder)) {
-        exit(2);
-    }
+    fuzz_folder(folder);
     for (size_t i = 0; i < NELEM(folders); i++) {
         mkdir(in_folder(folders[i]), 0700);
     }
@@ -208,30 +204,24 @@ static void mend(unsigned char *p, size_t n)
     }
 }
 
-int main(int argc, char **argv)
+static void one(void)
 {
-    double seconds = argc > 1 ? atof(argv[1]) : 5, end = mc_now() + seconds;
-    long runs = 0;
     LLVMFuzzerTestOneInput((const uint8_t *)"", 0); /* makes the files */
-    while (mc_now() < end) {
-        for (int i = 0; i < 100; i++, runs++) {
-            size_t which = fuzz_below(NELEM(files)), n = files[which].n;
-            unsigned char *changed = fuzz_changed(files[which].bytes, &n), *data = malloc(n + 1);
-            if (!data) {
-                return 2;
-            }
-            if (fuzz_below(4)) {
-                mend(changed, n);
-            }
-            data[0] = (unsigned char)which;
-            memcpy(data + 1, changed, n);
-            LLVMFuzzerTestOneInput(data, n + 1);
-            free(changed);
-            free(data);
-        }
+    size_t which = fuzz_below(NELEM(files)), n = files[which].n;
+    unsigned char *changed = fuzz_changed(files[which].bytes, &n), *data = malloc(n + 1);
+    if (!data) {
+        exit(2);
     }
-    printf("%ld inputs\n", runs);
-    return 0;
+    if (fuzz_below(4)) {
+        mend(changed, n);
+    }
+    data[0] = (unsigned char)which;
+    memcpy(data + 1, changed, n);
+    LLVMFuzzerTestOneInput(data, n + 1);
+    free(changed);
+    free(data);
 }
+
+int main(int argc, char **argv) { return fuzz_main(argc, argv, one); }
 
 #endif

@@ -4,7 +4,6 @@
  *
  * Invariant: no array is larger than MOST bytes: layers of a million units end in the message that there is no memory. */
 #include "fuzz.h"
-#include "base/base.h"
 #include <monochord_nn.h>
 
 #include <stdio.h>
@@ -109,23 +108,17 @@ static size_t change(char *text, size_t n, size_t room)
     return n - gone + long_;
 }
 
-int main(int argc, char **argv)
+static void one(void)
 {
-    double seconds = argc > 1 ? atof(argv[1]) : 5, end = mc_now() + seconds;
-    long runs = 0;
-    while (mc_now() < end) {
-        for (int i = 0; i < 20; i++, runs++) {
-            char text[1024];
-            snprintf(text, sizeof text, "%s", seeds[fuzz_below(NELEM(seeds))]);
-            size_t n = strlen(text);
-            for (size_t k = fuzz_below(5); k > 0; k--) {
-                n = change(text, n, sizeof text);
-            }
-            LLVMFuzzerTestOneInput((const uint8_t *)text, n);
-        }
+    char text[1024];
+    snprintf(text, sizeof text, "%s", seeds[fuzz_below(NELEM(seeds))]);
+    size_t n = strlen(text);
+    for (size_t k = fuzz_below(5); k > 0; k--) {
+        n = change(text, n, sizeof text);
     }
-    printf("%ld inputs\n", runs);
-    return 0;
+    LLVMFuzzerTestOneInput((const uint8_t *)text, n);
 }
+
+int main(int argc, char **argv) { return fuzz_main(argc, argv, one); }
 
 #endif

@@ -69,29 +69,16 @@ static const unsigned char plain[] = { 1, 5, 0, 0xfa, 0xff, 'h', 'e', 'l', 'l', 
                                          0xd7, 0xcd, 0x17, 0x3d, 0x8b, 0x9c, 0x97, 0x32, 0x87, 0x14, 0x70, 0xc6,
                                          0x02 };
 
-int main(int argc, char **argv)
+static void one(void)
 {
-    double seconds = argc > 1 ? atof(argv[1]) : 5, end = mc_now() + seconds;
-    struct mc_str npy = npy_file(), npz = npz_file();
-    const struct mc_piece seed[] = { { npy.s, npy.n },
-                                     { npz.s, npz.n },
-                                     { plain, sizeof plain },
-                                     { fixed, sizeof fixed },
-                                     { dynamic, sizeof dynamic } };
-    long runs = 0;
-    while (mc_now() < end) {
-        for (int i = 0; i < 1000; i++, runs++) {
-            const struct mc_piece *p = &seed[fuzz_below(NELEM(seed))];
-            size_t n = p->n;
-            unsigned char *data = fuzz_changed(p->data, &n);
-            LLVMFuzzerTestOneInput(data, n);
-            free(data);
-        }
+    static struct mc_str npy, npz;
+    if (!npy.n) {
+        npy = npy_file();
+        npz = npz_file();
     }
-    printf("%ld inputs\n", runs);
-    mc_str_free(&npy);
-    mc_free(npz.s);
-    return 0;
+    fuzz_one_of((const struct mc_piece[]){ { npy.s, npy.n }, { npz.s, npz.n }, { plain, sizeof plain }, { fixed, sizeof fixed }, { dynamic, sizeof dynamic } }, 5);
 }
+
+int main(int argc, char **argv) { return fuzz_main(argc, argv, one); }
 
 #endif

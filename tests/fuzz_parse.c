@@ -120,23 +120,17 @@ static void change(struct mc_str *text)
     }
 }
 
-int main(int argc, char **argv)
+static void one(void)
 {
-    double seconds = argc > 1 ? atof(argv[1]) : 5, end = mc_now() + seconds;
-    long runs = 0;
-    while (mc_now() < end) {
-        for (int i = 0; i < 100; i++, runs++) {
-            struct mc_str text = { 0 };
-            mc_str_add(&text, seeds[fuzz_below(NELEM(seeds))]);
-            for (size_t k = fuzz_below(6); k > 0 && text.n < 2000; k--) {
-                change(&text);
-            }
-            LLVMFuzzerTestOneInput((const uint8_t *)text.s, text.n);
-            mc_str_free(&text);
-        }
+    struct mc_str text = { 0 };
+    mc_str_add(&text, seeds[fuzz_below(NELEM(seeds))]);
+    for (size_t k = fuzz_below(6); k > 0 && text.n < 2000; k--) {
+        change(&text);
     }
-    printf("%ld inputs\n", runs);
-    return 0;
+    LLVMFuzzerTestOneInput((const uint8_t *)text.s, text.n);
+    mc_str_free(&text);
 }
+
+int main(int argc, char **argv) { return fuzz_main(argc, argv, one); }
 
 #endif

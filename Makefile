@@ -21,7 +21,7 @@ CXX := clang++
 endif
 export CC CXX
 
-FLAGS := -DCMAKE_C_COMPILER=$(CC) -DMONOCHORD_WERROR=$(if $(WERROR),ON,OFF)
+FLAGS = -DCMAKE_C_COMPILER=$(CC) -DMONOCHORD_WERROR=$(if $(WERROR),ON,OFF)
 setup := @scripts/setup.sh cc cmake
 # $(call build,FOLDER,CMAKE OPTIONS,WHAT OF IT)
 build = @cmake -S . -B $(1) -G "Unix Makefiles" $(FLAGS) $(2) >/dev/null && \
@@ -56,6 +56,28 @@ endif
 
 test-full: all ## all tests, the slow ones too
 	@$(call tests,$(BUILD)) --tier full --times $(WHAT)
+
+# What kernels are made of: a choice that each level and each processor can run in minutes.
+KERNELS = t_cpu/features t_kernel t_math t_gemm t_conv_fast t_norm t_rows
+
+test-isa: all ## the everyday tests with cpu.isa at each level below what this processor has; WHAT=... or KERNELS_ONLY=1
+	@scripts/elsewhere.sh levels $(BUILD) $(JOBS) $(or $(WHAT),$(if $(KERNELS_ONLY),$(KERNELS)))
+
+test-qemu: all ## the tests of kernels on a Nehalem and a Haswell that qemu stands for; WHAT=...
+	@scripts/setup.sh qemu-x86_64
+	@scripts/elsewhere.sh qemu $(BUILD) $(JOBS) $(or $(WHAT),$(KERNELS))
+
+test-arm: CC = aarch64-linux-gnu-gcc
+test-arm: ## the everyday tests built for AArch64, under qemu, kernels compiled for it as well; WHAT=...
+	$(setup) qemu-aarch64
+	$(call build,build-arm,-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-linux-gnu.cmake)
+	@scripts/elsewhere.sh arm build-arm $(JOBS) $(WHAT)
+
+test-musl: CC = musl-gcc
+test-musl: ## the everyday tests built with musl, kernels as well; WHAT=...
+	$(setup)
+	$(call build,build-musl)
+	@scripts/elsewhere.sh musl build-musl $(JOBS) $(WHAT)
 
 program: ## build the library and the program alone
 	$(setup)
@@ -143,5 +165,5 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/    make \1	\2/p' Makefile | expand -t 22
 
 , := ,
-.PHONY: all program test test-full test-random test-night test-gpu demo bench asan tsan fuzz format layers symbols headers install-test bless docs \
+.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-night test-gpu demo bench asan tsan fuzz format layers symbols headers install-test bless docs \
 	install wc clean help

@@ -14,6 +14,8 @@ pkg-config   has_pkg-config         pkg-config
 nm           has_nm                 binutils
 sanitizers   sanitizers_work        libc6-dev
 clang-format has_clang-format       clang-format
+qemu-x86_64  has_qemu-x86_64        qemu-user
+qemu-aarch64 has_qemu-aarch64       qemu-user
 git          has_git                git
 python3      has_python3            python3
 venv         venv_works             python3 python3-venv
@@ -44,6 +46,10 @@ for need in "$@"; do
             sanitizers) packages="libclang-rt-$("$CC" -dumpversion | cut -d. -f1)-dev" ;;
         esac
     fi
+    case $need-${CC:-cc} in
+        cc-aarch64-linux-gnu-gcc) packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross" ;;
+        cc-musl-gcc) packages="gcc musl-tools" ;;
+    esac
     is_there "$test" || missing+=($packages)
 done
 [ ${#missing[@]} -gt 0 ] || exit 0

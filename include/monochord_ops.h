@@ -127,8 +127,6 @@ MC_API mc_node *mc_variance(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 MC_API mc_node *mc_std(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* ptp(x, axis=None:axes): largest less smallest */
 MC_API mc_node *mc_ptp(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* norm(x, ord=2:real, axis=None:axes): the ord-norm over axes */
-MC_API mc_node *mc_norm(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* max_and_argmax(x, axis=None:axes, keepdims=False:bool): the largest element and where it first stands */
 MC_API mc_node *mc_max_and_argmax(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* logsumexp(x, axis=None:axes, keepdims=False:bool): log of the sum of exp; rewrites make it safe */
@@ -250,6 +248,9 @@ MC_API mc_node *mc_argmin(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 MC_API mc_node *mc_any(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* all(x, axis=None:axes, keepdims=False:bool): is no element over axes zero */
 MC_API mc_node *mc_all(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* norm(x, ord=2:real, axis=None:axes): the ord-norm over axes: the ord-th root of the sum of abs(x) ** ord; inf:
+ * the largest magnitude, -inf: the least, 0: how many are not 0 */
+MC_API mc_node *mc_norm(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
 /* ---------------------------------------------------------------- Running over an axis ---- */
 
@@ -313,7 +314,7 @@ MC_API mc_node *mc_ogrid(int n, mc_node *const *xs);
 MC_API mc_node *mc_dot(mc_node *a, mc_node *b);
 /* dot(a[i], b[i]) for each i; a first axis of size 1 stands for all */
 MC_API mc_node *mc_batched_dot(mc_node *a, mc_node *b);
-/* NumPy's matmul: products of the matrices in the last two axes, the axes in front broadcast; `a @ b` */
+/* NumPy's matmul: products of the matrices in the last two axes, the axes in front broadcast; as a @ b */
 MC_API mc_node *mc_matmul(mc_node *a, mc_node *b);
 /* tensordot(a, b, axes=2:ints, axes_b=None:ints): sum over the last axes of a and the first of b, or over a's
  * axes paired with b's axes_b */
@@ -771,7 +772,6 @@ MC_API void mc_here(const char *file, int line);
 #define mc_variance(...) (mc_here(__FILE__, __LINE__), mc_variance(__VA_ARGS__))
 #define mc_std(...) (mc_here(__FILE__, __LINE__), mc_std(__VA_ARGS__))
 #define mc_ptp(...) (mc_here(__FILE__, __LINE__), mc_ptp(__VA_ARGS__))
-#define mc_norm(...) (mc_here(__FILE__, __LINE__), mc_norm(__VA_ARGS__))
 #define mc_max_and_argmax(...) (mc_here(__FILE__, __LINE__), mc_max_and_argmax(__VA_ARGS__))
 #define mc_logsumexp(...) (mc_here(__FILE__, __LINE__), mc_logsumexp(__VA_ARGS__))
 #define mc_softmax(...) (mc_here(__FILE__, __LINE__), mc_softmax(__VA_ARGS__))
@@ -833,6 +833,7 @@ MC_API void mc_here(const char *file, int line);
 #define mc_argmin(...) (mc_here(__FILE__, __LINE__), mc_argmin(__VA_ARGS__))
 #define mc_any(...) (mc_here(__FILE__, __LINE__), mc_any(__VA_ARGS__))
 #define mc_all(...) (mc_here(__FILE__, __LINE__), mc_all(__VA_ARGS__))
+#define mc_norm(...) (mc_here(__FILE__, __LINE__), mc_norm(__VA_ARGS__))
 #define mc_cumsum(...) (mc_here(__FILE__, __LINE__), mc_cumsum(__VA_ARGS__))
 #define mc_cumprod(...) (mc_here(__FILE__, __LINE__), mc_cumprod(__VA_ARGS__))
 #define mc_gather(...) (mc_here(__FILE__, __LINE__), mc_gather(__VA_ARGS__))

@@ -67,9 +67,9 @@ static inline long fuzz_replay(const char *path)
     long n = 0;
     DIR *d = opendir(path);
     for (const struct dirent *e; d && (e = readdir(d));) {
-        char inner[1024];
-        snprintf(inner, sizeof inner, "%s/%s", path, e->d_name);
-        n += *e->d_name == '.' ? 0 : fuzz_replay(inner);
+        char inner[4096];
+        bool fits = snprintf(inner, sizeof inner, "%s/%s", path, e->d_name) < (int)sizeof inner;
+        n += *e->d_name == '.' || !fits ? 0 : fuzz_replay(inner);
     }
     if (d) {
         closedir(d);

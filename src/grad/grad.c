@@ -26,7 +26,7 @@ static mc_status sweep_through(mc_graph *g, int nknown, mc_node *const *known, m
 
 static mc_status failure(const mc_graph *g)
 {
-    return g->status < 0 ? mc_fail(g->status, "%s", mc_error(g)) : MC_EMEMORY;
+    return mc_last_status() < 0 ? mc_last_status() : g->status < 0 ? g->status : MC_EMEMORY;
 }
 
 /* ---- the sweep ---- */
@@ -225,7 +225,7 @@ mc_status mc_grad_check(mc_graph *g, const char *what, int n, mc_node *const *no
             return MC_EARG;
         }
         if (mc_is_error(nodes[i])) {
-            return g->status < 0 ? failure(g) : mc_fail(MC_EARG, "grad: %s %d is the error node", what, i + 1);
+            return g->status < 0 ? mc_fail(g->status, "%s", mc_error(g)) : mc_fail(MC_EARG, "grad: %s %d is the error node", what, i + 1);
         }
         if (nodes[i]->nout != 1) {
             mc_node_fail(g, MC_EARG, "grad: %s %d is a tuple; take one of its items", what, i + 1);

@@ -506,15 +506,6 @@ mc_node *mc_ptp(mc_node *x, const char *how, ...)
     return made_;
 }
 
-mc_node *mc_norm(mc_node *x, const char *how, ...)
-{
-    va_list ap_;
-    va_start(ap_, how);
-    mc_node *made_ = mc_call_how("norm", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
-    va_end(ap_);
-    return made_;
-}
-
 mc_node *mc_max_and_argmax(mc_node *x, const char *how, ...)
 {
     va_list ap_;
@@ -956,6 +947,15 @@ mc_node *mc_all(mc_node *x, const char *how, ...)
     va_list ap_;
     va_start(ap_, how);
     mc_node *made_ = mc_call_how("all", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
+    va_end(ap_);
+    return made_;
+}
+
+mc_node *mc_norm(mc_node *x, const char *how, ...)
+{
+    va_list ap_;
+    va_start(ap_, how);
+    mc_node *made_ = mc_call_how("norm", NULL, 1, (mc_node *[]){ x }, 0, NULL, how, ap_);
     va_end(ap_);
     return made_;
 }

@@ -117,7 +117,7 @@ def full(seed, found, options, args):
             way = text[1:].split(",")[0].split("]")[0] if text.startswith("[") else None
             ways = [way] if way else options.get("ways")
             if args.small:
-                p = smaller(p, kind, ways, options["device"], args.small)
+                p = smaller(p, kind, ways, options["device"], args.small, text[:30] if kind == "refused" else "")
                 again = apart(lambda: Checker(p, ways, options["device"]).run())
                 if not isinstance(again, str) and again:
                     rows[-1] = f"{again[0][0]}: {again[0][1]}"

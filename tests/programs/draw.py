@@ -24,6 +24,7 @@ class Drawer:
         self.graph = mc.Graph()
         self.names = [formula.Names(), formula.Names()]
         self.dropped = {}
+        self.loose = False    # the candidate's operands were not chosen to fit
         self.made = []        # (text, dtype, rank) of what was taken
         self.space()
 
@@ -130,7 +131,7 @@ class Drawer:
         try:
             n = self.graph.formula(f"{name} = {text}")
         except mc.Error as e:
-            if not rows.refusal(e.text, text):
+            if not self.loose and not rows.refusal(e.text, text):
                 self.p.refused.append((text, str(e)))
             return self.drop("refused: " + e.text.split("\n")[0])
         for k, v in enumerate(values):
@@ -165,9 +166,12 @@ class Drawer:
         row = self.rng.choices(rows.ROWS, rows.WEIGHTS)[0]
         try:
             text = row(self)
+            self.loose = row is rows.anything
+            return self.take(text) if text else None
         except Unsure as e:
             return self.drop(str(e))
-        return self.take(text) if text else None
+        finally:
+            self.loose = False
 
 
 def depends(p, name):

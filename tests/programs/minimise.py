@@ -107,14 +107,14 @@ def without_dead(p):
     return p
 
 
-def smaller(p, kind, ways, device, seconds=60):
-    """The smallest that was found within the time."""
+def smaller(p, kind, ways, device, seconds=60, like=""):
+    """The smallest that was found within the time; `like`: what its finding's text begins with."""
     p = copy.copy(p)
     p.refused = []
     end = time.time() + seconds
 
     def fails(q):
-        result = apart(lambda: [k for k, _ in Checker(q, ways, device).run()], 30)
+        result = apart(lambda: [k for k, t in Checker(q, ways, device).run() if t.startswith(like)], 30)
         return result.split(":")[0] == kind if isinstance(result, str) else kind in result
 
     best, going = p, True

@@ -202,7 +202,7 @@ def reshaped(d):
 
 
 def indexed(d, setting=False):
-    a = d.pick(lambda v: v.rank > 0 and 0 not in v.shape)
+    a = d.pick(lambda v: v.rank > 0 and all(0 not in s for s in v.shapes))
     out, lists = [], 0
     for i in range(d.rng.randint(1, a.rank)):
         n = min(s[i] for s in a.shapes)
@@ -253,8 +253,8 @@ def masked(d):
     if k == "compress":
         c = d.pick(lambda v: v.rank == 1 and v.dt == "bool" or v.rank == 1 and not v.real)
         return f"compress({c.name}, {a.name}, axis={d.axis(a)})"
-    if k == "nonzero":
-        return f"nonzero({a.name})[{d.rng.randrange(a.rank)}]"
+    if k == "nonzero":                                   # of a vector there is one result, which [0] would look into
+        return f"nonzero({a.name})" + (f"[{d.rng.randrange(a.rank)}]" if a.rank > 1 else "")
     if k == "take":
         n = min(min(s) for s in a.shapes)
         axis = d.axis(a)

@@ -218,7 +218,10 @@ def scalar(name, *args):
     out = {"bool": "bool", "iround": "int64"}.get(typing, dt)
     if name == "iround" and is_float(dt):
         return cast(element(np.rint, dt, *args, ulps=0, whole=True), "int64")
-    return element(f, out, *args, ulps=ulps, whole=name in WHOLE)
+    y = element(f, out, *args, ulps=ulps, whole=name in WHOLE)
+    if name in ("true_div", "reciprocal") and y.e is not None and args[-1].e is not None:    # may the divisor be 0?
+        y = V(y.v, np.where(np.abs(args[-1].v) <= args[-1].e, np.inf, y.e), out)
+    return y
 
 
 def where(c, a, b):

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from .scalar import TABLE, scalar, where
-from .value import (REAL, State, Unsure, V, cast, constant, element, errors, exact, is_float, linear, make, meet, move,
+from .value import (EPS, REAL, State, Unsure, V, cast, constant, element, errors, exact, is_float, linear, make, meet, move,
                     promote, to_float)
 
 OPS = {}
@@ -67,6 +67,11 @@ def sum_(x, axis=None, keepdims=False, dtype=None, acc_dtype=None):
         x = cast(x, dt)
     if not is_float(dt):
         x = cast(x, dt)
+    if acc_dtype and not is_float(dt):
+        raise Unsure("integers in another dtype")
+    if acc_dtype and EPS[acc_dtype] > EPS[dt]:
+        s = OPS["sum"](cast(x, acc_dtype), axes, keepdims)
+        return cast(s, dt)
     wide = max(acc_dtype or dt, dt, key=lambda d: {"float16": 1, "bfloat16": 1, "float32": 2}.get(d, 3)) if is_float(dt) else dt
     f = lambda a: np.sum(a, axis=axes, keepdims=keepdims)
     if not axes:
@@ -85,6 +90,8 @@ def prod(x, axis=None, keepdims=False, dtype=None, acc_dtype=None):
     x = T(x)
     dt = dtype or summed(x.dt)
     axes = axes_of(x, axis)
+    if acc_dtype and (not is_float(dt) or EPS[acc_dtype] > EPS[dt]):
+        raise Unsure("a product in another dtype")
     x = cast(x, dt)
     if not axes:
         return x

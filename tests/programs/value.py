@@ -24,6 +24,7 @@ class State:
     frozen = None    # values that consider_constant had; they are given out again, in order
     replay = None
     floatX = "float64"
+    naive = False    # formulas as they are written, where no rule makes them stable
 
 
 def is_float(dt):

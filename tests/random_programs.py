@@ -46,6 +46,7 @@ def arguments():
     a.add_argument("--flags", default="", help="of the library: name=value,name=value")
     a.add_argument("--small", type=float, default=20, help="seconds to make a finding smaller")
     a.add_argument("--most", type=int, default=20, help="findings printed in full")
+    a.add_argument("--beside", help="another build of the library: findings that it has, too, are left out, and the first other one ends it")
     a.add_argument("--quiet", action="store_true", help="no tables")
     return a.parse_args()
 
@@ -69,11 +70,19 @@ class Tally:
         for mine, theirs in ((self.calls, "calls"), (self.kinds, "kinds"), (self.counts, "counts"), (self.dropped, "dropped")):
             for k, n in answer[theirs].items():
                 mine[k] = mine.get(k, 0) + (n if theirs in ("counts", "dropped") else 1)
-        if answer["found"]:
+        if answer["found"] and not self.options.get("enough") and not self.known(answer["done"]):
+            self.options["enough"] = bool(self.args.beside)
             self.findings.append((answer["done"], answer["found"]))
             if self.printed < self.args.most:
                 self.printed += 1
                 print(full(answer["done"], answer["found"], self.options, self.args), flush=True)
+
+    def known(self, seed):
+        """Has the other build findings of this seed?"""
+        if not self.args.beside:
+            return False
+        words = [sys.executable, os.path.abspath(__file__), "--seed", str(seed), "--small", "0", "--quiet", "--device", self.args.device]
+        return subprocess.run(words, env={**os.environ, "MC_LIBRARY": self.args.beside}, capture_output=True).returncode != 0
 
     def tables(self):
         from programs import formula

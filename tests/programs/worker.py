@@ -9,7 +9,7 @@ import time
 import traceback
 import warnings
 
-HANG = 90        # seconds for one program
+HANG = 300       # seconds for one program, on a machine that may be busy
 
 
 def one_seed(seed, options):
@@ -80,7 +80,7 @@ def run(seeds, options, jobs, report, until=None, chunk=20):
 
     def more():
         got = []
-        if until is None or time.time() < until:
+        if (until is None or time.time() < until) and not options.get("enough"):
             for s in todo:
                 got.append(s)
                 if len(got) == chunk:
@@ -122,7 +122,7 @@ def run(seeds, options, jobs, report, until=None, chunk=20):
                         how = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"exit {status >> 8}"
                         lost(j, "crash", how)
                         j.seeds.remove(j.at)
-                    if j.seeds and (until is None or time.time() < until):
+                    if j.seeds and (until is None or time.time() < until) and not options.get("enough"):
                         running.append(Job(j.seeds, options))
             elif time.time() - j.begun > HANG:
                 os.kill(j.pid, signal.SIGKILL)
@@ -134,7 +134,7 @@ def run(seeds, options, jobs, report, until=None, chunk=20):
                     j.seeds.remove(j.at)
                     if j.seeds:
                         running.append(Job(j.seeds, options))
-            elif until is not None and time.time() > until + HANG:
+            elif options.get("enough") or until is not None and time.time() > until + HANG:
                 os.kill(j.pid, signal.SIGKILL)
                 os.waitpid(j.pid, 0)
                 os.close(j.read)

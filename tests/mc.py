@@ -21,7 +21,7 @@ LIBRARY = os.environ.get("MC_LIBRARY") or os.path.join(
     os.path.dirname(os.path.abspath(__file__)), os.pardir, "build", "libmonochord.so")
 
 DTYPES = ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64").split()
-STATUS = ("ok arg syntax type shape index grad memory file format device compile check unsupported").split()
+STATUS = ("ok arg syntax type shape index grad memory file format device compile check unsupported internal").split()
 
 
 class Arg(ctypes.Structure):

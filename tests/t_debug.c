@@ -97,6 +97,47 @@ TEST(debug_names_a_wrong_kernel)
     }
 }
 
+/* Where sums cancel, what is left may be nothing but rounding. */
+TEST(debug_forgives_what_cancels)
+{
+    static const char *const formulas[] = {
+        "conv2d(f, k)",
+        "tanh(conv2d(f, k) * 1000) - 1",
+        "pool(conv2d(f, k), [2, 2], mode='average_inc_pad')",
+        "relu(conv2d(f, k) - conv2d(f, k + 1e-7)) * 3",
+        "exp(dot(m, concatenate([m, m * -1.000001], axis=1).T)[:, :8] + dot(m, concatenate([m, m * -1.000001], axis=1).T)[:, 8:])",
+        "exp(dot(concatenate([m, m], axis=1), concatenate([m, m * -1.000001], axis=1).T))",
+        "batched_dot(concatenate([m, m], axis=1)[None], concatenate([m, m * -1.000001], axis=1).T[None])",
+        "sqr(m) - sqr(m * 1.000001)",
+        "(sqr(m) - sqr(m * 1.000001)) * 1e6",
+        "m * 1.7 - m * 1.3 - m * 0.4 > 0",
+        "sum(m, axis=0) - sum(m * 1.000001, axis=0)",
+    };
+    for (size_t i = 0; i < NELEM(formulas); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_formula(g, "input f float32[?, ?, ?, ?]; input k float32[?, ?, ?, ?]; input m float32[?, ?]");
+        mc_node *out = mc_formula(g, formulas[i]);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "f, k, m", .output = &out, .noutput = 1, .on_unused = "ignore", .mode = "DEBUG" });
+        mc_array *field = mc_array_new(MC_FLOAT32, MC_SHAPE(1, 1, 40, 40)), *m = mc_array_new(MC_FLOAT32, MC_SHAPE(8, 300)), *y = NULL;
+        mc_array *k = mc_array_from(MC_FLOAT32, MC_SHAPE(1, 1, 3, 3), (float[]){ 0, 1, 0, 1, -4, 1, 0, 1, 0 });
+        for (int j = 0; j < 1600; j++) { /* smooth: second differences are a thousandth of it, and less */
+            mc_store_f64(MC_FLOAT32, field->data + j * 4, sin(j / 40 * 0.03) * cos(j % 40 * 0.05) + 2);
+        }
+        for (int j = 0; j < 2400; j++) {
+            mc_store_f64(MC_FLOAT32, m->data + j * 4, test_uniform(-1, 1));
+        }
+        REQUIRE(f, "%s: %s", formulas[i], mc_error(g));
+        mc_status s = mc_call(f, MC_IN(field, k, m), MC_OUT(&y));
+        CHECK(s == MC_OK, "%s: %s", formulas[i], mc_last_error());
+        mc_array *all[] = { field, k, m, y };
+        for (size_t j = 0; j < NELEM(all); j++) {
+            mc_array_unref(&all[j]);
+        }
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
 TEST(debug_survives_every_failed_allocation)
 {
     float v[3] = { 0.5f, 1, 2 };

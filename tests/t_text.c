@@ -378,3 +378,21 @@ TEST(lists_of_named_values)
     CHECK(mc_parse_list(g, "x y", false, &v, &n) < 0 && !v && strstr(mc_error(g), "expected ',' or ';', not 'y'"), "%s", mc_error(g));
     mc_graph_free(g);
 }
+
+/* Each level uses the one below twice: written out, the last one would take 2^60 words. */
+TEST(shared_nodes_are_written_once)
+{
+    mc_graph *g = mc_graph_new();
+    mc_formula(g, "input x float64[3]; y = x");
+    for (int i = 0; i < 60; i++) {
+        mc_formula(g, "y = exp(y) * y");
+    }
+    char *text = mc_node_text(mc_var(g, "y"));
+    REQUIRE(text && strlen(text) < 5000, "%s", text ? "too long" : mc_last_error());
+    mc_graph *other = mc_graph_new();
+    mc_node *again = mc_formula(other, text);
+    CHECK(!mc_is_error(again) && mc_is_op(again, "mul"), "%s: %s", mc_error(other), text);
+    mc_text_free(text);
+    mc_graph_free(other);
+    mc_graph_free(g);
+}

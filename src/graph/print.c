@@ -231,6 +231,24 @@ void mc_node_print(struct mc_str *out, const mc_node *n, int depth)
     print(&p, n, 0);
 }
 
+/* Would it be read with pleasure in one piece?  What is shared stands as often as it is used. */
+static bool is_short(mc_node *const *list, size_t count)
+{
+    enum { MOST_TEXT = 200, MOST_WRITTEN = 1000 };
+    uint32_t top = count ? list[count - 1]->id : 0;
+    size_t *size = count && count < MOST_TEXT ? mc_calloc((size_t)top + 1, sizeof *size, "text") : NULL, whole = 0;
+    for (size_t i = 0; i < count && size; i++) {
+        whole = 1;
+        for (int k = 0; k < list[i]->nin; k++) {
+            whole = MC_MIN(whole + size[list[i]->in[k]->id], MOST_WRITTEN);
+        }
+        size[list[i]->id] = whole;
+    }
+    bool is = size && whole < MOST_WRITTEN;
+    mc_free(size);
+    return is;
+}
+
 char *mc_node_text(const mc_node *n)
 {
     struct mc_str out = { 0 };
@@ -240,9 +258,9 @@ char *mc_node_text(const mc_node *n)
     mc_node *one = (mc_node *)n;
     size_t count;
     mc_node **list = mc_graph_reach(1, &one, &count);
-    bool small = list && count < 200; /* a formula; larger graphs go as statements */
+    bool formula = list && is_short(list, count); /* others go as statements, each shared node as one of its own */
     mc_free(list);
-    if (!small) {
+    if (!formula) {
         return mc_graph_text(n->graph, 1, &one);
     }
     struct printer p = { .out = &out, .depth = -1, .top = n };

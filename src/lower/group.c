@@ -4,7 +4,7 @@
  * Invariant: no group waits for itself, directly or through others. */
 #include "lower/group.h"
 
-enum { LONGEST_SEARCH = 1000 };
+enum { LONGEST_SEARCH = 1000, MOST_RAISED = 1000 }; /* steps; steps a node */
 
 unsigned mc_varies(const struct mc_type *t)
 {
@@ -56,14 +56,37 @@ int mc_group_root(const struct fuse *f, int g)
     return g;
 }
 
+/* A group that others read already has got newer. */
+mc_status mc_group_raise(struct fuse *f, int g)
+{
+    f->later.n = 0;
+    if (f->raised > f->most || !VEC_PUSH(f->later, g)) {
+        return f->raised > f->most ? MC_OK : MC_EMEMORY;
+    }
+    while (f->later.n && f->raised <= f->most) {
+        const int of = f->later.at[--f->later.n];
+        for (size_t i = 0; i < f->group.at[of].to.n; i++) {
+            const int h = mc_group_root(f, f->group.at[of].to.at[i]);
+            f->raised++;
+            if (h != of && f->group.at[h].newest < f->group.at[of].newest) {
+                f->group.at[h].newest = f->group.at[of].newest;
+                if (!VEC_PUSH(f->later, h)) {
+                    return MC_EMEMORY;
+                }
+            }
+        }
+    }
+    return MC_OK;
+}
+
 /* Does group a wait for b?  A search among what a reads, backwards and not beyond b's age; yes if it takes long. */
 bool mc_group_waits(struct fuse *f, int a, int b)
 {
-    uint32_t oldest = f->group.at[b].oldest;
+    const uint32_t newest = f->raised > f->most ? 0 : f->group.at[b].newest;
     int steps = 0;
     f->stack.n = 0;
     f->search++;
-    if (f->group.at[a].newest < oldest) {
+    if (f->group.at[a].newest < newest) {
         return false;
     }
     if (!VEC_PUSH(f->stack, a)) {
@@ -77,7 +100,7 @@ bool mc_group_waits(struct fuse *f, int a, int b)
             if (h == b || ++steps > LONGEST_SEARCH) {
                 return true;
             }
-            if (x->seen != f->search && x->newest >= oldest) {
+            if (x->seen != f->search && x->newest >= newest) {
                 x->seen = f->search;
                 if (!VEC_PUSH(f->stack, h)) {
                     return true;
@@ -142,7 +165,7 @@ static mc_status add_group(struct fuse *f, const mc_node *n, bool fusible)
     unsigned r = fusible ? reduces(n) : 0;
     const mc_node *space = r ? n->in[0] : n;
     struct group g = { .rank = n->type.rank, .nnode = 1, .nsource = n->nin, .varies = mc_varies(&space->type), .reduced = r,
-                       .space = space, .fusible = fusible, .into = -1, .oldest = n->id, .newest = n->id };
+                       .space = space, .fusible = fusible, .into = -1, .newest = n->id };
     f->of[n->id] = (int)f->group.n;
     return VEC_PUSH(f->group, g) ? MC_OK : MC_EMEMORY;
 }
@@ -155,11 +178,15 @@ static mc_status wait_for_inputs(struct fuse *f, int g, const mc_node *n)
     for (int i = 0; i < n->nin; i++) {
         int h = f->of[n->in[i]->id];
         h = h < 0 ? h : mc_group_root(f, h);
-        if (h >= 0 && h != g && !(x->from.n && x->from.at[x->from.n - 1] == h) && !VEC_PUSH(x->from, h)) {
+        if (h < 0 || h == g || (x->from.n && x->from.at[x->from.n - 1] == h)) {
+            continue;
+        }
+        if (!VEC_PUSH(x->from, h) || !VEC_PUSH(f->group.at[h].to, g)) {
             return MC_EMEMORY;
         }
+        x->newest = MC_MAX(x->newest, f->group.at[h].newest);
     }
-    return MC_OK;
+    return mc_group_raise(f, g);
 }
 
 /* Would putting n into g make g wait for itself? */
@@ -230,6 +257,7 @@ mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse,
     struct fuse f = { 0 };
     size_t count = 0;
     mc_node **list = mc_graph_reach(n, out, &count);
+    f.most = MOST_RAISED * count;
     mc_status s = list ? MC_OK : MC_EMEMORY;
     f.of = mc_alloc((g->nodes.n + 1) * sizeof *f.of, "lower");
     s = s < 0 || !f.of ? MC_EMEMORY : mc_sizes_find(&f.sizes, g, list, count);
@@ -257,10 +285,12 @@ mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse,
             groups->reduced[i] = f.group.at[i].reduced;
         }
         VEC_FREE(f.group.at[i].from);
+        VEC_FREE(f.group.at[i].to);
     }
     s = groups->reduced ? s : MC_EMEMORY;
     VEC_FREE(f.group);
     VEC_FREE(f.stack);
+    VEC_FREE(f.later);
     mc_sizes_free(&f.sizes);
     if (s < 0) {
         mc_groups_free(groups);

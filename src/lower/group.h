@@ -12,20 +12,22 @@ struct group {
     const mc_node *space;      /* has the group's sizes */
     bool fusible;
     int into;                  /* merged into this group; -1: itself */
-    uint32_t oldest, newest;   /* ids of its nodes: it cannot wait for a group whose oldest is newer than its newest */
-    VEC(int) from;             /* groups that it reads */
+    uint32_t newest;           /* id among its nodes and those of all groups that it waits for: it waits for none that has a newer one */
+    VEC(int) from, to;         /* groups that it reads; that read it */
     int seen;                  /* the last search that came by */
 };
 struct fuse {
     VEC(struct group) group;
     int *of;                   /* by node id */
-    VEC(int) stack;
+    VEC(int) stack, later;
     int search;
+    size_t raised, most;       /* steps in which `newest` was passed on, and how many may be taken; then it is not believed */
     struct mc_sizes sizes;
 };
 
 int mc_group_root(const struct fuse *f, int g);
 bool mc_group_waits(struct fuse *f, int a, int b);          /* does a wait for b? */
+mc_status mc_group_raise(struct fuse *f, int g);            /* who waits for g is at least as new */
 bool mc_group_same_space(const struct fuse *f, const struct group *g, const mc_node *x, unsigned v);
 /* merge.c */
 bool mc_group_can_merge(struct fuse *f, int a, int b);

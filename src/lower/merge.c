@@ -18,7 +18,6 @@ mc_status mc_group_merge(struct fuse *f, int a, int b)
     x->nnode += y->nnode;
     x->nsource += y->nsource;
     x->reduced |= y->reduced;
-    x->oldest = MC_MIN(x->oldest, y->oldest);
     x->newest = MC_MAX(x->newest, y->newest);
     y->into = a;
     for (size_t i = 0; i < y->from.n; i++) {
@@ -27,8 +26,15 @@ mc_status mc_group_merge(struct fuse *f, int a, int b)
             return MC_EMEMORY;
         }
     }
+    for (size_t i = 0; i < y->to.n; i++) {
+        int h = mc_group_root(f, y->to.at[i]);
+        if (h != a && !VEC_PUSH(x->to, h)) {
+            return MC_EMEMORY;
+        }
+    }
     VEC_FREE(y->from);
-    return MC_OK;
+    VEC_FREE(y->to);
+    return mc_group_raise(f, a);
 }
 
 /* b's work goes into its only reader a: nothing else waits for b, so no cycle can come of it. */

@@ -1,0 +1,116 @@
+/* slack.c: how far apart two right ways to compute a node may be, element by element.  What was added up says it, not what is
+ * left of it: 1e6 - 1e6 may be off by the rounding of 1e6.
+ *
+ *   elementwise ops   the rounding of the result, and how far it moves when an operand moves by its own slack
+ *   other ops         the rounding of the same op over absolute values, and how far that moves; of heavy work, which may add up in
+ *                     transformed domains, the largest of these for all elements
+ *
+ * Slacks are arrays of float64 in C order; NULL: none.  Invariant: what has no slack must be equal. */
+#include "function/function.h"
+#include <math.h>
+
+static double at(const mc_array *a, int64_t i)
+{
+    return mc_load_f64(a->dtype, a->data + (size_t)i * mc_dtypes[a->dtype].size);
+}
+
+static void add(mc_array *slack, int64_t i, double more)
+{
+    double *s = (double *)(void *)slack->data + i;
+    *s += isfinite(more) ? more : 0;
+}
+
+/* a, its absolute values if asked, moved by so many times its slack; in C order. */
+static mc_array *moved(const mc_array *a, const mc_array *slack, double times, bool absolute)
+{
+    mc_array *m = mc_array_copy(a);
+    for (int64_t i = 0, n = m && mc_is_float(m->dtype) ? mc_array_size(m) : 0; i < n; i++) {
+        double x = at(m, i), by = slack ? times * ((const double *)(const void *)slack->data)[i] : 0;
+        mc_store_f64(m->dtype, m->data + (size_t)i * mc_dtypes[m->dtype].size, (absolute ? fabs(x) : x) + by);
+    }
+    return m;
+}
+
+/* n over in, but for operand `which`, which gives its place to `other`. */
+static mc_array *with(const mc_node *n, mc_array *const *in, int which, mc_array *other)
+{
+    mc_array *all[8] = { 0 }, *out[16] = { 0 };
+    memcpy(all, in, (size_t)n->nin * sizeof *all);
+    all[which] = other;
+    if (other && mc_eval_node(n, all, out) < 0) {
+        return NULL;
+    }
+    for (int k = 1; k < n->nout; k++) {
+        mc_array_unref(&out[k]);
+    }
+    return out[0];
+}
+
+static void move_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by, const mc_array *value, mc_array *slack)
+{
+    mc_array *far[2] = { NULL, NULL };
+    for (int k = 0; k < 2; k++) {
+        mc_array *x = moved(in[which], by, k ? -1 : 1, false);
+        far[k] = with(n, in, which, x);
+        mc_array_unref(&x);
+    }
+    for (int64_t i = 0, size = far[0] && far[1] ? mc_array_size(value) : 0; i < size; i++) {
+        add(slack, i, fmax(fabs(at(far[0], i) - at(value, i)), fabs(at(far[1], i) - at(value, i))));
+    }
+    mc_array_unref(&far[0]);
+    mc_array_unref(&far[1]);
+}
+
+/* Pooling's keys say which element was the largest: their values are no summands. */
+static bool is_summand(const mc_node *n, int i, const mc_array *a)
+{
+    return mc_is_float(a->dtype) && (strncmp(n->op->name, "pool", 4) != 0 || i == 0);
+}
+
+static void over_absolute_values(const mc_node *n, mc_array *const *in, mc_array *const *slack, double tol, mc_array *to)
+{
+    mc_array *all[2][8] = { { 0 } }, *out[2][16] = { { 0 } };
+    mc_status s = MC_OK;
+    for (int k = 0; k < 2 && s == MC_OK; k++) {
+        for (int i = 0; i < n->nin && s == MC_OK; i++) {
+            all[k][i] = is_summand(n, i, in[i]) ? moved(in[i], slack[i], k, true) : mc_array_ref(in[i]);
+            s = all[k][i] ? MC_OK : mc_last_status();
+        }
+        s = s < 0 ? s : mc_eval_node(n, all[k], out[k]);
+    }
+    double most = 0;
+    for (int64_t i = 0, size = s == MC_OK && mc_is_float(out[0][0]->dtype) ? mc_array_size(to) : 0; i < size; i++) {
+        double a = fabs(at(out[0][0], i)), more = tol * a + fabs(fabs(at(out[1][0], i)) - a);
+        most = isfinite(more) ? fmax(most, more) : most;
+        add(to, i, more);
+    }
+    for (int64_t i = 0, size = n->op->flags & OP_HEAVY ? mc_array_size(to) : 0; i < size; i++) {
+        add(to, i, most);
+    }
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 16; i++) {
+            mc_array_unref(&out[k][i]);
+            mc_array *x = i < 8 ? all[k][i] : NULL;
+            mc_array_unref(&x);
+        }
+    }
+}
+
+/* Of n's first result, which is `value`; a NULL in slack: that operand has none. */
+mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value, double tol)
+{
+    mc_array *to = n->nin <= 8 && !(n->op->flags & (OP_IMPURE | OP_RANDOM)) && !n->op->custom ? mc_array_new(MC_FLOAT64, value->rank, value->dims) : NULL;
+    bool each = n->op->arity || mc_is_op(n, "cast");
+    for (int64_t i = 0, size = to && each && mc_is_float(value->dtype) ? mc_array_size(to) : 0; i < size; i++) {
+        add(to, i, tol * fabs(at(value, i)));
+    }
+    for (int i = 0; i < n->nin && to && each; i++) {
+        if (slack[i]) {
+            move_operand(n, in, i, slack[i], value, to);
+        }
+    }
+    if (to && !each) {
+        over_absolute_values(n, in, slack, tol, to);
+    }
+    return to;
+}

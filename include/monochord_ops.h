@@ -616,7 +616,8 @@ MC_API mc_node *mc_dnn_softmax_grad(mc_node *dy, mc_node *sm, const char *how, .
 MC_API mc_node *mc_sort(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* argsort(x, axis=-1:int): where the elements of sort(x) stand in x; equal ones in the order of x */
 MC_API mc_node *mc_argsort(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* permute_row_elements(x, p, axis=-1:int): the elements of each line of x in the order p, a permutation */
+/* permute_row_elements(x, p, axis=-1:int): the elements of each line of x in the order p, a permutation; a
+ * vector is the permutation, or the line, of all */
 MC_API mc_node *mc_permute_row_elements(mc_node *x, mc_node *p, const char *how, ...) MC_FORMAT(3, 4);
 
 /* ------------------------------------------------------------------------------ Random ---- */

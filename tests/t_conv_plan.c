@@ -91,7 +91,7 @@ TEST(conv_errors)
 /* Theano's words plan whatever the problem is. */
 TEST(conv_algo_words)
 {
-    static const char *const words[] = { "none", "small", "large", "fft", "fft_tiling", "winograd_non_fused", "deterministic",
+    static const char *const words[] = { "none", "small", "large", "fft", "fft_tiling", "winograd", "winograd_non_fused", "deterministic",
                                          "guess_once", "guess_on_shape_change", "time_once", "time_on_shape_change", "auto" };
     for (size_t i = 0; i < NELEM(words); i++) {
         name_solver(words[i]);

@@ -62,6 +62,12 @@ static const struct { const char *name, *is; } rows[] = {
     { "conv2d(x, v, border_mode=[[1, 2], 0])", "conv(x, v, border=[[1, 2], [0, 0]])" },
     { "conv3d(z, t, border_mode=[1, 0, 2], filter_dilation=[1, 2, 2])", "conv(z, t, border=[1, 0, 2], dilation=[1, 2, 2])" },
     { "conv2d_grad_wrt_inputs(conv(x, v, stride=2), v, [-1 + 3, 4, 8, 9], subsample=2)", "conv_inputs(v, conv(x, v, stride=2), shape(x), stride=2)" },
+    { "conv2d_grad_wrt_inputs(conv(x, v, stride=2), v, [-1, -1, 8, 9], subsample=2)", "conv_inputs(v, conv(x, v, stride=2), shape(x), stride=2)" },
+    { "conv2d_grad_wrt_inputs(conv(x, v, 'full'), v, [-1, 4, -1, -1], border_mode='full')", "conv_inputs(v, conv(x, v, 'full'), shape(x), 'full')" },
+    { "conv2d_grad_wrt_inputs(conv(x, v), v, stack([-1, x.shape[1], -1, x.shape[3]]))", "conv_inputs(v, conv(x, v), shape(x))" },
+    { "conv2d_grad_wrt_weights(x, conv(x, v, stride=2), [-1, -1, 3, 3], subsample=2)", "conv_weights(x, conv(x, v, stride=2), shape(v), stride=2)" },
+    { "conv2d_grad_wrt_weights(x, conv(x, w, groups=2), [-1, -1, -1, -1], num_groups=2)", "conv_weights(x, conv(x, w, groups=2), shape(w), groups=2)" },
+    { "conv2d_grad_wrt_weights(x, conv(x, v), [-1, 3])", "conv_weights(x, conv(x, v), shape(v))" },
     { "conv2d_grad_wrt_inputs(conv(x, v), v)", "conv_inputs(v, conv(x, v))" },
     { "conv2d_grad_wrt_weights(x, conv(x, v, stride=2), [3, 3], subsample=2)", "conv_weights(x, conv(x, v, stride=2), shape(v), stride=2)" },
     { "conv3d_grad_wrt_inputs(conv(z, t), t, shape(z))", "conv_inputs(t, conv(z, t))" },
@@ -100,6 +106,8 @@ static const struct { const char *name, *is; } rows[] = {
     { "image_acts(filter_acts(dimshuffle(x, [1, 2, 3, 0]), q, stride=2), q, [8, 9], stride=2)",
       "c01b = dimshuffle(x, [1, 2, 3, 0]); grad(sum(sqr(filter_acts(c01b, q, stride=2))), c01b) / 2" },
     { "weight_acts(dimshuffle(x, [1, 2, 3, 0]), filter_acts(dimshuffle(x, [1, 2, 3, 0]), q, stride=2), [3, 3], stride=2, partial_sum=1)",
+      "c01b = dimshuffle(x, [1, 2, 3, 0]); grad(sum(sqr(filter_acts(c01b, q, stride=2))), q) / 2" },
+    { "weight_acts(dimshuffle(x, [1, 2, 3, 0]), filter_acts(dimshuffle(x, [1, 2, 3, 0]), q, stride=2), [3, 3], stride=2, partial_sum=0)",
       "c01b = dimshuffle(x, [1, 2, 3, 0]); grad(sum(sqr(filter_acts(c01b, q, stride=2))), q) / 2" },
     { "nervana_conv(x, v)", "conv(x, v, flip=False)" },
     { "nervana_conv(x, v, 'same', 2)", "conv(x, v, border=1, stride=2, flip=False)" },
@@ -164,6 +172,25 @@ TEST(algorithms_are_attributes)
           mc_attr_named(d, "algo")->none ? "nothing" : mc_attr_named(d, "algo")->text);
     CHECK(strcmp(mc_attr_named(d, "precision")->text, "float64") == 0, "the gradient forgets the precision");
     mc_graph_free(g);
+}
+
+/* -1 where strides or the border leave several sizes, and algorithms that there are not, are refused while building. */
+TEST(convolutions_refused_while_building)
+{
+    static const char *const refused[][2] = {
+        { "conv2d_grad_wrt_inputs(conv(x, w, stride=2), w, [-1, -1, -1, 8], subsample=2)", "conv_inputs: size 2 of the shape is -1, and does not follow from the other sizes" },
+        { "conv2d_grad_wrt_weights(x, conv(x, w, 'half'), [-1, -1, 3, -1], border_mode='half')", "conv_weights: size 3 of the shape is -1" },
+        { "dnn_conv(x, w, algo='fastest')", "there is no algo 'fastest'" },
+        { "dnn_conv(x, w, workmem='winogrd')", "there is no algo 'winogrd'; did you mean 'winograd'?" },
+        { "conv(x, w, algo='')", "there is no algo ''" },
+        { "weight_acts(x, x, [1, 1], partial_sum=-1)", "partial_sum is -1; it is a number of places, or 0 or None for all at once" },
+    };
+    for (size_t i = 0; i < NELEM(refused); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_formula(g, "input x float32[?, 2, 8, 8]; input w float32[3, 2, 3, 3]");
+        CHECK(mc_is_error(mc_formula(g, refused[i][0])) && strstr(mc_error(g), refused[i][1]), "%s says %s", refused[i][0], mc_error(g));
+        mc_graph_free(g);
+    }
 }
 
 /* ---- larger images: u[t] is x at (t - (r - 1) // 2) / r, its edges beyond ---- */

@@ -173,3 +173,31 @@ TEST(norms_when_memory_runs_out)
     }
     mc_array_unref(&x);
 }
+
+/* torch: (x - mean) / sqrt(var + 1e-4) * 2 + 1 of 1 2 4 9, running values from 0.5 and 2, and the gradient of a sum weighted 1 -1 2 0.5. */
+TEST(batch_normalisation_of_a_vector)
+{
+    static const struct { const char *text; int n; double y[4]; } rows[] = {
+        { "b[0]", 4, { -0.946646808086596, -0.29776453872439723, 1, 4.244411346810994 } },
+        { "b[1]", 1, { 4 } },
+        { "b[2]", 1, { 0.3244411346810993 } },
+        { "b[3]", 1, { 0.85 } },
+        { "b[4]", 1, { 3.066666666666667 } },
+        { "grad(sum(b[0] * [1, -1, 2, 0.5f64]), x)", 4, { 0.32017136353516357, -1.0032066793640133, 0.892213120373023, -0.20917780454417326 } },
+    };
+    static const char *const how[] = { "", ", axes='spatial'", ", axes=[0]" };
+    double v[4] = { 1, 2, 4, 9 };
+    mc_array *x = mc_array_from(MC_FLOAT64, MC_SHAPE(4), v);
+    for (size_t i = 0; i < NELEM(rows) * NELEM(how); i++) {
+        const size_t k = i / NELEM(how);
+        char text[300];
+        snprintf(text, sizeof text, "b = batch_normalization_train(x, 2.0, 1.0, 0.5, 2.0%s); %s", how[i % NELEM(how)], rows[k].text);
+        mc_array *y = run1(text, x, 0);
+        REQUIRE(y && mc_array_size(y) == rows[k].n, "%s: %s", text, mc_last_error());
+        for (int64_t e = 0; e < rows[k].n; e++) {
+            CHECK(fabs(mc_load_f64(MC_FLOAT64, y->data + e * 8) - rows[k].y[e]) < 1e-12, "%s, element %d: %.17g", text, (int)e, mc_load_f64(MC_FLOAT64, y->data + e * 8));
+        }
+        mc_array_unref(&y);
+    }
+    mc_array_unref(&x);
+}

@@ -111,7 +111,7 @@ TEST(permutations_and_their_inverse)
 TEST(sort_gradients)
 {
     static const char *const rows[] = {
-        "sort(x)", "sort(x, axis=0)", "sqr(sort(x)) * arange(3)", "permute_row_elements(x, argsort(-x))", "sum(sqr(grad(sum(sort(x) ** 3), x)))",
+        "sort(x)", "sort(x, axis=0)", "sqr(sort(x)) * arange(3)", "permute_row_elements(x, argsort(-x))", "permute_row_elements(x, [2, 0, 1]) * x", "permute_row_elements(x[1], [[2, 0, 1], [1, 2, 0]]) * x", "sum(sqr(grad(sum(sort(x) ** 3), x)))",
     };
     for (size_t k = 0; k < NELEM(rows); k++) {
         double v[6] = { .3, .9, .1, 1.7, 1.2, .6 }, worst = 0;
@@ -127,7 +127,7 @@ TEST(sorting_complaints)
         { "sort(x, axis=2)", 2, "sort: there is no axis 2 in rank 2" },
         { "argsort(x)", 0, "argsort: there is no axis -1 in rank 0" },
         { "permute_row_elements(x, x)", 2, "permute_row_elements: places are integers, not float32" },
-        { "permute_row_elements(x, [0, 1])", 2, "permute_row_elements: there must be a place for each element" },
+        { "permute_row_elements(zeros_like(x) + alloc(1f32, [2, 3]), [0, 1])", 2, "permute_row_elements: there must be a place for each element" },
     };
     for (size_t k = 0; k < NELEM(rows); k++) {
         const char *said = complaint(rows[k].text, MC_FLOAT32, rows[k].rank);
@@ -145,6 +145,28 @@ TEST(sorting_without_memory)
     ALLOC_FAIL_LOOP {
         mc_array *y = run1("sort(x)", x, 0);
         CHECK(y || ALLOC_FAILED, "no result, yet memory: %s", mc_last_error());
+        mc_array_unref(&y);
+    }
+    mc_array_unref(&x);
+}
+
+/* numpy.take_along_axis, after numpy.broadcast_to; x is 0 1 2 / 3 4 5. */
+TEST(permutations_broadcast)
+{
+    static const struct { const char *text; double y[6]; } rows[] = {
+        { "permute_row_elements(x, [2, 0, 1])", { 2, 0, 1, 5, 3, 4 } },
+        { "permute_row_elements(x, [1, 0], axis=0)", { 3, 4, 5, 0, 1, 2 } },
+        { "permute_row_elements(x[1], [[2, 0, 1], [1, 2, 0]])", { 5, 3, 4, 4, 5, 3 } },
+        { "permute_row_elements(x, [[2, 1, 0]])", { 2, 1, 0, 5, 4, 3 } },
+    };
+    double v[6] = { 0, 1, 2, 3, 4, 5 };
+    mc_array *x = mc_array_from(MC_FLOAT64, MC_SHAPE(2, 3), v);
+    for (size_t k = 0; k < NELEM(rows); k++) {
+        mc_array *y = run1(rows[k].text, x, 0);
+        REQUIRE(y && mc_array_size(y) == 6, "%s: %s", rows[k].text, mc_last_error());
+        for (int64_t i = 0; i < 6; i++) {
+            CHECK(mc_array_get(y, (int64_t[]){ i / 3, i % 3 }) == rows[k].y[i], "%s, element %d", rows[k].text, (int)i);
+        }
         mc_array_unref(&y);
     }
     mc_array_unref(&x);

@@ -371,6 +371,11 @@ TEST(lists_of_named_values)
     mc_named_free(v, n);
     CHECK(mc_parse_list(g, "W = W - 0.1 * W; s = 3\n", true, &v, &n) == MC_OK && n == 2 && strcmp(v[1].name, "s") == 0, "%s", mc_error(g));
     mc_named_free(v, n);
+    CHECK(mc_parse_list(g, "grad(sum(sqr(x)) + sum(sqr(W)), [x, W]), borrow(grad(s * s, [s]))", false, &v, &n) == MC_OK && n == 3, "%s", mc_error(g));
+    CHECK(n == 3 && v[0].node->type.rank == 2 && v[1].node->type.dims[1] == 5 && v[2].node->type.rank == 0 && v[2].borrow && !v[1].borrow, "a value for each");
+    mc_named_free(v, n);
+    CHECK(mc_parse_list(g, "d = grad(s * s + u[0], [s, u])", false, &v, &n) < 0 && strstr(mc_error(g), "1 name for 2 values"), "%s", mc_error(g));
+    mc_graph_clear_error(g);
     CHECK(mc_parse_list(g, "", false, &v, &n) == MC_OK && n == 0, "%s", mc_error(g));
     mc_named_free(v, n);
     CHECK(mc_parse_list(g, "W + 1", true, &v, &n) < 0 && n == 0 && strstr(mc_error(g), "expected 'name = value'"), "%s", mc_error(g));

@@ -38,6 +38,32 @@ static size_t statement(const char *s)
     return i;
 }
 
+/* Comments become blanks; quotes hide them. */
+static void blank_comments(char *s)
+{
+    for (char quote = 0; *s; s++) {
+        if (quote) {
+            s += *s == '\\' && s[1];
+            quote = *s == quote || *s == '\n' ? '\0' : quote;
+        } else if (*s == '"' || *s == '\'') {
+            quote = *s;
+        } else if (*s == '#') {
+            size_t n = strcspn(s, "\n");
+            memset(s, ' ', n);
+            s += n - 1;
+        }
+    }
+}
+
+/* Nothing but blanks, line ends and comments? */
+static bool says_nothing(const char *s)
+{
+    while (*(s += strspn(s, " \t\r\n;")) == '#') {
+        s += strcspn(s, "\n");
+    }
+    return !*s;
+}
+
 bool word_is(const char *s, size_t n, const char *word)
 {
     return strlen(word) == n && memcmp(s, word, n) == 0;
@@ -78,7 +104,9 @@ static bool split_statements(struct program *p)
         }
         if (output || update) {
             struct text *to = output ? &p->outputs : &p->updates;
+            const size_t before = to->n;
             text_addf(to, "%s%.*s", !to->n ? "" : output ? ", " : "; ", (int)(left - word), from + word);
+            blank_comments(to->s + before); /* one would hide what is added behind it */
             for (size_t i = 0; i < left; i++) {
                 from[i] = from[i] == '\n' ? '\n' : ' ';
             }
@@ -133,7 +161,7 @@ bool read_program(struct program *p)
     if (!text_read(&p->formulas, p->path) || !split_statements(p)) {
         return false;
     }
-    if (p->formulas.s[strspn(p->formulas.s, " \t\r\n;")]) {
+    if (!says_nothing(p->formulas.s)) {
         (mc_formula)(p->g, p->formulas.s);
     }
     return good_graph(p) && some_results(p) && add_results(p, p->outputs.s, ',') && (p->nnamed = p->nresult, true) && add_results(p, p->updates.s, ';');

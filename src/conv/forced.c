@@ -8,6 +8,7 @@
  *
  * Invariant: problems inside of a solver that wraps another are never forced. */
 #include "conv/cuda.h"
+#include "op/conv.h"
 
 enum { AS_FLAG = -1, ESTIMATE, MEASURE };
 static const struct word {
@@ -21,6 +22,7 @@ static const struct word {
     { "large",                 AS_FLAG,  { "im2col", "relayout" } },
     { "fft",                   AS_FLAG,  { "fft", "cudnn", "im2col", "relayout" } },
     { "fft_tiling",            AS_FLAG,  { "fft_tiling", "fft", "cudnn", "im2col", "relayout" } },
+    { "winograd",              AS_FLAG,  { "winograd", "cudnn", "im2col", "relayout" } },
     { "winograd_non_fused",    AS_FLAG,  { "winograd", "cudnn" } },
     { "deterministic",         AS_FLAG,  { NULL } },
     { "guess_once",            ESTIMATE, { NULL } },
@@ -81,6 +83,35 @@ const char *mc_conv_lasting(const char *algo)
 const char *mc_conv_asked(const struct mc_conv_problem *p)
 {
     return p->inner ? "auto" : p->algo ? p->algo : mc_flag_text(flag_of[p->s.pass]);
+}
+
+/* A node asks for what there is; so it is refused while it is built. */
+static mc_status known(const char *algo)
+{
+    const char *names[128];
+    size_t n = 0;
+    for (size_t i = 0; i < NELEM(words) && n < NELEM(names); i++) {
+        names[n++] = words[i].word;
+    }
+    const struct mc_solver *const *tables[] = { mc_conv_solvers, mc_conv_cuda_solvers };
+    for (size_t t = 0; t < NELEM(tables); t++) {
+        for (const struct mc_solver *const *s = tables[t]; *s && n < NELEM(names); s++) {
+            names[n++] = (*s)->name;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(names[i], algo) == 0) {
+            return MC_OK;
+        }
+    }
+    const char *near = mc_near_miss(algo, names, n);
+    return near ? mc_fail(MC_EARG, "there is no algo '%s'; did you mean '%s'?", algo, near)
+                : mc_fail(MC_EARG, "there is no algo '%s'; it is a solver of convolutions, or a word of the flag conv.algo_fwd", algo);
+}
+
+__attribute__((constructor)) static void install(void)
+{
+    mc_conv_algo_hook = known;
 }
 
 const char *mc_conv_forced(const struct mc_problem *p, int64_t *mode)

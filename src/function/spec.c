@@ -89,6 +89,9 @@ static mc_status add_update(struct compiling *c, struct mc_shared *t, mc_node *v
     if (!value || mc_is_error(value)) {
         return c->user->status < 0 ? c->user->status : mc_fail(MC_EARG, "compile: updates: the value of '%s' is missing", t->name);
     }
+    if (value->nout != 1) {
+        return mc_fail(MC_EARG, "compile: updates: the new value of '%s' is %d values; take one of them", t->name, value->nout);
+    }
     if (value->type.rank != t->type.rank) {
         return mc_fail(MC_ESHAPE, "compile: updates: '%s' has rank %d, its new value rank %d", t->name, t->type.rank, value->type.rank);
     }

@@ -39,6 +39,7 @@ struct val {
     int dtype;             /* of a number with a suffix; -1: none */
     const char *text;      /* in the graph's arena */
     const struct mc_attr *attr;
+    bool several;          /* V_LIST: results, not the parts of one tensor */
     struct val *item;      /* V_LIST; V_SLICE: start, stop, step */
     int n;
     size_t at;             /* where it began, for carets */

@@ -68,7 +68,9 @@ static struct val call_grad(struct parser *p, struct args *a, size_t at)
     for (int i = 0; i < n; i++) {
         one[i] = mc_val_of(wrt[n + i], at);
     }
-    return list ? mc_val_list(p, one, n, at) : one[0];
+    struct val all = mc_val_list(p, one, n, at);
+    all.several = true;
+    return list ? all : one[0];
 }
 
 /* Lop(f, x, eval), Rop(f, x, eval): the two products with the matrix of derivatives df/dx */

@@ -201,8 +201,8 @@ void mc_named_free(struct mc_named *v, int n)
     mc_free(v);
 }
 
-/* "W = e" of updates and givens; "x, lr=0.1" of inputs; "cost, borrow(p), y = e" of outputs. */
-static bool parse_named(struct parser *p, bool statement, struct mc_named *out)
+/* "W = e" of updates and givens; "x, lr=0.1" of inputs; "cost, borrow(p), y = e" of outputs.  all: the value as it was read. */
+static bool parse_named(struct parser *p, bool statement, struct mc_named *out, struct val *all)
 {
     struct tok name;
     *out = (struct mc_named){ 0 };
@@ -237,7 +237,12 @@ static bool parse_named(struct parser *p, bool statement, struct mc_named *out)
         out->has_default = true;
         out->dflt = v.kind == V_INT ? (double)v.i : v.kind == V_BOOL ? (double)v.i : v.real;
     }
-    out->node = mc_val_node(p, &v);
+    if (v.several && v.n > 1 && out->name) {
+        mc_parse_fail(p, name.at, "1 name for %d values", v.n);
+        return false;
+    }
+    out->node = mc_val_node(p, v.several && v.n ? &v.item[0] : &v);
+    *all = v;
     if (p->failed) {
         return false;
     }
@@ -255,11 +260,18 @@ mc_status mc_parse_list(mc_graph *g, const char *text, bool statements, struct m
     mc_parse_skip(&p);
     while (!p.failed && p.tok.kind != T_END) {
         struct mc_named one;
-        bool ok = parse_named(&p, statements, &one);
+        struct val all = { .kind = V_NONE };
+        bool ok = parse_named(&p, statements, &one, &all);
         if (!ok || !VEC_PUSH(list, one)) {
             mc_free(one.name);
             p.failed = true;
             break;
+        }
+        for (int i = 1; all.several && i < all.n && !p.failed; i++) { /* grad(cost, [x, w]): a value for each */
+            struct mc_named more = { .borrow = one.borrow, .node = mc_val_node(&p, &all.item[i]) };
+            if (!p.failed && !VEC_PUSH(list, more)) {
+                mc_parse_memory(&p);
+            }
         }
         if (!mc_parse_skip(&p) && !mc_parse_take(&p, ",") && p.tok.kind != T_END) {
             mc_parse_fail(&p, p.tok.at, "expected ',' or ';', not '%.*s'", (int)p.tok.n, p.text + p.tok.at);

@@ -169,10 +169,14 @@ static mc_node *list_node(struct parser *p, const struct val *v)
         return mc_node_const(p->g, a, false);
     }
     mc_node **in = mc_arena_alloc(&p->g->arena, (size_t)(v->n + 1) * sizeof *in);
+    const bool tuple = v->several && v->n > 1;
     for (int i = 0; in && i < v->n; i++) {
         if (!(in[i] = mc_val_node(p, &v->item[i]))) {
             return NULL;
         }
+    }
+    if (in && tuple) {
+        return mc_node_make(p->g, &mc_op_tuple, v->n, in, NULL);
     }
     return in ? mc_call_op(p->g, "stack", v->n, in, NULL) : p->g->error;
 }

@@ -173,6 +173,8 @@ static void canon(struct canon *c, const struct mc_op *op, int nin, mc_node *con
     }
 }
 
+mc_status (*mc_conv_algo_hook)(const char *algo);
+
 static mc_node *build(mc_graph *g, const char *name, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     const struct mc_op *op = mc_op_find(name);
@@ -184,6 +186,13 @@ static mc_node *build(mc_graph *g, const char *name, int nin, mc_node *const *in
         if (mc_is_error(arg[i])) {
             return g->error;
         }
+    }
+    if (attr[CONV_ALGO].text && mc_conv_algo_hook && mc_conv_algo_hook(attr[CONV_ALGO].text) < 0) {
+        return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
+    }
+    arg[2] = arg[2] ? mc_conv_whole_shape(op, arg, attr) : NULL;
+    if (arg[2] && mc_is_error(arg[2])) {
+        return arg[2];
     }
     nin = arg[2] ? 3 : 2;
     canon(&c, op, nin, arg, attr);

@@ -47,6 +47,9 @@ mc_status mc_conv_shape_of(const struct mc_node *n, const struct mc_type *in, co
 void mc_conv_strides_of(const struct mc_node *n, const int64_t *x, const int64_t *w, const int64_t *y, int64_t unit,
                         struct mc_conv_strides *at);
 
+/* Set by the family of solvers: an error unless a node may ask for an algorithm of this name. */
+extern mc_status (*mc_conv_algo_hook)(const char *algo);
+
 /* Which axis of a node's result has which meaning: n, f (or c), three spatial axes; weights: f, c, three taps; -1: not there. */
 void mc_conv_result_axes(const mc_node *n, int axis[5]);
 

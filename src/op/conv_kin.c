@@ -14,7 +14,7 @@ enum { FILTER = 1, IMAGE = 2, WEIGHT = 4 };
 enum { A_PAD, A_PARTIAL, A_STRIDE, A_STRICT };
 
 /* x: images, w: filters, y: what the filters make of them; those of the three that an op has.  s: stride, p: pad,
- * k: partial_sum. */
+ * k: partial_sum; None and 0 add up all places at once. */
 static const struct { unsigned ops; const char *holds, *says; bool partial; } limits[] = {
     { FILTER | IMAGE, "size(w, 1) == size(w, 2)", "strict: the filters must be square" },
     { FILTER | IMAGE, "s <= size(w, 1)", "strict: the stride must not be larger than the filters" },
@@ -31,11 +31,12 @@ static mc_node *within_limits(unsigned op, mc_node *operand, mc_node *const *xwy
     mc_graph *g = operand->graph;
     struct mc_bind b[5] = { { "x", xwy[CONV_X], NULL }, { "w", xwy[CONV_W], NULL }, { "y", xwy[CONV_Y], NULL },
                             { "s", NULL, &attr[A_STRIDE] }, { "k", NULL, &attr[A_PARTIAL] } };
+    const bool parts = !attr[A_PARTIAL].none && mc_attr_int(&attr[A_PARTIAL]) > 0;
     if (operand->type.dtype != MC_FLOAT32) {
         return mc_node_fail(g, MC_ETYPE, "strict: float32 is needed, not %s", mc_dtype_name(operand->type.dtype));
     }
     for (size_t i = 0; i < NELEM(limits) && !mc_is_error(operand); i++) {
-        if (limits[i].ops & op && !(limits[i].partial && attr[A_PARTIAL].none)) {
+        if (limits[i].ops & op && !(limits[i].partial && !parts)) {
             operand = mc_hold(operand, mc_expr(g, limits[i].holds, b, 5), limits[i].says);
         }
     }
@@ -57,8 +58,8 @@ static mc_node *acts(mc_graph *g, unsigned op, int nin, mc_node *const *in, cons
     if (arg[0]->type.rank != 4 || arg[1]->type.rank != 4) {
         return mc_node_fail(g, MC_ESHAPE, "the ranks are %d and %d; both must be 4", in[0]->type.rank, in[1]->type.rank);
     }
-    if (!attr[A_PARTIAL].none && mc_attr_int(&attr[A_PARTIAL]) < 1) {
-        return mc_node_fail(g, MC_EARG, "partial_sum is %lld, and must be at least 1", (long long)mc_attr_int(&attr[A_PARTIAL]));
+    if (!attr[A_PARTIAL].none && mc_attr_int(&attr[A_PARTIAL]) < 0) {
+        return mc_node_fail(g, MC_EARG, "partial_sum is %lld; it is a number of places, or 0 or None for all at once", (long long)mc_attr_int(&attr[A_PARTIAL]));
     }
     if (mc_attr_int(&attr[A_STRICT])) {
         mc_node **smaller = &arg[op != IMAGE]; /* the filters, or what they made of the images */

@@ -109,3 +109,51 @@ mc_node *mc_conv_size(mc_node *n, int item, int axis)
     }
     return role == CONV_Y ? size_of_y(&f, means, x, w) : role == CONV_X ? size_of_x(&f, means, w, y) : size_of_w(&f, means, x, y);
 }
+
+/* Does a spatial size of the result follow from the operands? */
+static bool follows(const struct mc_conv_form *f, int role, int slot)
+{
+    return f->stride[slot] == 1 && (role == CONV_X || !f->border || f->border->tells);
+}
+
+mc_node *mc_conv_whole_shape(const struct mc_op *op, mc_node *const *in, const struct mc_attr *attr)
+{
+    mc_node *shape = in[2], *size[MC_MAX_RANK], *of[3] = { NULL };
+    mc_graph *g = shape->graph;
+    const enum mc_conv_pass pass = (enum mc_conv_pass)mc_conv_pass_of(op);
+    const int role = pass == CONV_INPUTS ? CONV_X : CONV_W;
+    const int64_t count = shape->type.rank ? shape->type.dims[0] : 1;
+    struct mc_conv_form f;
+    bool any = false;
+    if (mc_conv_form_read(pass, in[pass == CONV_INPUTS]->type.rank - 2, attr, &f) < 0 || (count != f.nd && count != mc_conv_rank(&f, role))) {
+        mc_clear_error();
+        return shape; /* a mistake, which infer says */
+    }
+    for (int r = 0; r < 3; r++) {
+        of[r] = mc_conv_operand[pass][r] < 0 ? NULL : in[(int)mc_conv_operand[pass][r]];
+        if (of[r] && of[r]->type.rank != mc_conv_rank(&f, r)) {
+            return shape;
+        }
+    }
+    for (int i = 0; i < (int)count; i++) {
+        int64_t v = 0;
+        int n, means = count == f.nd ? 2 + 3 - f.nd + i : 0;
+        size[i] = mc_shape_entry_node(shape, i);
+        if (size[i] && !(mc_const_ints(size[i], &v, 1, &n) && v == -1)) {
+            continue;
+        }
+        if (!size[i]) {
+            size[i] = shape->type.rank ? mc_pick(shape, 0, number(g, i)) : shape;
+            continue;
+        }
+        while (count != f.nd && mc_conv_axes(&f, role)[means] != i) {
+            means++;
+        }
+        if (means >= 2 && means < 5 && !follows(&f, role, means - 2)) {
+            return mc_node_fail(g, MC_ESHAPE, "%s: size %d of the shape is -1, and does not follow from the other sizes: give it", op->name, i);
+        }
+        size[i] = role == CONV_X ? size_of_x(&f, means, of[CONV_W], of[CONV_Y]) : size_of_w(&f, means, of[CONV_X], of[CONV_Y]);
+        any = true;
+    }
+    return any ? mc_shape_stack(g, (int)count, size) : shape;
+}

@@ -23,7 +23,7 @@ static mc_status axes_of(const struct mc_attr *given, int rank, struct over *o)
     if (given->text && !spatial && strcmp(given->text, "per-activation") != 0) {
         return mc_fail(MC_EARG, "axes must be 'per-activation', 'spatial' or a list, not '%s'", given->text);
     }
-    if (rank < (given->text ? 2 : 1)) {
+    if (rank < 1) {
         return mc_fail(MC_ESHAPE, "x has rank %d, too few axes to average over", rank);
     }
     for (int i = 0; i < rank; i++) {

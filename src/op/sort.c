@@ -311,6 +311,47 @@ static mc_status permute_eval(const mc_node *n, mc_array *const *in, mc_array *c
     return MC_OK;
 }
 
+/* x as one of `rank` axes: a vector's own axis is the permuted one, other tensors get new axes in front. */
+static mc_node *spread_rank(mc_node *x, int rank, int axis)
+{
+    int64_t order[MC_MAX_RANK];
+    const int less = rank - x->type.rank;
+    for (int i = 0; i < rank; i++) {
+        order[i] = x->type.rank == 1 ? (i == axis ? 0 : -1) : MC_MAX(i - less, -1);
+    }
+    struct mc_attr a = { .kind = ATTR_INTS, .n = rank, .ints = order };
+    return less ? mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &x, &a) : x;
+}
+
+/* Lines and permutations broadcast: one permutation for all lines, one line in all orders. */
+static mc_node *build_permute(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
+{
+    mc_node *x[2], *size[MC_MAX_RANK];
+    const int rank = MC_MAX(in[0]->type.rank, in[1]->type.rank);
+    int axis;
+    if (mc_axis_check("permute_row_elements", mc_attr_int(&attr[0]), rank, &axis) < 0) {
+        return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
+    }
+    for (int k = 0; k < 2; k++) {
+        if (in[k]->type.rank == 0) {
+            return mc_node_fail(g, MC_ESHAPE, "permute_row_elements: a number has no elements to permute");
+        }
+        x[k] = spread_rank(in[k], rank, axis);
+    }
+    for (int k = 0; k < 2 && !mc_is_error(x[0]) && !mc_is_error(x[1]); k++) {
+        bool fill = false;
+        for (int i = 0; i < rank; i++) {
+            bool one = i != axis && x[k]->type.dims[i] == 1 && x[1 - k]->type.dims[i] != 1;
+            size[i] = mc_size_of(x[one ? 1 - k : k], i);
+            fill |= one;
+        }
+        x[k] = fill ? mc_call_op(g, "alloc", 2, (mc_node *[]){ x[k], mc_shape_stack(g, rank, size) }, NULL) : x[k];
+    }
+    int64_t at = axis;
+    struct mc_attr a = { .kind = ATTR_INT, .n = 1, .ints = &at };
+    return mc_node_make(g, mc_op_find("permute_row_elements"), nin, x, in[0]->type.rank == rank ? attr : &a);
+}
+
 static mc_node *permute_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     return wrt == 0 && g[0] && mc_is_float(n->type.dtype) ? permuted_back(n, n->in[1], g[0]) : wrt == 0 ? g[0] : NULL;
@@ -325,7 +366,7 @@ const struct mc_op mc_ops_sort[] = {
       .disconnected = 1, .doc = "where the elements of sort(x) stand in x; equal ones in the order of x" },
     { .name = "permute_row_elements", .params = "x, p, axis=-1:int", .flags = OP_LINES, .nout = 1, .infer = permute_infer,
       .size = mc_same_size,
-      .eval = permute_eval, .grad = permute_grad,
-      .doc = "the elements of each line of x in the order p, a permutation" },
+      .eval = permute_eval, .grad = permute_grad, .build = build_permute,
+      .doc = "the elements of each line of x in the order p, a permutation; a vector is the permutation, or the line, of all" },
 };
 const int mc_nops_sort = (int)NELEM(mc_ops_sort);

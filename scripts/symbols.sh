@@ -29,7 +29,7 @@ printf vprintf puts putchar perror __printf_chk __vprintf_chk                   
 stdout stderr                                                                               log.c.o
 exit abort __assert_fail quick_exit                                                         -
 strtok rand srand setlocale gmtime localtime ctime                                          -
-fprintf vfprintf snprintf vsnprintf strtold uselocale                         number.c.o
+fprintf vfprintf snprintf vsnprintf strtod strtof strtold uselocale                         number.c.o
 sprintf vsprintf dprintf atof strfromd strfmon localeconv                                   -
 __fprintf_chk __vfprintf_chk __snprintf_chk __vsnprintf_chk                                 number.c.o
 sscanf __isoc99_sscanf __isoc23_sscanf                                                      compiler.c.o

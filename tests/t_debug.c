@@ -105,7 +105,7 @@ TEST(debug_forgives_what_cancels)
         "tanh(conv2d(f, k) * 1000) - 1",
         "pool(conv2d(f, k), [2, 2], mode='average_inc_pad')",
         "relu(conv2d(f, k) - conv2d(f, k + 1e-7)) * 3",
-        "exp(dot(m, concatenate([m, m * -1.000001], axis=1).T)[:, :8] + dot(m, concatenate([m, m * -1.000001], axis=1).T)[:, 8:])",
+        "exp(dot(m, concatenate([m, m * -1.000001], axis=0).T)[:, :8] + dot(m, concatenate([m, m * -1.000001], axis=0).T)[:, 8:])",
         "exp(dot(concatenate([m, m], axis=1), concatenate([m, m * -1.000001], axis=1).T))",
         "batched_dot(concatenate([m, m], axis=1)[None], concatenate([m, m * -1.000001], axis=1).T[None])",
         "sqr(m) - sqr(m * 1.000001)",

@@ -316,7 +316,7 @@ TEST(wrong_calls_by_name)
         { "filter_acts(a, u)", "the ranks are 3 and 3; both must be 4" },
         { "filter_acts(dimshuffle(x, [1, 2, 3, 0]), q, pad=-1)", "the border is -1" },
         { "filter_acts(dimshuffle(x, [1, 2, 3, 0]), q, stride=0)", "the stride is 0" },
-        { "filter_acts(dimshuffle(x, [1, 2, 3, 0]), q, partial_sum=0)", "partial_sum is 0, and must be at least 1" },
+        { "filter_acts(dimshuffle(x, [1, 2, 3, 0]), q, partial_sum=-1)", "partial_sum is -1; it is a number of places" },
         { "filter_acts(dimshuffle(x, [1, 2, 3, 0]), q, strict=True)", "strict: float32 is needed, not float64" },
         { "nervana_conv(a, v)", "images and filters have ranks 3 and 4" },
         { "nervana_conv(x, v, 'around')", "there is no border 'around'" },

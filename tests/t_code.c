@@ -29,9 +29,9 @@ TEST(code_is_shared_and_kept)
 
 static int warm(void)
 {
-    double start = mc_now();
+    clock_t start = clock(); /* of this process: others may keep the processor busy */
     int value = answer(text_of(5));
-    double ms = 1e3 * (mc_now() - start);
+    double ms = 1e3 * (double)(clock() - start) / CLOCKS_PER_SEC;
     return value == 5 && mc_code_stats().from_disk == 1 && ms < 20 ? 0 : 1;
 }
 

@@ -49,6 +49,8 @@ def work(seeds, options, write):
         out.write(json.dumps(x) + "\n")
         out.flush()
     for seed in seeds:
+        if options.get("until") and time.time() > options["until"]:
+            break
         say({"begin": seed})
         try:
             say(one_seed(seed, options))
@@ -77,6 +79,7 @@ class Job:
 def run(seeds, options, jobs, report, until=None, chunk=20):
     """Calls report(answer) for each seed.  Stops giving out seeds at the time `until`."""
     todo, running, stopped = iter(seeds), [], False
+    options["until"] = until
 
     def more():
         got = []
@@ -134,7 +137,7 @@ def run(seeds, options, jobs, report, until=None, chunk=20):
                     j.seeds.remove(j.at)
                     if j.seeds:
                         running.append(Job(j.seeds, options))
-            elif options.get("enough") or until is not None and time.time() > until + HANG:
+            elif options.get("enough") or until is not None and time.time() > until + 60:
                 os.kill(j.pid, signal.SIGKILL)
                 os.waitpid(j.pid, 0)
                 os.close(j.read)

@@ -101,6 +101,12 @@ test-random: all ## SECONDS=15 of random programs against NumPy; ARGS="--seed 7"
 test-night: all ## ARGS="--seeds 0:50000 --results FOLDER": random programs in slices; what FOLDER has is not done again
 	$(venv)
 	@$(random) --seeds 0:50000 --results $(BUILD)/night $(ARGS)
+	@$(MAKE) test-ladder COUNT=$${COUNT:-1000}
+
+test-ladder: all ## SEED=1 COUNT=40: formulas composed at random, and their derivatives, on a ladder of magnitudes against mpmath
+	@scripts/numpy.sh $(BUILD)/mpmath mpmath
+	@$(BUILD)/mpmath/bin/python tests/stable.py --random $${COUNT:-40} --seed $${SEED:-1} > $(BUILD)/ladder.txt
+	@STABLE_TABLE=$(CURDIR)/$(BUILD)/ladder.txt $(call tests,$(BUILD)) t_ladder/formulas t_ladder/kernels
 
 bench: all ## SUITE=exp (or all): ours and other libraries' in one run, with the ratios; bench/results/
 	@scripts/setup.sh venv
@@ -165,5 +171,5 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/    make \1	\2/p' Makefile | expand -t 22
 
 , := ,
-.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-night test-gpu demo bench asan tsan fuzz format layers symbols headers install-test bless docs \
+.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-night test-ladder test-gpu demo bench asan tsan fuzz format layers symbols headers install-test bless docs \
 	install wc clean help

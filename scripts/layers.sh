@@ -16,7 +16,7 @@ norm      plan device op graph value base
 pooled    conv gemm plan device op graph value base
 softmax   plan device value base
 rewrite   op graph value base
-grad      op graph value base
+grad      rewrite op graph value base
 render    device op graph value base
 lower     rewrite grad pooled conv gemm pool norm softmax render plan device op graph value base
 function  lower rewrite grad pooled conv gemm pool norm softmax render plan device op graph value base

@@ -264,3 +264,51 @@ TEST(strides_of_axes_of_size_1_mean_nothing)
         check_view(rows[i].formula, rows[i].rank, rows[i].dims, rows[i].strides, rows[i].n, rows[i].want);
     }
 }
+
+/* alloc(x, [1]) says that x has one element, sum(x, axis=0) of a matrix that is summed once more has dropped two axes. */
+TEST(axes_of_size_1_are_promised_and_dropped)
+{
+    static const struct { const char *formula; int rank; int n; double want[6]; } cases[] = { /* x is 3, m [[1, 2], [3, 4]] */
+        { "alloc(x, [1]) * y",                               1, 3, { 3, 6, 9 } },
+        { "alloc(x, [1])",                                   1, 1, { 3 } },
+        { "alloc(x, [1]) * y",                               0, 3, { 3, 6, 9 } },
+        { "exp(alloc(x, [1, 1])) * 0 + y",                   1, 3, { 1, 2, 3 } },
+        { "sum(alloc(x, [2, 1]) * y, axis=0)",               1, 3, { 6, 12, 18 } },
+        { "cast(alloc(x, [1]), float64) * y",                1, 3, { 3, 6, 9 } },
+        { "grad(sum(alloc(x, [1]) * y), x)",                 1, 1, { 6 } },
+        { "grad(2 * max(alloc(x, [1, 1, 1])), x)",           1, 1, { 2 } },
+        { "grad(2 * max(alloc(x, [1, 1, 1])), x)",           0, 1, { 2 } },
+        { "grad(2 * min(alloc(x, [1])) + prod(alloc(x, [1, 1])), x)", 1, 1, { 3 } },
+        { "logsumexp(sum(m ** 2, axis=0))",                  1, 1, { 20.0000453988992168646 } },
+        { "grad(logsumexp(sum(m ** 2, axis=0)), m)",         1, 4, { 9.0795737e-05, 3.9998184, 2.7238721e-04, 7.9996368 } },
+        { "exp(sum(m, axis=0)) / sum(exp(sum(m, axis=0)))",  1, 2, { 0.11920292, 0.88079708 } },
+        { "sum(m, axis=0) - max(sum(m, axis=0))",            1, 2, { -2, 0 } },
+        { "sum(m, axis=1) * sum(sum(m, axis=0)) + max(m)",   1, 2, { 34, 74 } },
+    };
+    static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE", "DEBUG" };
+    for (size_t i = 0; i < 3 * sizeof cases / sizeof *cases; i++) {
+        const char *text = cases[i / 3].formula, *mode = modes[i % 3];
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_FLOAT32, cases[i / 3].rank);
+        mc_input(g, "y", MC_FLOAT32, 1);
+        mc_input(g, "m", MC_FLOAT32, 2);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, y, m", .outputs = text, .on_unused = "ignore", .mode = mode });
+        mc_array *x = mc_array_from(MC_FLOAT32, cases[i / 3].rank, (int64_t[]){ 1 }, (float[]){ 3 }), *r = NULL;
+        mc_array *y = mc_array_from(MC_FLOAT32, MC_SHAPE(3), (float[]){ 1, 2, 3 });
+        mc_array *m = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 2), (float[]){ 1, 2, 3, 4 });
+        if (CHECK(f, "%s in %s: %s", text, mode, mc_error(g)) &&
+            CHECK(mc_call(f, MC_IN(x, y, m), MC_OUT(&r)) == MC_OK, "%s in %s: %s", text, mode, mc_last_error()) &&
+            CHECK(mc_array_size(r) == cases[i / 3].n, "%s in %s has %lld elements", text, mode, (long long)mc_array_size(r))) {
+            for (int k = 0; k < cases[i / 3].n; k++) {
+                CHECK(fabs(at(r, k) - cases[i / 3].want[k]) <= 1e-5 * (1 + fabs(cases[i / 3].want[k])), "%s in %s: [%d] is %g, not %g", text, mode, k,
+                      at(r, k), cases[i / 3].want[k]);
+            }
+        }
+        mc_array_unref(&x);
+        mc_array_unref(&y);
+        mc_array_unref(&m);
+        mc_array_unref(&r);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}

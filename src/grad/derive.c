@@ -159,7 +159,7 @@ mc_node *mc_grad_send(mc_node *n, int k, mc_node *const *g, bool none)
         return ZERO;
     }
     /* Nodes do not change, so what was derived once is so forever; ids that fit make an exact key. */
-    bool small = n->nout == 1 && n->id < 1u << 28 && g[0]->id < 1u << 28 && k < 256;
+    bool small = n->nout == 1 && n->id < 1u << 28 && g[0]->id < 1u << 28 && k < SENT_COST;
     uint64_t key = small ? (uint64_t)n->id << 36 | (uint64_t)g[0]->id << 8 | (uint64_t)k : 0;
     mc_node *c = small ? mc_map_get(&n->graph->sent, key, NULL) : NULL;
     if (!c) {

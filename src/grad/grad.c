@@ -266,6 +266,38 @@ static mc_status start(mc_graph *g, mc_node *cost, const mc_grad_spec *spec, mc_
     return MC_OK;
 }
 
+/* ---- what gradients are taken of ---- */
+
+/* What the stable form has no use for is connected all the same where the cost is: its gradient is zero. */
+static mc_status connect(mc_graph *g, mc_node *known, mc_node *known_grad, const mc_grad_spec *spec, int n, mc_node *const *wrt,
+                         mc_node **grad)
+{
+    bool lost = false;
+    for (int i = 0; i < n; i++) {
+        lost |= !grad[i];
+    }
+    mc_node **plain = lost ? mc_alloc((size_t)n * sizeof *plain, "grad") : NULL;
+    if (!lost || !plain) {
+        return lost ? MC_EMEMORY : MC_OK;
+    }
+    mc_status s = sweep_through(g, 1, &known, &known_grad, spec->nconstant, spec->consider_constant, n, wrt, false, plain);
+    for (int i = 0; i < n && s == MC_OK; i++) {
+        grad[i] = grad[i] || !plain[i] ? grad[i] : ZERO;
+    }
+    mc_free(plain);
+    return s;
+}
+
+/* One known node is swept from its stable form.  Where there are several, one may be part of another: they stay. */
+static mc_status sweep_known(mc_graph *g, int nknown, mc_node **known, mc_node **known_grad, const mc_grad_spec *spec, int n,
+                             mc_node *const *wrt, mc_node **grad)
+{
+    mc_node *plain = known[0];
+    TRY(nknown == 1 ? mc_grad_stable(g, n, wrt, spec, &known[0]) : MC_OK);
+    TRY(sweep_through(g, nknown, known, known_grad, spec->nconstant, spec->consider_constant, n, wrt, false, grad));
+    return known[0] == plain ? MC_OK : connect(g, plain, known_grad[0], spec, n, wrt, grad);
+}
+
 static mc_status finish(mc_node *wrt, mc_node **grad, bool raise)
 {
     if (!*grad && raise) {
@@ -297,7 +329,7 @@ static mc_status grads(mc_graph *g, mc_node *cost, int n, mc_node *const *wrt, m
     mc_node **known = mc_alloc((size_t)nknown * 2 * sizeof *known, "grad");
     mc_status s = known ? start(g, cost, spec, known, known + nknown) : MC_EMEMORY;
     if (s == MC_OK) {
-        s = sweep_through(g, nknown, known, known + nknown, spec->nconstant, spec->consider_constant, n, wrt, false, grad);
+        s = sweep_known(g, nknown, known, known + nknown, spec, n, wrt, grad);
     }
     for (int i = 0; s == MC_OK && i < n; i++) {
         s = finish(wrt[i], &grad[i], spec->disconnected == MC_DISCONNECTED_RAISE);

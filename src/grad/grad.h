@@ -11,9 +11,13 @@ extern mc_node mc_grad_zero_mark;
 /* What n sends to its input k, given its results' gradients; NULL: disconnected.  `none`: all that arrived
  * is zero, so only the connection matters. */
 mc_node *mc_grad_send(mc_node *n, int k, mc_node *const *g, bool none);
+/* The graph remembers what was sent, by node, gradient and input; under this number of an input, the stable form of a cost. */
+enum { SENT_COST = 255 };
 mc_node *mc_grad_zeros(mc_node *like);
 /* c in x's dtype, and with x's promises of size 1: without them sums with it would not broadcast. */
 mc_node *mc_grad_fit(mc_node *c, mc_node *x);
+/* stable.c: *cost becomes the equal node that its gradients by wrt are taken of. */
+mc_status mc_grad_stable(mc_graph *g, int n, mc_node *const *wrt, const mc_grad_spec *spec, mc_node **cost);
 mc_status mc_grad_check(mc_graph *g, const char *what, int n, mc_node *const *nodes); /* all there, and of g */
 
 #endif

@@ -84,8 +84,8 @@ static mc_node *sink(mc_node *n, mc_node **in)
     const int64_t *kept = d->attr[0].ints;
     for (int i = 0; i < n->nin; i++) {
         int64_t order[MC_MAX_RANK];
-        if (in[i]->type.rank == 0 && full && !(drops(in[i]) && in[i]->in[0]->type.rank == full)) {
-            arg[i] = in[i];
+        if (in[i]->type.rank == 0 && full) { /* a number; what it was before it lost its axes, all of size 1, if they are as many */
+            arg[i] = drops(in[i]) && in[i]->in[0]->type.rank == full ? in[i]->in[0] : in[i];
             continue;
         }
         bool same = drops(in[i]) && in[i]->in[0]->type.rank == full &&

@@ -234,7 +234,8 @@ mc_node *mc_attempt_rules(struct run *r, mc_node *n)
             return made;
         }
     }
-    for (const struct mc_user_rule *u = r->g->rules; u && r->status == MC_OK; u = u->next) {
+    const struct mc_user_rule *own = r->o->level == REWRITE_COST ? NULL : r->g->rules; /* theirs are for programs */
+    for (const struct mc_user_rule *u = own; u && r->status == MC_OK; u = u->next) {
         if (mc_pattern_root(u->from) == n->op && !mc_rule_off(&u->rule, r->o) &&
             (made = apply(r, &u->rule, -1, u->from, u->to, n))) {
             r->left--;

@@ -142,7 +142,7 @@ static mc_status run_all(struct run *r, int n, mc_node **out, mc_node **before)
 {
     const struct mc_pass *p;
     for (r->pass = 0; (p = mc_pass_at(r->pass)); r->pass++) {
-        if (r->o->level == REWRITE_FAST && !p->fast) {
+        if (!(p->levels >> r->o->level & 1)) {
             continue;
         }
         memcpy(before, out, (size_t)n * sizeof *out);
@@ -187,4 +187,24 @@ mc_status mc_rewrite(mc_graph *g, int n, mc_node **out, const struct mc_rewrite 
     mc_free(before);
     mc_free(result);
     return r.status;
+}
+
+mc_status mc_rewrite_cost(mc_graph *g, mc_node **n)
+{
+    TRY(mc_passes_ready());
+    const int nrule = mc_rule_count();
+    unsigned *fired = mc_calloc((size_t)nrule, sizeof *fired, "rewrite");
+    struct mc_str off = { 0 };
+    mc_str_addf(&off, "%s:derivative", mc_flag_text(FLAG_excluding));
+    mc_node *made = *n;
+    mc_status s = fired && !off.bad ? mc_rewrite(g, 1, &made, &(struct mc_rewrite){
+        .excluding = off.s, .strict = mc_flag_int(FLAG_strict_math) != 0, .level = REWRITE_COST, .fired = fired }) : MC_EMEMORY;
+    for (int i = 0; s == MC_OK && i < nrule; i++) {
+        if (fired[i] && mc_rule_mends(i)) {
+            *n = made;
+        }
+    }
+    mc_str_free(&off);
+    mc_free(fired);
+    return s;
 }

@@ -77,6 +77,6 @@ static bool computes(const struct mc_match *m) { return !picks_one(m); }
 static const struct mc_rule rows[] = {
     { .op = "*", .make = fold,     .promise = EXACT,  .name = "fold",  .sample = "x + (2.0 * 3.0f64 + [1.0f64, 2.0f64, 3.0f64, 4.0f64, 5.0f64])" },
     { .op = "*", .make = in_order, .promise = EXACT,  .name = "order", .when = computes, .sample = "x + exp(y); x * exp(y)" },
-    { .op = "*", .make = in_order, .promise = FINITE, .name = "order of extremes", .when = picks_one, .sample = "maximum(x, exp(y))" },
+    { .op = "*", .make = in_order, .promise = FINITE, .name = "order of extremes", .tags = "derivative", .when = picks_one, .sample = "maximum(x, exp(y))" },
 };
 const struct mc_rule_table mc_rules_fold = { rows, (int)NELEM(rows) };

@@ -9,11 +9,16 @@
 
 #define ALWAYS &mc_rules_fold, &mc_rules_shape, &mc_rules_index, &mc_rules_update, &mc_rules_join, &mc_rules_reduce, &mc_rules_centred, &mc_rules_canon, \
     &mc_rules_product, &mc_rules_conv, &mc_rules_pool
+/* Enough for a formula to have one spelling: what a gradient is taken of keeps its convolutions, parts and updates. */
+#define SPELLING &mc_rules_fold, &mc_rules_shape, &mc_rules_reduce, &mc_rules_canon
+enum { FULL = 1 << REWRITE_FULL, FAST = 1 << REWRITE_FAST, COST = 1 << REWRITE_COST };
 static const struct mc_pass passes[] = {
-    { "canonicalize", { ALWAYS },                                      .fast = true },
-    { "recognise",    { ALWAYS, &mc_rules_recognise } },  /* before a part of what it looks for is made stable */
-    { "stabilize",    { ALWAYS, &mc_rules_recognise, &mc_rules_stable } },
-    { "specialize",   { ALWAYS, &mc_rules_special, &mc_rules_late } },
+    { "canonicalize", { ALWAYS },                                      FULL | FAST },
+    { "recognise",    { ALWAYS, &mc_rules_recognise },                 FULL },  /* before a part of what it looks for is made stable */
+    { "stabilize",    { ALWAYS, &mc_rules_recognise, &mc_rules_stable }, FULL },
+    { "specialize",   { ALWAYS, &mc_rules_special, &mc_rules_late },   FULL },
+    { "cost: recognise", { SPELLING, &mc_rules_recognise },            COST },
+    { "cost: stabilize", { SPELLING, &mc_rules_recognise, &mc_rules_stable }, COST },
 };
 static const struct mc_rule_table *const tables[] = {
     ALWAYS, &mc_rules_recognise, &mc_rules_stable, &mc_rules_special, &mc_rules_late,
@@ -185,6 +190,12 @@ static bool named_in(const char *list, const struct mc_rule *r)
         s += k;
     }
     return false;
+}
+
+bool mc_rule_mends(int i)
+{
+    const struct mc_compiled *c = &all.rules.at[i];
+    return tables[c->table]->mends || word_in(c->rule->tags, "mends", 5);
 }
 
 bool mc_rule_off(const struct mc_rule *r, const struct mc_rewrite *o)

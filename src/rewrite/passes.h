@@ -9,7 +9,7 @@ enum { MC_OPS_MOST = 512 };          /* one slot an op, the last for items and u
 struct mc_pass {
     const char *name;                /* a tag of all rules that run in it */
     const struct mc_rule_table *table[16];
-    bool fast;                       /* runs at level FAST too */
+    unsigned levels;                 /* bit l: runs at level l of struct mc_rewrite */
 };
 struct mc_compiled {
     const struct mc_rule *rule;
@@ -22,6 +22,7 @@ const struct mc_pass *mc_pass_at(int i);              /* NULL behind the last */
 int mc_op_slot(const struct mc_op *op);
 const int *mc_pass_rules(int pass, const struct mc_op *op, int *n);
 const struct mc_compiled *mc_compiled_at(int i);
+bool mc_rule_mends(int i);           /* of a table that mends formulas */
 bool mc_rule_off(const struct mc_rule *r, const struct mc_rewrite *o); /* excluded, or off and not included */
 
 #endif

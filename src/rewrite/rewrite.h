@@ -36,7 +36,8 @@ struct mc_rule {
 struct mc_rewrite {
     const char *including, *excluding;              /* NULL: the flags' */
     bool strict;
-    enum { REWRITE_FULL, REWRITE_FAST } level;      /* FAST: canonical only, for FAST_COMPILE */
+    /* FAST: canonical only, for FAST_COMPILE.  COST: what gradients are taken of; see mc_rewrite_cost */
+    enum { REWRITE_FULL, REWRITE_FAST, REWRITE_COST } level;
     /* told of each rule that applies: DEBUG mode compares the values of both */
     mc_status (*watch)(void *arg, const struct mc_rule *rule, mc_node *from, mc_node *to);
     void *arg;
@@ -45,6 +46,10 @@ struct mc_rewrite {
 /* Replaces out[0..n) by equal nodes.  A rule that fails is rolled back and reported once (log); the
  * result is then that of the other rules. */
 mc_status mc_rewrite(mc_graph *g, int n, mc_node **out, const struct mc_rewrite *o);
+/* Replaces *n by an equal formula that keeps its digits, so that its derivative keeps them too; where no rule applies
+ * that mends something (of such a table, or tagged "mends"), *n stays as it is.  Rows tagged "derivative" take no part:
+ * they keep the value, but not the derivative at a kink, or what gradients are told to leave out. */
+mc_status mc_rewrite_cost(mc_graph *g, mc_node **n);
 int mc_rule_count(void);                            /* -1: no memory to read the tables */
 const struct mc_rule *mc_rule_at(int i);
 const char *mc_rule_name(const struct mc_rule *r);
@@ -62,7 +67,7 @@ bool mc_pattern_match(const struct mc_pattern *p, const struct mc_rule *r, mc_no
 mc_node *mc_pattern_build(const struct mc_pattern *p, const struct mc_match *m); /* NULL: cannot be said of this match */
 
 /* ---- tables ---- */
-struct mc_rule_table { const struct mc_rule *row; int n; };
+struct mc_rule_table { const struct mc_rule *row; int n; bool mends; }; /* mends: formulas that lose digits as they are written */
 extern const struct mc_rule_table mc_rules_fold, mc_rules_shape, mc_rules_index, mc_rules_update, mc_rules_join, mc_rules_canon, mc_rules_product,
     mc_rules_conv, mc_rules_pool, mc_rules_reduce, mc_rules_centred, mc_rules_recognise, mc_rules_stable, mc_rules_special, mc_rules_late;
 

@@ -45,6 +45,17 @@ static bool tame_m_over_k(const struct mc_match *m)
     return tame(mc_letter_number(m, 'm') / mc_letter_number(m, 'k'), m->root->type.dtype);
 }
 
+/* Is k a negative number that its dtype holds without the sign, too? */
+static bool k_negative(const struct mc_match *m)
+{
+    char bits[8] = { 0 };
+    double k = mc_letter_number(m, 'k');
+    mc_store_f64(m->root->type.dtype, bits, -k);
+    return k < 0 && mc_load_f64(m->root->type.dtype, bits) > 0;
+}
+
+static mc_node *passed_on(const struct mc_match *m) { return m->root->in[0]; }
+
 static const struct mc_rule rows[] = {
     /* nothing to do */
     { "x + 0",                      "x",                        FINITE },          /* -0 + 0 is +0 */
@@ -59,8 +70,8 @@ static const struct mc_rule rows[] = {
     { "0 / x",                      "0",                        FINITE },
     { "x ** 0",                     "1",                        EXACT  },          /* of NaN too */
     { "1 ** x",                     "1",                        EXACT  },
-    { "x - x",                      "0",                        FINITE },
-    { "x / x",                      "1",                        FINITE },
+    { "x - x",                      "0",                        FINITE, .tags = "mends" },
+    { "x / x",                      "1",                        FINITE, .tags = "mends" },
     { "maximum(x, x)",              "x",                        EXACT  },
     { "minimum(x, x)",              "x",                        EXACT  },
     { "maximum(maximum(x, k), m)",  "maximum(x, maximum(k, m))", FINITE },
@@ -129,7 +140,9 @@ static const struct mc_rule rows[] = {
     { "-(k / x)",                   "(-k) / x",                 EXACT,  .once = true },
     { "-(x + k)",                   "(-k) - x",                 FINITE, .once = true },
 
-    /* constants go outwards and together */
+    /* constants go outwards and together; none is added or subtracted that is negative */
+    { "x + k",                      "x - (-k)",                 EXACT,  .when = k_negative },
+    { "x - k",                      "x + (-k)",                 EXACT,  .when = k_negative },
     { "(x + k) + m",                "x + (k + m)",              ROUND  },
     { "(x + k) - m",                "x + (k - m)",              ROUND  },
     { "(x - k) + m",                "x + (m - k)",              ROUND  },
@@ -153,21 +166,21 @@ static const struct mc_rule rows[] = {
     { "x + x",                      "x * 2",                    EXACT,  .when = real },
     { "x * k + x",                  "x * (k + 1)",              ROUND,  .when = real, .once = true },
     { "x * k + x * m",              "x * (k + m)",              ROUND,  .when = real, .once = true },
-    { "x * k + abs(x) * k",         "maximum(x, 0) * (k + k)",  FINITE, .when = real },          /* relu */
+    { "x * k + abs(x) * k",         "maximum(x, 0) * (k + k)",  FINITE, .tags = "derivative", .when = real }, /* relu */
 
     /* what cancels */
-    { "(x + y) - y",                "x",                        FINITE },
-    { "(x - y) + y",                "x",                        FINITE },
-    { "x - (x - y)",                "y",                        FINITE },
-    { "x - (x + y)",                "-y",                       FINITE },
-    { "(x - y) - x",                "-y",                       FINITE },
-    { "(x * y) / y",                "x",                        FINITE },
-    { "(x / y) * y",                "x",                        FINITE },
-    { "x / (x * y)",                "1 / y",                    FINITE },
-    { "x * (y * (z / x))",          "y * z",                    FINITE },
-    { "(x * y) / (x * z)",          "y / z",                    FINITE },
-    { "x / (x / y)",                "y",                        FINITE },
-    { "(x / y) / x",                "1 / y",                    FINITE },
+    { "(x + y) - y",                "x",                        FINITE, .tags = "mends" },
+    { "(x - y) + y",                "x",                        FINITE, .tags = "mends" },
+    { "x - (x - y)",                "y",                        FINITE, .tags = "mends" },
+    { "x - (x + y)",                "-y",                       FINITE, .tags = "mends" },
+    { "(x - y) - x",                "-y",                       FINITE, .tags = "mends" },
+    { "(x * y) / y",                "x",                        FINITE, .tags = "mends" },
+    { "(x / y) * y",                "x",                        FINITE, .tags = "mends" },
+    { "x / (x * y)",                "1 / y",                    FINITE, .tags = "mends" },
+    { "x * (y * (z / x))",          "y * z",                    FINITE, .tags = "mends" },
+    { "(x * y) / (x * z)",          "y / z",                    FINITE, .tags = "mends" },
+    { "x / (x / y)",                "y",                        FINITE, .tags = "mends" },
+    { "(x / y) / x",                "1 / y",                    FINITE, .tags = "mends" },
 
     /* products and powers */
     { "reciprocal(x)",              "1 / x",                    EXACT  },
@@ -180,19 +193,24 @@ static const struct mc_rule rows[] = {
     { "abs(x) / abs(y)",            "abs(x / y)",               EXACT,  .when = real, .once = true },
 
     /* a function and its inverse, where the rest of the line is not lost */
-    { "log(exp(x))",                "x",                        ROUND  },
-    { "exp(log(x))",                "x",                        FINITE },          /* NaN below 0 */
-    { "log1p(expm1(x))",            "x",                        ROUND  },
-    { "expm1(log1p(x))",            "x",                        FINITE },
-    { "sqrt(sqr(x))",               "abs(x)",                   ROUND  },
-    { "sqr(sqrt(x))",               "x",                        FINITE },
-    { "sinh(arcsinh(x))",           "x",                        ROUND  },
-    { "arcsinh(sinh(x))",           "x",                        ROUND  },
-    { "arctanh(tanh(x))",           "x",                        ROUND  },
-    { "tanh(arctanh(x))",           "x",                        FINITE },
+    { "log(exp(x))",                "x",                        ROUND, .tags = "mends" },
+    { "exp(log(x))",                "x",                        FINITE, .tags = "mends" },          /* NaN below 0 */
+    { "log1p(expm1(x))",            "x",                        ROUND, .tags = "mends" },
+    { "expm1(log1p(x))",            "x",                        FINITE, .tags = "mends" },
+    { "sqrt(sqr(x))",               "abs(x)",                   ROUND, .tags = "mends" },
+    { "sqr(sqrt(x))",               "x",                        FINITE, .tags = "mends" },
+    { "sinh(arcsinh(x))",           "x",                        ROUND, .tags = "mends" },
+    { "arcsinh(sinh(x))",           "x",                        ROUND, .tags = "mends" },
+    { "arctanh(tanh(x))",           "x",                        ROUND, .tags = "mends" },
+    { "tanh(arctanh(x))",           "x",                        FINITE, .tags = "mends" },
     { "deg2rad(rad2deg(x))",        "x",                        ROUND  },
     { "rad2deg(deg2rad(x))",        "x",                        ROUND  },
     { "cos(-x)",                    "cos(x)",                   EXACT  },
     { "cosh(-x)",                   "cosh(x)",                  EXACT  },
+
+    /* what was said to gradients: none is taken any more */
+    { .op = "consider_constant", .make = passed_on, .promise = EXACT, .name = "constant to gradients", .tags = "derivative", .sample = "consider_constant(x)" },
+    { .op = "grad_clip",  .make = passed_on, .promise = EXACT, .name = "clipped gradient", .tags = "derivative", .sample = "grad_clip(x, lo=-1, hi=1)" },
+    { .op = "grad_scale", .make = passed_on, .promise = EXACT, .name = "scaled gradient",  .tags = "derivative", .sample = "grad_scale(x, by=2)" },
 };
 const struct mc_rule_table mc_rules_canon = { rows, (int)NELEM(rows) };

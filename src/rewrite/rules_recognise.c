@@ -185,18 +185,16 @@ static const struct mc_rule rows[] = {
     { "(z - (w / y) * v) * y",                 "z * y - w * v",              FINITE, .when = y_is_distribution },
     { "((w / y) * v - z) * y",                 "w * v - z * y",              FINITE, .when = y_is_distribution },
     { "(x - z) * y",                           "x * y - z * y",              ROUND,  .when = x_is_scatter },
-    { "sigmoid(x) * ((1 - y) * z) - (y * z) * sigmoid(-x)", "(sigmoid(x) - y) * z", ROUND },
-    { "sigmoid(x) * ((1 - y) / z) - (y / z) * sigmoid(-x)", "(sigmoid(x) - y) / z", ROUND },
-    { "sigmoid(x) * (1 - y) - y * sigmoid(-x)", "sigmoid(x) - y",            ROUND  },
     { .op = "mul", .make = scatter_times, .promise = FINITE, .name = "scatter times",
       .sample = "inc_subtensor(zeros_like(x)[arange(x.shape[0]), [0, 1, 2, 0]], y[:, 0]) * y" },
     { "x - y * sum(x, axis=a, keepdims=True)", NULL, FINITE, .make = softmax_gradient, .name = "softmax gradient",
-      .sample = "grad(sum(logsoftmax(x)[arange(x.shape[0]), [0, 1, 2, 0]] * y[:, 0]), x)" },
+      .sample = "inc_subtensor(zeros_like(x)[arange(x.shape[0]), [0, 1, 2, 0]], y[:, 0]) - softmax(x) * "
+                "sum(inc_subtensor(zeros_like(x)[arange(x.shape[0]), [0, 1, 2, 0]], y[:, 0]), axis=1, keepdims=True)" },
     { .op = "gather", .make = gather_of_log, .promise = ROUND, .name = "cross-entropy",
       .sample = "logsoftmax(x)[arange(x.shape[0]), [0, 1, 2, 0]]" },
     { .op = "log", .make = log_of_gather, .promise = ROUND, .name = "log of a target", .sample = "log(softmax(x)[arange(x.shape[0]), [0, 1, 2, 0]])" },
 };
-const struct mc_rule_table mc_rules_recognise = { rows, (int)NELEM(rows) };
+const struct mc_rule_table mc_rules_recognise = { rows, (int)NELEM(rows), .mends = true };
 
 static const struct mc_rule late[] = {
     { .op = "sum", .make = sum_of_scatter, .promise = ROUND, .name = "sum of a scatter",

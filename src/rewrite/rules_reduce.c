@@ -81,7 +81,8 @@ static mc_node *reduction_of_same(const struct mc_match *m)
 {
     mc_node *n = m->root, *r = n->op->flags & OP_REDUCES ? n->in[0] : NULL;
     int outer[MC_MAX_RANK], inner[MC_MAX_RANK], both[MC_MAX_RANK], count = 0;
-    if (!r || r->op != n->op || counts_elements(n) || keeps(r) != keeps(n) || !plain(n) || !plain(r) || !mc_used_once(m, r) ||
+    if (!r || r->op != n->op || counts_elements(n) || keeps(r) != keeps(n) || !plain(n) || !plain(r) ||
+        !(mc_used_once(m, r) || mc_is_op(r->in[0], "exp")) || /* the logarithm must see the whole of a sum of exponentials */
         (mc_is_op(n, "prod") && !mc_is_float(n->type.dtype))) {
         return NULL;
     }

@@ -265,9 +265,26 @@ static mc_node *number_itself(mc_node *x)
     return x->type.rank && mc_is_op(x, "dimshuffle") && x->in[0]->type.rank == 0 ? x->in[0] : NULL;
 }
 
+/* x, promised to have size 1 where its alloc has: axes of x are the last ones of the alloc. */
+static mc_node *promised(mc_node *x, const struct mc_type *t)
+{
+    int64_t sizes[MC_MAX_RANK];
+    bool any = false;
+    for (int i = 0; i < x->type.rank; i++) {
+        bool one = x->type.dims[i] < 0 && t->dims[t->rank - x->type.rank + i] == 1;
+        sizes[i] = one ? 1 : -1;
+        any |= one;
+    }
+    struct mc_attr a = { .kind = ATTR_INTS, .n = x->type.rank, .ints = sizes };
+    return any ? mc_apply(x->graph, mc_op_find("specify_shape"), 1, &x, &a) : x;
+}
+
 static mc_node *alloc(const struct mc_match *m)
 {
-    mc_node *n = m->root, *x = n->in[0];
+    mc_node *n = m->root, *x = promised(n->in[0], &n->type);
+    if (x != n->in[0]) {
+        return mc_op2("alloc", x, n->in[1]);
+    }
     bool same = x->type.rank == n->type.rank;
     for (int i = 0; same && i < n->type.rank; i++) {
         mc_node *size = mc_shape_entry_node(n->in[1], i);

@@ -1,4 +1,4 @@
-/* rules_stable.c: the same real function by a formula that keeps its digits.
+/* rules_stable.c: the same real function by a formula that keeps its digits.  tests/stable.py has a formula for each row.
  *
  * Trap: a rule must not undo itself or run into its own result: the branch of log(erfc(x)) that keeps
  * log(erfc) caps its argument, and the rule does not touch a capped one. */
@@ -7,9 +7,28 @@
 
 static bool k_positive(const struct mc_match *m) { return mc_letter_number(m, 'k') > 0; }
 
+static bool k_is_minus_m(const struct mc_match *m)
+{
+    const double sum = mc_letter_number(m, 'k') + mc_letter_number(m, 'm');
+    return sum >= 0 && sum <= 0;
+}
+
 static bool is_largest(const mc_node *m, const mc_node *x)
 {
-    return m->nin && (mc_is_op(m, "max") ? m->in[0] == x : mc_is_op(m, "where") && is_largest(m->in[2], x));
+    return m->nin && (mc_is_op(m, "max") ? m->in[0] == x
+                      : mc_is_op(m, "where") ? is_largest(m->in[2], x)
+                      : (mc_is_op(m, "consider_constant") || mc_is_op(m, "dimshuffle")) && is_largest(m->in[0], x));
+}
+
+/* The maximum of x over axes, kept: 0 where it is infinite.  Whatever is taken off comes back, so the result does not
+ * depend on it: a constant to gradients. */
+static mc_node *largest(mc_node *x, struct mc_attr axes)
+{
+    int64_t one = 1;
+    struct mc_attr a[2] = { axes, { .kind = ATTR_BOOL, .n = 1, .ints = &one } };
+    mc_node *most = mc_apply(x->graph, mc_op_find("max"), 1, &x, a);
+    struct mc_bind b[] = { { "m", most, NULL } };
+    return mc_expr(x->graph, "consider_constant(where(isinf(m), 0, m))", b, 1);
 }
 
 /* log(sum(exp(x)))  ==>  m + log(sum(exp(x - m))), m the maximum; an infinite m is not subtracted. */
@@ -19,16 +38,12 @@ static mc_node *log_sum_exp(const struct mc_match *m)
     int axis[MC_MAX_RANK], rank = x->type.rank, n;
     int64_t order[MC_MAX_RANK];
     struct mc_attr a[2] = { *m->attr[0], *m->attr[1] };
-    struct mc_attr yes = *m->attr[1];
     const mc_node *sum = m->root->in[0];
     if ((n = (int)mc_axes_of(sum, 0, rank, axis)) <= 0 || (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
         return NULL; /* nothing to sum, or x - m already */
     }
-    int64_t one = 1;
-    yes.ints = &one;
-    mc_node *most = mc_apply(m->g, mc_op_find("max"), 1, &x, (struct mc_attr[]){ a[0], yes });
-    struct mc_bind b[] = { { "x", x, NULL }, { "m", most, NULL }, { "a", NULL, &a[0] }, { "k", NULL, &a[1] }, { "r", NULL, NULL } };
-    b[1].node = mc_expr(m->g, "where(isinf(m), 0, m)", b, 2);
+    struct mc_bind b[] = { { "x", x, NULL }, { "m", largest(x, a[0]), NULL }, { "a", NULL, &a[0] }, { "k", NULL, &a[1] },
+                           { "r", NULL, NULL } };
     b[4].node = b[1].node;
     if (!mc_attr_int(&a[1]) && !mc_is_error(b[1].node)) {
         int kept = 0;
@@ -43,6 +58,159 @@ static mc_node *log_sum_exp(const struct mc_match *m)
     return mc_expr(m->g, "r + log(sum(exp(x - m), axis=a, keepdims=k))", b, 5);
 }
 
+/* The denominator without what only spreads it over the numerator's shape. */
+static mc_node *unspread(mc_node *n)
+{
+    while (mc_is_op(n, "dimshuffle") || mc_is_op(n, "alloc")) {
+        n = n->in[0];
+    }
+    return n;
+}
+
+/* Does the quotient by n, a sum of x over axes, meet each element with the sum that it is part of? */
+static bool sums_its_own(const mc_node *n, const mc_node *x)
+{
+    int axis[MC_MAX_RANK], rank = x->type.rank, next = 0;
+    const mc_node *sum = unspread((mc_node *)(uintptr_t)n);
+    const int count = (int)mc_axes_of(sum, 0, rank, axis);
+    if (count == rank && n->type.rank == 0) {
+        return true;
+    }
+    for (int i = 0; i < rank; i++) { /* axes are kept, or were made anew, or stand in front of those that are left */
+        const bool gone = next < count && axis[next] == i;
+        int64_t from = i;
+        next += gone;
+        if (n->type.rank != rank || (sum != n && !mc_is_op(n, "dimshuffle"))) {
+            return false;
+        }
+        from = sum == n ? i : n->attr[0].ints[i];
+        if (sum != n && n->in[0] != sum) {
+            return false;
+        }
+        if (gone ? n->type.dims[i] != 1 : from != (mc_attr_int(&sum->attr[1]) ? i : i - next)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* exp(x) / sum(exp(x)) over any axes  ==>  e / sum(e), e = exp(x - m), m the maximum.  y: a factor of exp(x). */
+static mc_node *exp_over_sum(const struct mc_match *m)
+{
+    mc_node *x = mc_letter(m, 'x'), *y = mc_letter(m, 'y'), *below = mc_letter(m, 'z'), *sum = unspread(below);
+    if (!mc_is_op(sum, "sum") || !mc_is_op(sum->in[0], "exp") || sum->in[0]->in[0] != x || !sums_its_own(below, x) ||
+        (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
+        return NULL;
+    }
+    struct mc_bind b[] = { { "x", x, NULL }, { "m", largest(x, sum->attr[0]), NULL }, { "a", NULL, &sum->attr[0] } };
+    mc_node *p = mc_expr(m->g, "e = exp(x - m); e / sum(e, axis=a, keepdims=True)", b, 3);
+    return y ? mc_op2("mul", p, y) : p;
+}
+
+/* sum(exp(x) * y) / sum(exp(x)), the mean of y by such weights  ==>  sum(e * y) / sum(e) */
+static mc_node *mean_by_exp(const struct mc_match *m)
+{
+    mc_node *above = m->root->in[0], *below = m->root->in[1], *x;
+    int a[MC_MAX_RANK], b[MC_MAX_RANK];
+    if (!mc_is_op(above, "sum") || !mc_is_op(below, "sum") || !mc_is_op(below->in[0], "exp") || !mc_is_op(above->in[0], "mul")) {
+        return NULL;
+    }
+    x = below->in[0]->in[0];
+    const int k = above->in[0]->in[0] == below->in[0] ? 0 : above->in[0]->in[1] == below->in[0] ? 1 : -1, rank = x->type.rank;
+    const int n = (int)mc_axes_of(below, 0, rank, b);
+    if (k < 0 || above->in[0]->type.rank != rank || n < 0 || (int)mc_axes_of(above, 0, rank, a) != n ||
+        memcmp(a, b, (size_t)n * sizeof *a) != 0 || mc_attr_int(&above->attr[1]) != mc_attr_int(&below->attr[1]) ||
+        (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
+        return NULL;
+    }
+    struct mc_bind v[] = { { "x", x, NULL }, { "m", largest(x, below->attr[0]), NULL }, { "y", above->in[0]->in[1 - k], NULL },
+                           { "a", NULL, &below->attr[0] }, { "k", NULL, &below->attr[1] } };
+    return mc_expr(m->g, "e = exp(x - m); sum(e * y, axis=a, keepdims=k) / sum(e, axis=a, keepdims=k)", v, 5);
+}
+
+/* log(f(...)) for which there is a formula that does not take the detour over f. */
+static bool has_log(const mc_node *f)
+{
+    static const char *const ops[] = { "exp", "sigmoid", "softmax", "erfc" };
+    for (size_t i = 0; i < NELEM(ops); i++) {
+        if (mc_is_op(f, ops[i])) {
+            return true;
+        }
+    }
+    return mc_is_op(f, "sum") && mc_is_op(f->in[0], "exp");
+}
+
+/* log of a product or quotient with such an f, of its square or root. */
+static mc_node *log_of_product(const struct mc_match *m)
+{
+    mc_node *p = m->root->in[0];
+    const bool times = mc_is_op(p, "mul"), over = mc_is_op(p, "true_div"), square = mc_is_op(p, "sqr");
+    if ((times || over) && (has_log(p->in[0]) || has_log(p->in[1]))) {
+        return mc_op2(times ? "add" : "sub", mc_op1("log", p->in[0]), mc_op1("log", p->in[1]));
+    }
+    if (!(square || mc_is_op(p, "sqrt")) || !has_log(p->in[0])) {
+        return NULL;
+    }
+    return mc_op2("mul", mc_op1("log", p->in[0]), mc_node_like(p, square ? 2 : 0.5));
+}
+
+/* Exponentials added up, perhaps times a positive number. */
+static bool is_exps(const mc_node *n, int deep)
+{
+    double k;
+    if (mc_is_op(n, "exp") || (mc_is_op(n, "sum") && mc_is_op(n->in[0], "exp"))) {
+        return true;
+    }
+    if (deep == 0 || n->nin != 2) {
+        return false;
+    }
+    return mc_is_op(n, "add") ? is_exps(n->in[0], deep - 1) && is_exps(n->in[1], deep - 1)
+                              : (mc_is_op(n, "mul") || mc_is_op(n, "true_div")) && mc_const_number(n->in[1], &k) && k > 0 &&
+                                    is_exps(n->in[0], deep - 1);
+}
+
+enum { TERMS_DEEP = 8 };
+
+static mc_node *log1p_of_exps(const struct mc_match *m)
+{
+    mc_node *s = m->root->in[0];
+    return is_exps(s, TERMS_DEEP) ? mc_op1("softplus", mc_op1("log", s)) : NULL;
+}
+
+static mc_node *log_of_exps(const struct mc_match *m)
+{
+    mc_node *s = m->root->in[0];
+    const bool two = mc_is_op(s, "add") && is_exps(s->in[0], TERMS_DEEP) && is_exps(s->in[1], TERMS_DEEP);
+    return two ? mc_op2("logaddexp", mc_op1("log", s->in[0]), mc_op1("log", s->in[1])) : NULL;
+}
+
+/* log of parts, of other shapes and orders of f: the same of log(f). */
+static mc_node *log_of_view(const struct mc_match *m)
+{
+    static const char *const views[] = { "dimshuffle", "reshape", "subtensor", "gather" };
+    mc_node *v = m->root->in[0], *in[MC_MAX_RANK * 3 + 1];
+    bool view = false;
+    for (size_t i = 0; i < NELEM(views); i++) {
+        view |= mc_is_op(v, views[i]);
+    }
+    if (!view || v->nin > (int)NELEM(in) || !has_log(v->in[0])) {
+        return NULL;
+    }
+    memcpy(in, v->in, (size_t)v->nin * sizeof *in);
+    in[0] = mc_op1("log", in[0]);
+    return mc_is_error(in[0]) ? in[0] : mc_node_make(m->g, v->op, v->nin, in, v->attr);
+}
+
+/* log(1 - exp(x)): where exp(x) is small by log1p, else by expm1.  Neither branch meets the other's arguments. */
+static bool is_held(const mc_node *x)
+{
+    double v;
+    return (mc_is_op(x, "minimum") || mc_is_op(x, "maximum")) && mc_const_number(x->in[1], &v) && v >= -1 && v <= -1;
+}
+
+#define ONE_LESS_EXP "where(x > -1, log(-expm1(maximum(x, -1))), log1p(-exp(minimum(x, -1))))"
+static bool not_held(const struct mc_match *m) { return !is_held(mc_letter(m, 'x')); }
+
 /* Where erfc has underflown: log(erfc(x)) and exp(-x*x)/erfc(x) by the asymptotic series. */
 static bool is_capped(const mc_node *x)
 {
@@ -55,34 +223,52 @@ static bool not_capped(const struct mc_match *m)
     return !is_capped(mc_letter(m, 'x'));
 }
 
+/* From here on the series is right to the last digits; squares of erfc are far from underflow still. */
 static double erfc_limit(mc_dtype d)
 {
-    return d == MC_FLOAT64 ? 26.641747557 : d == MC_FLOAT16 ? 3.5 : 10.0541949; /* beyond, erfc is not normal */
+    return d == MC_FLOAT64 ? 18 : d == MC_FLOAT16 ? 3 : 5;
 }
 
-#define SERIES "1 - 1 / (2 * s) + 3 / (4 * sqr(s)) - 15 / (8 * sqr(s) * s)"
-static mc_node *by_series(const struct mc_match *m, const char *text)
+/* erfc(x) = exp(-s) / (x sqrt(pi)) * (1 - 1/(2s) + 3/(2s)^2 - 15/(2s)^3 ...), s = x*x and h = 1/(2s). */
+#define SERIES "(1 - h * (1 - 3 * h * (1 - 5 * h * (1 - 7 * h * (1 - 9 * h * (1 - 11 * h * (1 - 13 * h * (1 - 15 * h))))))))"
+static mc_node *by_series(mc_node *x, const char *text)
 {
-    mc_node *x = mc_letter(m, 'x'), *c = mc_node_like(x, erfc_limit(x->type.dtype)), *y = mc_letter(m, 'y');
-    struct mc_bind b[] = { { "x", x, NULL }, { "c", c, NULL }, { "y", y, NULL }, { "s", NULL, NULL } };
-    b[3].node = mc_expr(m->g, "sqr(maximum(x, c))", b, 2); /* the other branch stays away from 0 */
-    return mc_expr(m->g, text, b, 4);
+    mc_node *c = mc_node_like(x, erfc_limit(x->type.dtype));
+    struct mc_bind b[] = { { "x", x, NULL }, { "c", c, NULL }, { "b", NULL, NULL }, { "s", NULL, NULL }, { "h", NULL, NULL } };
+    b[2].node = mc_expr(x->graph, "maximum(x, c)", b, 2); /* the other branch stays away from 0 */
+    b[3].node = mc_expr(x->graph, "sqr(b)", b, 3);
+    b[4].node = mc_expr(x->graph, "0.5 / s", b, 4);
+    return mc_expr(x->graph, text, b, 5);
 }
 
 static mc_node *log_erfc(const struct mc_match *m)
 {
-    return by_series(m, "where(x < c, log(erfc(minimum(x, c))), log(" SERIES ") - s - log(maximum(x, c)) - 0.572364942924700087071714)");
+    return by_series(mc_letter(m, 'x'), "where(x < 0.5, log1p(-erf(minimum(x, 0.5))), where(x < c, log(erfc(minimum(x, c))), "
+                                        "log(" SERIES ") - s - log(b) - 0.572364942924700087071714))");
+}
+
+static bool is_negative_of(const mc_node *a, const mc_node *b)
+{
+    double x, y;
+    return (mc_is_op(a, "neg") && a->in[0] == b) || (mc_is_op(b, "neg") && b->in[0] == a) ||
+           (mc_is_op(a, "sub") && mc_is_op(b, "sub") && a->in[0] == b->in[1] && a->in[1] == b->in[0]) ||
+           (mc_is_op(a, "mul") && mc_is_op(b, "mul") && a->in[0] == b->in[0] && mc_const_number(a->in[1], &x) &&
+            mc_const_number(b->in[1], &y) && x >= -y && x <= -y);
+}
+
+/* exp(-sqr(z)) / erfc(x): z is x but for its sign, which the square has lost. */
+static bool is_ratio(const struct mc_match *m)
+{
+    const mc_node *x = mc_letter(m, 'x'), *z = mc_letter(m, 'z');
+    return !is_capped(x) && (x == z || is_negative_of(x, z));
 }
 
 static mc_node *erfc_ratio(const struct mc_match *m)
 {
-    return by_series(m, "where(x < c, exp(-sqr(minimum(x, c))) / erfc(minimum(x, c)), maximum(x, c) * 1.77245385090551602729817 / (" SERIES "))");
-}
-
-static mc_node *erfc_ratio_times(const struct mc_match *m)
-{
-    mc_node *r = erfc_ratio(m);
-    return mc_op2("mul", r, mc_letter(m, 'y'));
+    mc_node *y = mc_letter(m, 'y');
+    mc_node *r = by_series(mc_letter(m, 'x'), "where(x < c, exp(-sqr(minimum(x, c))) / erfc(minimum(x, c)), "
+                                              "b * 1.77245385090551602729817 / " SERIES ")");
+    return y ? mc_op2("mul", r, y) : r;
 }
 
 /* exp(x) * sigmoid(-x) is sigmoid(x), wherever the two stand in a product. */
@@ -94,7 +280,7 @@ static int factors(const struct mc_match *m, mc_node **f)
     f[0] = m->root;
     for (int i = 0; i < n; ) {
         mc_node *x = f[i];
-        if (mc_is_op(x, "mul") && n < MOST_FACTORS && (x == m->root || mc_used_once(m, x))) {
+        if (mc_is_op(x, "mul") && n < MOST_FACTORS) { /* one that serves others too: the digits are worth a product */
             f[i] = x->in[0];
             f[n++] = x->in[1];
         } else {
@@ -102,15 +288,6 @@ static int factors(const struct mc_match *m, mc_node **f)
         }
     }
     return n;
-}
-
-static bool is_negative_of(const mc_node *a, const mc_node *b)
-{
-    double x, y;
-    return (mc_is_op(a, "neg") && a->in[0] == b) || (mc_is_op(b, "neg") && b->in[0] == a) ||
-           (mc_is_op(a, "sub") && mc_is_op(b, "sub") && a->in[0] == b->in[1] && a->in[1] == b->in[0]) ||
-           (mc_is_op(a, "mul") && mc_is_op(b, "mul") && a->in[0] == b->in[0] && mc_const_number(a->in[1], &x) &&
-            mc_const_number(b->in[1], &y) && x >= -y && x <= -y);
 }
 
 static mc_node *exp_times_sigmoid(const struct mc_match *m)
@@ -131,55 +308,131 @@ static mc_node *exp_times_sigmoid(const struct mc_match *m)
     return NULL;
 }
 
+/* y / ((1 + exp(x)) * z)  ==>  y * sigmoid(-x) / z, for each such factor, squares of them too. */
+static mc_node *over_one_plus_exp(const struct mc_match *m)
+{
+    mc_node *f[MOST_FACTORS + 1] = { m->root->in[1] }, *above = m->root->in[0], *below = NULL;
+    int times[MOST_FACTORS + 1] = { 1 }, n = 1;
+    double one;
+    bool found = false;
+    for (int i = 0; i < n;) {
+        mc_node *x = f[i];
+        if (mc_is_op(x, "mul") && n < MOST_FACTORS) {
+            f[i] = x->in[0];
+            f[n] = x->in[1];
+            times[n++] = times[i];
+        } else if (mc_is_op(x, "sqr") && times[i] < MOST_FACTORS) {
+            f[i] = x->in[0];
+            times[i] *= 2;
+        } else {
+            i++;
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        const bool sum = mc_is_op(f[i], "add") && mc_is_op(f[i]->in[0], "exp");
+        const bool plus = sum && mc_const_number(f[i]->in[1], &one) && one >= 1 && one <= 1;
+        mc_node *by = plus ? mc_op1("sigmoid", mc_op1("neg", f[i]->in[0]->in[0])) : f[i];
+        found |= plus;
+        for (int k = 0; k < times[i]; k++) {
+            mc_node **side = plus ? &above : &below;
+            *side = *side ? mc_op2("mul", *side, by) : by;
+        }
+    }
+    return !found ? NULL : below ? mc_op2("true_div", above, below) : above;
+}
+
 static const struct mc_rule rows[] = {
     /* near 0 */
+    { "log1p(exp(x))",              "softplus(x)",               ROUND  },
     { "log(1 + x)",                 "log1p(x)",                  ROUND  },
     { "log(1 - x)",                 "log1p(-x)",                 ROUND  },
     { "exp(x) - 1",                 "expm1(x)",                  ROUND  },
     { "1 - exp(x)",                 "-expm1(x)",                 ROUND  },
     { "expm1(x) + 1",               "exp(x)",                    ROUND  },
+    { "-1 - expm1(x)",              "-exp(x)",                   ROUND  },
+    { "log(-expm1(x))",             ONE_LESS_EXP,                ROUND,  .when = not_held },
+    { "log1p(-exp(x))",             ONE_LESS_EXP,                ROUND,  .when = not_held },
+    { "log(expm1(x))",              "x + log(-expm1(-x))",       ROUND  },
 
     /* sums of exponentials */
-    { "log(exp(x) + exp(y))",       "where(x == y, x + 0.693147180559945309417232, maximum(x, y) + softplus(-abs(x - y)))", ROUND },
-    { "log(exp(x) * k)",            "x + log(k)",                ROUND,  .when = k_positive },
+    { "log(exp(x) + exp(y))",       "logaddexp(x, y)",           ROUND  },
+    { .op = "log", .make = log_of_exps, .promise = ROUND, .name = "log of exps",
+      .sample = "log(exp(x) + exp(y) + exp(x * y)); log(exp(x) * 2 + exp(y)); log(exp(x) + sum(exp(y), axis=1, keepdims=True))" },
+    { .op = "true_div", .make = mean_by_exp, .promise = ROUND, .name = "mean by exp",
+      .sample = "sum(exp(x) * y) / sum(exp(x)); sum(y * exp(x), axis=1) / sum(exp(x), axis=1)" },
+    { "log(exp(x) + k)",            "logaddexp(x, log(k))",      ROUND,  .when = k_positive },
     { "log(sum(exp(x), axis=a, keepdims=b))", NULL, ROUND, .make = log_sum_exp, .name = "log sum exp",
       .sample = "log(sum(exp(x), axis=1)); log(sum(exp(x))); log(sum(exp(x), axis=0, keepdims=True))" },
+    { "exp(x) / z",                 NULL, ROUND, .make = exp_over_sum, .name = "exp over its sum",
+      .sample = "exp(x) / sum(exp(x)); exp(x) / sum(exp(x), axis=[0, 1], keepdims=True)" },
+    { "(exp(x) * y) / z",           NULL, ROUND, .make = exp_over_sum, .name = "product with exp over its sum",
+      .sample = "(exp(x) * y) / sum(exp(x))" },
+    { "exp(x) * (y / z)",           NULL, ROUND, .make = exp_over_sum, .name = "exp times a quotient by its sum",
+      .sample = "exp(x) * (y / sum(exp(x)))" },
+
+    /* logarithms of what has a stable one */
+    { "log(erfc(x) * 0.5)",         "where(x < 0, log1p(erfc(-minimum(x, 0)) * -0.5), log(erfc(maximum(x, 0))) - 0.693147180559945309417232)", ROUND },
+    { "log(erfc(x) / 2)",           "log(erfc(x) * 0.5)",        ROUND  },
+    { .op = "log", .make = log_of_product, .promise = ROUND, .name = "log of a product",
+      .sample = "log(exp(x) * y); log(softmax(x) / y); log(y / softmax(x)); log(sqr(sigmoid(x))); log(sqrt(erfc(x)))" },
+    { .op = "log1p", .make = log1p_of_exps, .promise = ROUND, .name = "log1p of sum exp",
+      .sample = "log1p(sum(exp(x), axis=1)); log1p(exp(x) * 2); log1p(exp(x) + exp(y)); log1p(sum(exp(x)) / 3)" },
+    { .op = "log", .make = log_of_view, .promise = ROUND, .name = "log of a view",
+      .sample = "log(softmax(x)[1]); log(transpose(softmax(x))); log(softmax(x)[[0, 1], [1, 0]])" },
 
     /* sigmoid and softplus */
     { "log(sigmoid(x))",            "-softplus(-x)",             ROUND  },
-    { "log1p(exp(x))",              "softplus(x)",               ROUND  },
     { "log1p(-sigmoid(x))",         "-softplus(x)",              ROUND  },
     { "1 - sigmoid(x)",             "sigmoid(-x)",               ROUND  },
     { "sigmoid(x) - 1",             "-sigmoid(-x)",              ROUND  },
     { "softplus(x) - x",            "softplus(-x)",              FINITE },
+    { "x - softplus(x)",            "-softplus(-x)",             FINITE },
     { "softplus(-x) + x",           "softplus(x)",               FINITE },
     { "exp(x) / (1 + exp(x))",      "sigmoid(x)",                ROUND  },          /* inf / inf */
     { "(exp(x) * y) / (1 + exp(x))", "sigmoid(x) * y",           ROUND  },
     { "x / (1 + exp(y))",           "x * sigmoid(-y)",           ROUND  },
-    { "exp(x) * (y / (1 + exp(x)))", "sigmoid(x) * y",           ROUND  },
+    { .op = "true_div", .make = over_one_plus_exp, .promise = ROUND, .name = "over one plus exp",
+      .sample = "x / ((1 + exp(x)) * (1 + exp(-x))); y / sqr(1 + exp(x))" },
     { "exp(x) / (exp(x) + exp(y))", "sigmoid(x - y)",            ROUND  },
     { "(exp(x) * z) / (exp(x) + exp(y))", "sigmoid(x - y) * z",  ROUND  },
     { "exp(x) * (z / (exp(x) + exp(y)))", "sigmoid(x - y) * z",  ROUND  },
     { "sigmoid(x) - sigmoid(x) * sigmoid(-x)", "sqr(sigmoid(x))", ROUND },
     { "sigmoid(-x) - sigmoid(-x) * sigmoid(x)", "sqr(sigmoid(-x))", ROUND },
+    { "y - sigmoid(x) * y",         "sigmoid(-x) * y",           ROUND  },
+    { "sigmoid(x) * y - y",         "-(sigmoid(-x) * y)",        ROUND  },
     { "exp(x) * sqr(sigmoid(-x))",  "sigmoid(x) * sigmoid(-x)",  ROUND  },
     { "exp(-x) * sqr(sigmoid(x))",  "sigmoid(x) * sigmoid(-x)",  ROUND  },
     { .op = "mul", .make = exp_times_sigmoid, .promise = ROUND, .name = "exp times sigmoid",
       .sample = "exp(x) * sigmoid(-x); (y * exp(-x)) * (sigmoid(x) * y)" },
+    { "1 + tanh(x)",                "sigmoid(x * 2) * 2",        ROUND  },
+    { "1 - tanh(x)",                "sigmoid(x * -2) * 2",       ROUND  },
+    { "tanh(x) - 1",                "sigmoid(x * -2) * -2",      ROUND  },
+    { "-1 - tanh(x)",               "sigmoid(x * 2) * -2",       ROUND  },
 
     /* the error function */
     { "1 - erf(x)",                 "erfc(x)",                   ROUND  },
     { "1 + erf(x)",                 "erfc(-x)",                  ROUND  },
     { "erf(x) - 1",                 "-erfc(x)",                  ROUND  },
+    { "-1 - erf(x)",                "-erfc(-x)",                 ROUND  },
+    { "y - erf(x) * y",             "erfc(x) * y",               ROUND  },
+    { "y + erf(x) * y",             "erfc(-x) * y",              ROUND  },
+    { "erf(x) * y - y",             "-(erfc(x) * y)",            ROUND  },
+    { "k - erf(x) * m",             "erfc(-x) * k",              ROUND,  .when = k_is_minus_m },
+    { "erf(x) * m - k",             "erfc(-x) * m",              ROUND,  .when = k_is_minus_m },
+    { "erf(x) * m + k",             "erfc(x) * k",               ROUND,  .when = k_is_minus_m },
     { "1 - erfc(x)",                "erf(x)",                    ROUND  },
     { "erfc(x) - 1",                "-erf(x)",                   ROUND  },
+    { "2 - erfc(x)",                "erfc(-x)",                  ROUND  },
+    { "erfc(x) - 2",                "-erfc(-x)",                 ROUND  },
+    { "log1p(-erf(x))",             "log(erfc(x))",              ROUND,  .when = not_capped },
+    { "log1p(erf(x))",              "log(erfc(-x))",             ROUND  },
     { "log(erfc(x))",               NULL, ROUND, .when = not_capped, .make = log_erfc, .name = "log erfc",
       .sample = "log(erfc(x)); log(erfc(x * 20))" },
-    { "exp(-sqr(x)) / erfc(x)",     NULL, ROUND, .when = not_capped, .make = erfc_ratio, .name = "ratio to erfc",
-      .sample = "exp(-sqr(x)) / erfc(x)" },
-    { "exp(-sqr(x)) * (y / erfc(x))", NULL, ROUND, .when = not_capped, .make = erfc_ratio_times, .name = "ratio to erfc in a product",
+    { "exp(-sqr(z)) / erfc(x)",     NULL, ROUND, .when = is_ratio, .make = erfc_ratio, .name = "ratio to erfc",
+      .sample = "exp(-sqr(x)) / erfc(x); exp(-sqr(x)) / erfc(-x)" },
+    { "exp(-sqr(z)) * (y / erfc(x))", NULL, ROUND, .when = is_ratio, .make = erfc_ratio, .name = "ratio to erfc in a product",
       .sample = "exp(-sqr(x)) * (y / erfc(x))" },
-    { "(exp(-sqr(x)) * y) / erfc(x)", NULL, ROUND, .when = not_capped, .make = erfc_ratio_times, .name = "product over erfc",
+    { "(exp(-sqr(z)) * y) / erfc(x)", NULL, ROUND, .when = is_ratio, .make = erfc_ratio, .name = "product over erfc",
       .sample = "(exp(-sqr(x)) * y) / erfc(x)" },
 };
-const struct mc_rule_table mc_rules_stable = { rows, (int)NELEM(rows) };
+const struct mc_rule_table mc_rules_stable = { rows, (int)NELEM(rows), .mends = true };

@@ -35,8 +35,10 @@ tests = TEST_CUDA_PATH=$${TEST_CUDA_PATH:-$(CURDIR)/$(BUILD)/nvrtc} \
 # Random programs are evaluated in NumPy, of PYTHON or else of a virtual environment of their own.
 PYTHON ?= $(shell python3 -c 'import numpy' 2>/dev/null && echo python3)
 venv = @[ -n "$(PYTHON)" ] || scripts/numpy.sh $(BUILD)/venv
-random = $(if $(PYTHON),$(PYTHON),$$([ -x $(BUILD)/venv/bin/python ] && echo $(BUILD)/venv/bin/python || echo python3)) \
-	tests/random_programs.py --jobs $(JOBS) --cache $(BUILD)/cache/random
+python = $(if $(PYTHON),$(PYTHON),$$([ -x $(BUILD)/venv/bin/python ] && echo $(BUILD)/venv/bin/python || echo python3))
+random = $(python) tests/random_programs.py --jobs $(JOBS) --cache $(BUILD)/cache/random
+
+extremes = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so XDG_CACHE_HOME=$(CURDIR)/$(BUILD)/cache $(python) tests/extremes.py
 
 all: ## build the library, the program and the tests in build/
 	$(setup)
@@ -53,6 +55,10 @@ ifeq ($(WHAT),)
 endif
 	@scripts/nvrtc.sh $(BUILD)/nvrtc
 	@$(call tests,$(BUILD)) $(WHAT)
+ifeq ($(WHAT),)
+	$(venv)
+	@$(extremes)
+endif
 
 test-full: all ## all tests, the slow ones too
 	@$(call tests,$(BUILD)) --tier full --times $(WHAT)
@@ -97,6 +103,10 @@ test-fake-gpu: all ## WHAT="t_gpu t_kernel": tests with device=cuda on a GPU tha
 test-random: all ## SECONDS=15 of random programs against NumPy; ARGS="--seed 7" that one alone
 	$(venv)
 	@$(random) --seconds $${SECONDS:-15} $(ARGS)
+
+test-extremes: all ## every scalar op and cast at the extreme values of every dtype against NumPy
+	$(venv)
+	@$(extremes) --all
 
 test-night: all ## ARGS="--seeds 0:50000 --results FOLDER": random programs in slices; what FOLDER has is not done again
 	$(venv)
@@ -171,5 +181,5 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/    make \1	\2/p' Makefile | expand -t 22
 
 , := ,
-.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-night test-ladder test-gpu demo bench asan tsan fuzz format layers symbols headers install-test bless docs \
+.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-extremes test-night test-ladder test-gpu demo bench asan tsan fuzz format layers symbols headers install-test bless docs \
 	install wc clean help

@@ -22,9 +22,10 @@ MC_API mc_node *mc_add(mc_node *a, mc_node *b);              /* a + b */
 MC_API mc_node *mc_sub(mc_node *a, mc_node *b);              /* a - b */
 MC_API mc_node *mc_mul(mc_node *a, mc_node *b);              /* a * b */
 MC_API mc_node *mc_true_div(mc_node *a, mc_node *b);         /* a / b; integers give floatX */
-/* floor of a / b; 0 where an integer is divided by 0 */
+/* floor of a / b; of integers by 0 it is 0, of floats a / b */
 MC_API mc_node *mc_int_div(mc_node *a, mc_node *b);
-MC_API mc_node *mc_mod(mc_node *a, mc_node *b);              /* a - b * floor(a / b): the sign of b */
+/* what a // b leaves, exact, with the sign of b; of integers by 0 it is 0, of floats NaN */
+MC_API mc_node *mc_mod(mc_node *a, mc_node *b);
 MC_API mc_node *mc_pow(mc_node *a, mc_node *b);              /* a to the b */
 MC_API mc_node *mc_neg(mc_node *a);                          /* -a */
 MC_API mc_node *mc_abs(mc_node *a);                          /* absolute value */

@@ -42,6 +42,9 @@ static real psil(real x)
 
 static real tri_gammal(real x)
 {
+    if (isinf(x)) {
+        return x < 0 ? -x : 0; /* as SciPy's polygamma(1, x): at every negative whole number */
+    }
     if (x <= 0) {
         real s = sinl(pi * (x - rintl(x)));
         return pi * pi / (s * s) - tri_gammal(1 - x);

@@ -31,11 +31,22 @@ static real tri_gamma(real x)
     real q = 1 / (x * x);
     return s + 1 / x + q / 2 + q / (6 * x) - q * q / (30 * x) + q * q * q / (42 * x);
 }
+/* As NumPy has them: what fmod leaves, with b's sign; a less that, divided. */
+static real left(real a, real b)
+{
+    real r = fmodl(a, b);
+    return r == 0 ? copysignl(0, b) : (r < 0) != (b < 0) ? r + b : r;
+}
+static real floored(real a, real b)
+{
+    real r = fmodl(a, b), q = (a - r) / b;
+    return b == 0 ? a / b : rintl(r != 0 && (r < 0) != (b < 0) ? q - 1 : q);
+}
 static real sign(real a) { return isnan(a) ? a : (real)((a > 0) - (a < 0)); }
 
 #define ORACLES(X)                                                                                 \
     X(add, a + b) X(sub, a - b) X(mul, a * b) X(true_div, a / b)                                   \
-    X(int_div, floorl(a / b)) X(mod, a - b * floorl(a / b)) X(pow, powl(a, b))                     \
+    X(int_div, floored(a, b)) X(mod, left(a, b)) X(pow, powl(a, b))                     \
     X(neg, -a) X(abs, fabsl(a)) X(sqr, a * a) X(sqrt, sqrtl(a)) X(reciprocal, 1 / a)               \
     X(maximum, isnan(a) || isnan(b) ? (real)NAN : fmaxl(a, b))                                     \
     X(minimum, isnan(a) || isnan(b) ? (real)NAN : fminl(a, b))                                     \

@@ -23,6 +23,10 @@ static inline float sigmoidf(float x) { return (float)mc_ref_sigmoid((double)x);
 static inline float softplusf(float x) { return (float)mc_ref_softplus((double)x); }
 static inline float psif(float x) { return (float)mc_ref_psi((double)x); }
 static inline float tri_gammaf(float x) { return (float)mc_ref_tri_gamma((double)x); }
+#define floordiv mc_ref_floordiv
+#define floordivf mc_ref_floordivf
+#define floormod mc_ref_floormod
+#define floormodf mc_ref_floormodf
 static inline double sigmoid(double x) { return mc_ref_sigmoid(x); }
 static inline double softplus(double x) { return mc_ref_softplus(x); }
 static inline double psi(double x) { return mc_ref_psi(x); }
@@ -35,21 +39,30 @@ typedef void loop(const void *pa, const void *pb, const void *pc, void *py, int 
     static void name##_##cls(const void *pa, const void *pb, const void *pc, void *py, int n, int is_bool) \
     {                                                                                              \
         const T *va = pa, *vb = pb, *vc = pc;                                                      \
-        R *y = py;                                                                                 \
+        __typeof__(R(0)) *y = py;                                                                                 \
         (void)is_bool;                                                                             \
         for (int i = 0; i < n; i++) {                                                              \
             T a = va[i], b = vb[i], c = vc[i];                                                     \
             (void)a, (void)b, (void)c;                                                             \
-            y[i] = (R)(__VA_ARGS__);                                                               \
+            y[i] = R(__VA_ARGS__);                                                                 \
         }                                                                                          \
     }
-#define RESULT_SAME(T) T
-#define RESULT_FLOAT(T) T
-#define RESULT_DIV(T) T
-#define RESULT_WHERE(T) T
-#define RESULT_BITS(T) T
-#define RESULT_BOOL(T) int64_t
-#define RESULT_INT64(T) int64_t
+
+/* What becomes of an expression, by the row's typing. */
+#define RESULT_SAME (T)
+#define RESULT_FLOAT (T)
+#define RESULT_DIV (T)
+#define RESULT_WHERE (T)
+#define RESULT_BITS (T)
+#define RESULT_BOOL (int64_t)
+#define RESULT_INT64(x) _Generic((x), float: whole_f64, double: whole_f64, default: whole_i64)(x)
+static inline int64_t whole_i64(int64_t x) { return x; }
+static inline int64_t whole_f64(double x)
+{
+    int64_t y;
+    mc_convert(MC_INT64, &y, sizeof y, MC_FLOAT64, &x, sizeof x, 1);
+    return y;
+}
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
@@ -61,8 +74,8 @@ typedef void loop(const void *pa, const void *pb, const void *pc, void *py, int 
 typedef uint64_t u64;
 #define T double
 #define M(x) x
-#define OP(name, n, typing, flags, code, ...) LOOP(name, f64, RESULT_##typing(double), code)
-#define OPI(name, n, typing, flags, code, ...) LOOP(name, f64, RESULT_##typing(double), code)
+#define OP(name, n, typing, flags, code, ...) LOOP(name, f64, RESULT_##typing, code)
+#define OPI(name, n, typing, flags, code, ...) LOOP(name, f64, RESULT_##typing, code)
 #include "op/ops.def"
 #undef T
 #undef M
@@ -71,8 +84,8 @@ typedef uint64_t u64;
 
 #define T float
 #define M(x) x##f
-#define OP(name, n, typing, flags, code, ...) LOOP(name, f32, RESULT_##typing(float), code)
-#define OPI(name, n, typing, flags, code, ...) LOOP(name, f32, RESULT_##typing(float), code)
+#define OP(name, n, typing, flags, code, ...) LOOP(name, f32, RESULT_##typing, code)
+#define OPI(name, n, typing, flags, code, ...) LOOP(name, f32, RESULT_##typing, code)
 #include "op/ops.def"
 #undef T
 #undef M
@@ -80,8 +93,8 @@ typedef uint64_t u64;
 #undef OPI
 
 #define M(x) never
-#define OP(name, n, typing, flags, code, ...) LOOP(name, CLS, RESULT_##typing(T), code)
-#define OPI(name, n, typing, flags, code, icode, ...) LOOP(name, CLS, RESULT_##typing(T), icode)
+#define OP(name, n, typing, flags, code, ...) LOOP(name, CLS, RESULT_##typing, code)
+#define OPI(name, n, typing, flags, code, icode, ...) LOOP(name, CLS, RESULT_##typing, icode)
 
 /* Float-only rows are never run on integers; they compile with a function that is never called. */
 static inline int64_t never(int64_t x, ...) { return x; }

@@ -82,7 +82,7 @@ static uint32_t key_of_float(float x)
 static void words_of(uint64_t *word, const mc_array *x, const char *data, int64_t stride, int64_t n)
 {
     enum { CHUNK = 256 };
-    const uint32_t sign = mc_dtypes[x->dtype].cls == CLASS_I64 ? UINT32_C(1) << 31 : 0;
+    const uint32_t sign = mc_dtypes[x->dtype].kind == KIND_UINT ? 0 : UINT32_C(1) << 31;
     for (int64_t at = 0; at < n; at += CHUNK) {
         int64_t m = MC_MIN(n - at, (int64_t)CHUNK);
         if (mc_is_float(x->dtype)) {

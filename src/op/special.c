@@ -21,7 +21,10 @@ double mc_ref_softplus(double x)
 double mc_ref_psi(double x)
 {
     double r = 0;
-    if (x <= 0 && x == floor(x)) {
+    if (x == 0) {
+        return copysign((double)INFINITY, -x);
+    }
+    if (x < 0 && x == floor(x)) {
         return (double)NAN;
     }
     if (x < 0) {
@@ -52,6 +55,32 @@ double mc_ref_tri_gamma(double x)
     return r + 1 / x + f / 2 +
            f / x * (1. / 6 - f * (1. / 30 - f * (1. / 42 - f * (1. / 30 - f * (5. / 66 - f * (691. / 2730 - f * 7 / 6))))));
 }
+
+/* What fmod leaves is exact; b is added where the signs differ, so that the result has b's sign, as NumPy and Python say. */
+#define FLOORS(T, f)                                                                               \
+    T mc_ref_floormod##f(T a, T b)                                                                 \
+    {                                                                                              \
+        T r = fmod##f(a, b);                                                                       \
+        if (r == 0) {                                                                              \
+            return copysign##f(0, b);                                                              \
+        }                                                                                          \
+        return (r < 0) != (b < 0) ? r + b : r; /* a NaN, with b NaN or 0, stays one */             \
+    }                                                                                              \
+    T mc_ref_floordiv##f(T a, T b)                                                                 \
+    {                                                                                              \
+        T r = fmod##f(a, b), q = (a - r) / b;                                                      \
+        if (b == 0) {                                                                              \
+            return a / b;                                                                          \
+        }                                                                                          \
+        q = r != 0 && (r < 0) != (b < 0) ? q - 1 : q;                                              \
+        if (q == 0) {                                                                              \
+            return copysign##f(0, a / b);                                                          \
+        }                                                                                          \
+        T whole = floor##f(q);                                                                     \
+        return q - whole > (T).5 ? whole + 1 : whole; /* q is a whole number but for its rounding */ \
+    }
+FLOORS(double, )
+FLOORS(float, f)
 
 uint64_t mc_ref_upow(uint64_t a, uint64_t b)
 {

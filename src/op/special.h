@@ -7,6 +7,10 @@ double mc_ref_sigmoid(double x);
 double mc_ref_softplus(double x);
 double mc_ref_psi(double x);
 double mc_ref_tri_gamma(double x);
+double mc_ref_floordiv(double a, double b);
+double mc_ref_floormod(double a, double b);
+float mc_ref_floordivf(float a, float b);
+float mc_ref_floormodf(float a, float b);
 int64_t mc_ref_ipow(int64_t a, int64_t b);
 uint64_t mc_ref_upow(uint64_t a, uint64_t b);
 /* random.c */

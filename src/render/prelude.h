@@ -17,7 +17,16 @@
     "  for (int r = 0; r < 10; r++) { const u64 a = 0xd2511f53ull * c0, b = 0xcd9e8d57ull * c2;\n"                      \
     "    c0 = (u32)(b >> 32) ^ c1 ^ k0; c1 = (u32)b; c2 = (u32)(a >> 32) ^ c3 ^ k1; c3 = (u32)a; k0 += 0x9e3779b9u; k1 += 0xbb67ae85u; }\n" \
     "  return pair ? i & 1 ? (u64)c3 << 32 | c2 : (u64)c1 << 32 | c0 : i & 2 ? i & 1 ? c3 : c2 : i & 1 ? c1 : c0; }\n"   \
-    "#define ipow(a, b) ((T)ipow_((i64)(a), (i64)(b)))\n"                                                               \
+    "INLINE u64 upow_(u64 a, u64 b) { u64 r = 1; for (; b; b >>= 1, a *= a) if (b & 1) r *= a; return r; }\n"           \
+    "#define ipow(a, b) ((T)-1 < (T)1 ? (T)ipow_((i64)(a), (i64)(b)) : (T)upow_((u64)(a), (u64)(b)))\n"                \
+    /* of a float the nearest that an integer can be, 0 for NaN */                                                     \
+    "#define WITHIN(x, I, low, high, below, above) ((x) >= above ? high : (x) <= below ? low : (x) == (x) ? (I)(x) : 0)\n" \
+    "#define to_i8(x) WITHIN(x, i32, -128, 127, -128.f, 128.f)\n#define to_u8(x) WITHIN(x, i32, 0, 255, 0.f, 256.f)\n" \
+    "#define to_i16(x) WITHIN(x, i32, -32768, 32767, -32768.f, 32768.f)\n#define to_u16(x) WITHIN(x, i32, 0, 65535, 0.f, 65536.f)\n" \
+    "#define to_i32(x) WITHIN(x, i32, (-2147483647 - 1), 2147483647, -2147483648.f, 2147483648.f)\n"                   \
+    "#define to_u32(x) WITHIN(x, u32, 0u, 0xffffffffu, 0.f, 4294967296.f)\n"                                           \
+    "#define to_i64(x) WITHIN(x, i64, (-0x7fffffffffffffffll - 1), 0x7fffffffffffffffll, -9223372036854775808.f, 9223372036854775808.f)\n" \
+    "#define to_u64(x) WITHIN(x, u64, 0ull, 0xffffffffffffffffull, 0.f, 18446744073709551616.f)\n"                     \
     "#define SEL(c, a, b) ((c) ? (a) : (b))\n#define NOT(c) (IS_BOOL ? !(c) : ~(c))\n#define C(x) ((T)(x))\n"           \
     "#define LT(a, b) ((a) < (b))\n#define LE(a, b) ((a) <= (b))\n#define GT(a, b) ((a) > (b))\n"                       \
     "#define GE(a, b) ((a) >= (b))\n#define EQ(a, b) ((a) == (b))\n#define NE(a, b) ((a) != (b))\n"

@@ -67,7 +67,11 @@ void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n, s
             for (int a = 0; a < v->narg; a++) {
                 mc_str_addf(&body, "%s%s %c", a ? ", " : "", v->op->typing == TYPE_WHERE && a == 0 ? d->calc[MC_BOOL] : d->calc[t], 'a' + a);
             }
-            mc_str_addf(&body, ") { return (%s)(%s); }\n", d->calc[v->dtype], code);
+            if (mc_is_float(t) && v->op->typing == TYPE_INT64) {
+                mc_str_addf(&body, ") { const T y = %s; return to_i64(y); }\n", code);
+            } else {
+                mc_str_addf(&body, ") { return (%s)(%s); }\n", d->calc[v->dtype], code);
+            }
         }
     }
     mc_str_add(out, body.s ? body.s : "");
@@ -134,12 +138,12 @@ static bool is_narrow(mc_dtype d)
     return d != MC_BOOL && !mc_is_float(d) && mc_dtypes[d].size < 4;
 }
 
-/* From float to an integer by way of a wide one: in range there, then wrapped.  To a half type by way of
- * memory's form of it: what is asked for by name is rounded, unlike what is only passed on. */
+/* From float to an integer by what is nearest there.  To a half type by way of memory's form of it: what is asked for
+ * by name is rounded, unlike what is only passed on. */
 static void cast(struct print *p, const struct mc_kval *x)
 {
     const struct mc_kval *a = &p->k->val.at[x->arg[0]];
-    bool to_float = mc_is_float(x->dtype);
+    bool to_float = mc_is_float(x->dtype), ends = mc_is_float(a->dtype) && !to_float && x->dtype != MC_BOOL;
     if (a->dtype != x->dtype && *p->d->store_as[x->dtype]) {
         mc_str_addf(p->out, "%s(%s(", p->d->load_as[x->dtype], p->d->store_as[x->dtype]);
         mc_print_ref(p, x->arg[0]);
@@ -148,12 +152,13 @@ static void cast(struct print *p, const struct mc_kval *x)
     }
     if (x->dtype == MC_BOOL) {
         mc_str_add(p->out, "0 != ");
+    } else if (ends) {
+        mc_str_addf(p->out, "to_%s", p->d->store[x->dtype]);
     } else {
         mc_str_addf(p->out, "(%s)", mc_print_calc(p, x->dtype));
         if (!to_float) {
             mc_str_addf(p->out, "(%s)", p->d->store[x->dtype]);
         }
-        mc_str_add(p->out, !to_float && mc_is_float(a->dtype) && x->dtype != MC_UINT64 ? "(i64)" : "");
     }
     mc_str_add(p->out, "(");
     mc_print_ref(p, x->arg[0]);

@@ -154,7 +154,8 @@ VECTOR vf v_expm1(vf x)
     vf r = v_exp_rest(x, n);
     vf s = v_scale(v_all(0.5f), n); /* 2^n would overflow too early */
     vf y = 2 * (s * (r * r * v_exp_tail(r) + r) + (s - 0.5f));
-    return v_sel(v_gt(x, v_all(88.8f)), v_scale(v_all(1), n), v_copysign(y, x));
+    y = v_sel(v_lt(v_fabs(x), v_all(0x1p-100f)), x, v_copysign(y, x));
+    return v_sel(v_gt(x, v_all(88.8f)), v_scale(v_all(1), n), y);
 }
 /* tanh a in 30 pieces up to 9.02, the end of the first at 1/16: p(a - left end), p of degree 4, the coefficients picked
  * by five bits of a + 3/4, the low two of its exponent and three of its fraction, lowest power first.  A piece is as

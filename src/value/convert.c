@@ -3,8 +3,8 @@
  * `get` and `put` are the whole meaning.  `pair` is one loop over them; both its dtypes are constants
  * once the two switches around it are inlined, so each pair becomes a plain loop that vectorises.
  *
- * Invariant: every conversion is defined for every value: floats that an integer cannot hold become
- * its least value (of 32 bits for the narrow ones, which then wrap), and halves are rounded once. */
+ * Invariant: every conversion is defined for every value: a float beyond an integer dtype's range becomes
+ * the end of it that is nearer, NaN becomes 0, integers wrap, and halves are rounded once. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3") /* the loops here are worth vectorising at every -O level */
 #endif
@@ -84,29 +84,34 @@ INLINE float to_odd(double v)
     return r.f;
 }
 
-/* ---- floats to integers ---- */
+/* ---- floats to integers: the nearest that there is, 0 for NaN ---- */
 
-INLINE int32_t f64_to_i32(double v)
+#define WITHIN(v, I, low, high, below, above) ((v) >= (above) ? (high) : (v) <= (below) ? (low) : (v) == (v) ? (I)(v) : 0)
+
+/* Between two whole numbers of 32 bits. */
+INLINE int32_t f32_to_i32(float v, int32_t low, int32_t high)
 {
-    double y = v > -0x1p31 - 1 && v < 0x1p31 ? v : -0x1p31;
-    return (int32_t)y;
+    return WITHIN(v, int32_t, low, high, (float)low, (float)((double)high + 1));
 }
 
-INLINE int32_t f32_to_i32(float v)
+INLINE int32_t f64_to_i32(double v, int32_t low, int32_t high)
 {
-    float y = v >= -0x1p31f && v < 0x1p31f ? v : -0x1p31f;
-    return (int32_t)y;
+    return WITHIN(v, int32_t, low, high, (double)low, (double)high + 1);
 }
 
 INLINE int64_t f64_to_i64(double v)
 {
-    double y = v >= -0x1p63 && v < 0x1p63 ? v : -0x1p63;
-    return (int64_t)y;
+    return WITHIN(v, int64_t, INT64_MIN, INT64_MAX, -0x1p63, 0x1p63);
+}
+
+INLINE uint32_t f64_to_u32(double v)
+{
+    return (uint32_t)WITHIN(v, int64_t, 0, (int64_t)UINT32_MAX, 0., 0x1p32);
 }
 
 INLINE uint64_t f64_to_u64(double v)
 {
-    return v >= 0x1p63 && v < 0x1p64 ? (uint64_t)v : (uint64_t)f64_to_i64(v);
+    return WITHIN(v, uint64_t, 0, UINT64_MAX, 0., 0x1p64);
 }
 
 /* ---- one element ---- */
@@ -171,13 +176,23 @@ INLINE float for_half(struct num v)
     return v.cls == CLASS_F32 ? v.f : to_odd(as_f64(v));
 }
 
-INLINE int32_t as_i32(struct num v)
+/* Of integers the low bits; of floats what lies between the two. */
+INLINE int32_t as_i32(struct num v, int32_t low, int32_t high)
 {
     switch (v.cls) {
     case CLASS_I64: return (int32_t)v.i;
     case CLASS_U64: return (int32_t)v.u;
-    case CLASS_F32: return f32_to_i32(v.f);
-    default: return f64_to_i32(v.d);
+    case CLASS_F32: return f32_to_i32(v.f, low, high);
+    default: return f64_to_i32(v.d, low, high);
+    }
+}
+
+INLINE uint32_t as_u32(struct num v)
+{
+    switch (v.cls) {
+    case CLASS_I64: return (uint32_t)v.i;
+    case CLASS_U64: return (uint32_t)v.u;
+    default: return f64_to_u32(as_f64(v));
     }
 }
 
@@ -210,13 +225,13 @@ INLINE bool as_bool(struct num v)
 }
 
 #define PUT_BOOL(v) as_bool(v)
-#define PUT_INT8(v) (int8_t)as_i32(v)
-#define PUT_INT16(v) (int16_t)as_i32(v)
-#define PUT_INT32(v) as_i32(v)
+#define PUT_INT8(v) (int8_t)as_i32(v, INT8_MIN, INT8_MAX)
+#define PUT_INT16(v) (int16_t)as_i32(v, INT16_MIN, INT16_MAX)
+#define PUT_INT32(v) as_i32(v, INT32_MIN, INT32_MAX)
 #define PUT_INT64(v) as_i64(v)
-#define PUT_UINT8(v) (uint8_t)as_i32(v)
-#define PUT_UINT16(v) (uint16_t)as_i32(v)
-#define PUT_UINT32(v) (uint32_t)as_i64(v)
+#define PUT_UINT8(v) (uint8_t)as_i32(v, 0, UINT8_MAX)
+#define PUT_UINT16(v) (uint16_t)as_i32(v, 0, UINT16_MAX)
+#define PUT_UINT32(v) as_u32(v)
 #define PUT_UINT64(v) as_u64(v)
 #define PUT_FLOAT16(v) to_f16(for_half(v))
 #define PUT_BFLOAT16(v) to_bf16(for_half(v))

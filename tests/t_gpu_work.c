@@ -259,6 +259,27 @@ TEST(far_lines)
     }
 }
 
+/* Integers wrap: a product of a number with itself may be below 0. */
+TEST(far_integers_wrap)
+{
+    static const struct { const char *formula; int64_t want; } rows[] = {
+        { "sqr(x) // 3", -1483522947855843136 }, { "(x * x + 1) // 3", -1483522947855843136 }, { "sqr(x) % 1000003", 946299 }, { "sqr(x) // 2", -2225284421783764704 },
+    };
+    ON_GPU();
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_INT64, 1);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = rows[i].formula });
+        mc_array *x = mc_array_from(MC_INT64, MC_SHAPE(1), (int64_t[]){ -3587159397303722207 }), *y = NULL;
+        CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", rows[i].formula, mc_last_error());
+        CHECK(y && mc_load_i64(MC_INT64, y->data) == rows[i].want, "%s is not %lld", rows[i].formula, (long long)rows[i].want);
+        mc_array_unref(&x);
+        mc_array_unref(&y);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
 /* Kernels come in the forms that some shape may need. */
 TEST(far_forms_that_sizes_rule_out)
 {

@@ -33,6 +33,14 @@ static void function(struct mc_str *texts, struct mc_str *names, const struct mc
     }
 }
 
+/* Is it made of sums, differences and products alone?  Of signed integers it then has to be computed as if they had no sign, where
+ * the compiler cannot be told that they wrap (cc is, by MC_KERNEL_FLAGS): it takes a * a for no less than 0. */
+static bool must_wrap(const struct mc_dialect *d, const char *code, mc_dtype t)
+{
+    const bool has_sign = strcmp(d->calc[t], d->calc[MC_INT32]) == 0 || t == MC_INT64; /* small ones are computed in int32 */
+    return d->native && t != MC_BOOL && has_sign && !strpbrk(code, "/%<>=?:&|^~!(");
+}
+
 /* "INLINE float op_tanh_f(float a) { ... }", once for each op and type it is used with. */
 void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels)
 {
@@ -67,11 +75,16 @@ void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n, s
             for (int a = 0; a < v->narg; a++) {
                 mc_str_addf(&body, "%s%s %c", a ? ", " : "", v->op->typing == TYPE_WHERE && a == 0 ? d->calc[MC_BOOL] : d->calc[t], 'a' + a);
             }
-            if (mc_is_float(t) && v->op->typing == TYPE_INT64) {
-                mc_str_addf(&body, ") { const T y = %s; return to_i64(y); }\n", code);
+            mc_str_add(&body, ") { ");
+            if (must_wrap(d, code, t)) {
+                const char *u = d->calc[t == MC_INT64 ? MC_UINT64 : MC_UINT32];
+                mc_str_addf(&body, "typedef %s U; return [](U a, U b) -> U { (void)b; return %s; }((U)a, (U)%c);", u, code, v->narg > 1 ? 'b' : 'a');
+            } else if (mc_is_float(t) && v->op->typing == TYPE_INT64) {
+                mc_str_addf(&body, "const T y = %s; return to_i64(y);", code);
             } else {
-                mc_str_addf(&body, ") { return (%s)(%s); }\n", d->calc[v->dtype], code);
+                mc_str_addf(&body, "return (%s)(%s);", d->calc[v->dtype], code);
             }
+            mc_str_add(&body, " }\n");
         }
     }
     mc_str_add(out, body.s ? body.s : "");

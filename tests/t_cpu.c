@@ -187,7 +187,9 @@ TEST(team_survives_fork)
 {
     CHECK(run_once() == 0, "before the fork");
 #if !defined(__SANITIZE_THREAD__) /* which refuses threads in the child of a process that had some, as qemu does */
-    CHECK(getenv("TEST_QEMU") || in_child(run_once) == 0, "in the child");
+    if (!getenv("TEST_QEMU")) {
+        CHECK(in_child(run_once) == 0, "in the child");
+    }
 #endif
     CHECK(run_once() == 0, "after the fork");
 }

@@ -11,9 +11,9 @@
 #include <signal.h>
 #include <unistd.h>
 #ifdef __linux__
-#include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
+enum { WAIT_HERE = 128, WAKE_HERE = 129 }; /* FUTEX_WAIT_PRIVATE and FUTEX_WAKE_PRIVATE: musl comes without Linux's headers */
 #endif
 
 enum { LINE = 128, MEMBERS = 1024 };
@@ -62,12 +62,12 @@ static inline void pause_briefly(void)
 
 static void sleep_while(struct word *w, uint32_t ticket)
 {
-    syscall(SYS_futex, &w->ticket, FUTEX_WAIT_PRIVATE, ticket, NULL, NULL, 0);
+    syscall(SYS_futex, &w->ticket, WAIT_HERE, ticket, NULL, NULL, 0);
 }
 
 static void wake(struct word *w)
 {
-    syscall(SYS_futex, &w->ticket, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    syscall(SYS_futex, &w->ticket, WAKE_HERE, INT_MAX, NULL, NULL, 0);
 }
 
 #else

@@ -217,6 +217,8 @@ static const struct { const char *formula; mc_status status; const char *says; i
     { "x = 3", MC_EARG, "'x' is an input and cannot be assigned; use another name, or an update", 0 },
     { "W = x", MC_EARG, "'W' is a shared variable and cannot be assigned; use another name, or an update", 0 },
     { "1x", MC_ESYNTAX, "'1x' is not a number", 0 },
+    { "18446744073709551615u", MC_ESYNTAX, "'18446744073709551615u' is not a number", 0 },
+    { "[99999999999999999999y]", MC_ESYNTAX, "'99999999999999999999y' is not a number", 1 },
     { "x + 1e", MC_ESYNTAX, "'1e' is not a number", 4 },
     { "256u8", MC_ESYNTAX, "256 does not fit into uint8", 0 },
     { "18446744073709551616u64", MC_ESYNTAX, "18446744073709551616 does not fit into uint64", 0 },

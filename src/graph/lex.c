@@ -207,7 +207,7 @@ struct val mc_parse_number(struct parser *p)
     } else {
         unsigned long long u = strtoull(word, &end, hex ? 16 : 10);
         struct whole w;
-        bool wide = !*end && end != word && mc_whole_read(word + (hex ? 2 : 0), hex ? 16 : 10, &w) && w.n > 2;
+        const bool read = !*end && end != word && mc_whole_read(word + (hex ? 2 : 0), hex ? 16 : 10, &w), wide = read && w.n > 2;
         v.i = (int64_t)u;
         v.real = (double)u;
         if (wide && v.dtype >= 0 && !mc_is_float((mc_dtype)v.dtype)) {
@@ -221,7 +221,7 @@ struct val mc_parse_number(struct parser *p)
             if (u > most) {
                 mc_parse_fail(p, t.at, "%s does not fit into %s", word, mc_dtype_name((mc_dtype)v.dtype));
             }
-        } else if (v.dtype < 0 && (wide || u > INT64_MAX)) {
+        } else if (read && v.dtype < 0 && u > INT64_MAX) {
             v = mc_val_of_whole(p, &w, t.at);
         }
     }

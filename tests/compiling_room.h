@@ -63,6 +63,7 @@ static inline bool begin(const char *then)
     atexit(clean_up);
     snprintf(text, sizeof text, "#!/bin/sh\necho \"$*\" >> %s/tally\n%s\n", root, then);
     write_text(in_root("cc.sh"), text, 0755);
+    mc_flag_set("device", "cpu"); /* whose kernels a C compiler makes */
     return mc_flag_set("cc", in_root("cc.sh")) == MC_OK && mc_flag_set("cache", in_root("cache")) == MC_OK;
 }
 

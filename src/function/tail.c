@@ -16,6 +16,7 @@ static const struct { enum mc_act act; const char *form; } acts[] = {
     { ACT_SIGMOID,  "sigmoid s" },
     { ACT_ELU,      "where gt s 0 s expm1 s" },
     { ACT_GELU,     "mul mul s add tanh mul add s mul mul s sqr s 0.044715 0.7978845608028654 1 0.5" },
+    { ACT_GELU,     "mul s sigmoid mul add s mul mul s sqr s 0.044715 1.5957691216057308" },
     { ACT_GELU_ERF, "mul mul s erfc true_div s -1.4142135623730951 0.5" },
     { ACT_GELU_ERF, "mul mul s erfc mul s -0.7071067811865476 0.5" },
     { ACT_SWISH,    "mul s sigmoid s" },

@@ -78,7 +78,7 @@ void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n, s
             mc_str_add(&body, ") { ");
             if (must_wrap(d, code, t)) {
                 const char *u = d->calc[t == MC_INT64 ? MC_UINT64 : MC_UINT32];
-                mc_str_addf(&body, "typedef %s U; return [](U a, U b) -> U { (void)b; return %s; }((U)a, (U)%c);", u, code, v->narg > 1 ? 'b' : 'a');
+                mc_str_addf(&body, "typedef %s U; return (T)[](U a, U b) -> U { (void)b; return %s; }((U)a, (U)%c);", u, code, v->narg > 1 ? 'b' : 'a');
             } else if (mc_is_float(t) && v->op->typing == TYPE_INT64) {
                 mc_str_addf(&body, "const T y = %s; return to_i64(y);", code);
             } else {

@@ -1,4 +1,4 @@
-/* t_masks.c: masks have the sizes of what they mask; an indexed part with a new axis is updated in the tensor it is a part of. */
+/* t_masks.c: masks have the sizes of what they mask; an indexed part is updated in the tensor that was indexed. */
 #include "function_words.h"
 
 static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE" };
@@ -52,6 +52,16 @@ TEST(parts_with_new_axes)
         { "inc_subtensor(x[:, None, [0, 2]], u[:2])", 2, { 3, 3 }, { 10, 1, 22, 13, 4, 25, 16, 7, 28 } },
         { "inc_subtensor(x[[0, 1], None, [2, 0]], expand_dims(u[:2], 1))", 2, { 3, 3 }, { 0, 1, 12, 23, 4, 5, 6, 7, 8 } },
         { "set_subtensor(x[1:, :2].T, [[50f32, 51f32], [52f32, 53f32]])", 2, { 3, 3 }, { 0, 1, 2, 50, 52, 5, 51, 53, 8 } },
+        { "set_subtensor(x[0:2][1], 7)", 2, { 2, 3 }, { 0, 1, 2, 7, 7, 7 } }, /* x[0:2] with a part set, as t = x[0:2] would be */
+        { "set_subtensor(x[1:][:, 1:], 7)", 2, { 2, 3 }, { 3, 7, 7, 6, 7, 7 } },
+        { "set_subtensor(x[::2][::-1][0], u)", 2, { 2, 3 }, { 10, 20, 30, 0, 1, 2 } },
+        { "inc_subtensor(x[[2, 0]][:], u)", 2, { 2, 3 }, { 16, 27, 38, 10, 21, 32 } },
+        { "inc_subtensor(x[[2, 0]][0], u)", 2, { 2, 3 }, { 16, 27, 38, 0, 1, 2 } },
+        { "inc_subtensor(x[:, None], u)", 2, { 3, 3 }, { 10, 21, 32, 13, 24, 35, 16, 27, 38 } },
+        { "inc_subtensor(x.T[:], u)", 2, { 3, 3 }, { 10, 23, 36, 11, 24, 37, 12, 25, 38 } },
+        { "inc_subtensor(x[0:1][:], u)", 2, { 1, 3 }, { 10, 21, 32 } },
+        { "set_subtensor(x[1:, [0, 2]], 7)", 2, { 3, 3 }, { 0, 1, 2, 7, 4, 7, 7, 7, 7 } },
+        { "set_subtensor(x[1:][:, [0, 2]], 7)", 2, { 2, 3 }, { 7, 4, 7, 7, 7, 7 } },
         { "inc_subtensor(expand_dims(x, 1)[[0, 1]], u)", 3, { 3, 1, 3 }, { 10, 21, 32, 13, 24, 35, 6, 7, 8 } },
         { "x[[0, 1], None]", 3, { 2, 1, 3 }, { 0, 1, 2, 3, 4, 5 } },
         { "x[[0, 1], None, [2, 0]]", 2, { 2, 1 }, { 2, 3 } },

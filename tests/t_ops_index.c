@@ -260,7 +260,7 @@ TEST(mistakes_in_indexing)
         { "inc_subtensor(x[0], d)", "inc_subtensor: float64 would be rounded to float32; cast it" },
         { "set_subtensor(s[:2], s)", "a value of shape (5,) does not fit a region of shape (2,)" },
         { "set_subtensor(x.T, 0)", "the first argument must be an indexed tensor" },
-        { "set_subtensor(x[:, None], 0)", "the first argument must be an indexed tensor" },
+        { "set_subtensor(expand_dims(x, 1), 0)", "the first argument must be an indexed tensor" },
         { "gather(x, n, axes=[5])", "gather: there is no axis 5 in rank 2" },
         { "gather(x, [n, n], axes=[1, -1])", "the axes must ascend" },
         { "gather(x, d, axes=[0])", "an index tensor must hold integers, not float64" },

@@ -141,6 +141,7 @@ struct mc_node {
     mc_array *value;               /* constants */
     struct mc_shared *shared;
     const char *name;              /* NULL: none */
+    mc_node *indexed;              /* x, where this is x[...]: the last such x if there are several; NULL: none */
     const char *file;              /* where the user made it; NULL: unknown */
     int line;
     uint64_t hash;

@@ -191,7 +191,7 @@ static mc_node *gather(const struct plan_index *q, mc_node *x)
     return mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &y, &to);
 }
 
-mc_node *mc_index_apply(struct parser *p, mc_node *x, struct val *item, int n)
+static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n)
 {
     struct plan_index q = { .in = { x }, .nin = 1 };
     mc_graph *g = p->g;
@@ -240,6 +240,16 @@ mc_node *mc_index_apply(struct parser *p, mc_node *x, struct val *item, int n)
     return x;
 }
 
+/* The node remembers x: whoever sets x[...] gets x with that part set, also where x is a part of another tensor. */
+mc_node *mc_index_apply(struct parser *p, mc_node *x, struct val *item, int n)
+{
+    mc_node *part = apply(p, x, item, n);
+    if (!mc_is_error(part)) {
+        part->indexed = x;
+    }
+    return part;
+}
+
 /* x[:] is x itself, so a tensor that is no part of another stands for all of itself. */
 static mc_node *update_all(mc_node *x, mc_node *y, bool set)
 {
@@ -277,19 +287,19 @@ static mc_node *shuffled_back(mc_node *region, mc_node *y)
     return mc_is_error(y) ? y : mc_apply(g, mc_op_find("dimshuffle"), 1, &y, &a);
 }
 
-/* region = gather or subtensor of x, or one behind the other, also with axes exchanged or added: undone from outside in. */
-mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
+/* region = gather or subtensor of base, or one behind the other, also with axes exchanged or added: undone from outside in. */
+static mc_node *update_of(const mc_node *base, mc_node *region, mc_node *y, bool set)
 {
-    if (!region || !y || mc_is_error(region) || mc_is_error(y)) {
-        return region && region->graph ? region->graph->error : NULL;
-    }
     mc_graph *g = region->graph;
     int64_t flag = set;
     struct mc_attr a[2] = { { 0 }, { .kind = ATTR_BOOL, .n = 1, .ints = &flag } };
     bool sub = mc_is_op(region, "subtensor"), gathers = mc_is_op(region, "gather");
-    if (mc_is_op(region, "dimshuffle") && (mc_is_op(region->in[0], "subtensor") || mc_is_op(region->in[0], "gather")) &&
+    if (region == base) {
+        return update_all(region, y, set);
+    }
+    if (mc_is_op(region, "dimshuffle") && (region->in[0] == base || mc_is_op(region->in[0], "subtensor") || mc_is_op(region->in[0], "gather")) &&
         region->in[0]->type.rank <= region->type.rank) {
-        return mc_index_update(region->in[0], y->type.rank ? shuffled_back(region, y) : y, set);
+        return update_of(base, region->in[0], y->type.rank ? shuffled_back(region, y) : y, set);
     }
     if (!sub && !gathers && region->op->flags & OP_VIEW) {
         return mc_node_fail(g, MC_EARG, "%s: the first argument must be an indexed tensor like x[2:4], not %s(...)",
@@ -305,10 +315,22 @@ mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
     a[0] = region->attr[0];
     mc_node *x = region->in[0];
     mc_node *inner = mc_apply(g, mc_op_find(sub ? "subtensor_update" : "gather_update"), region->nin + 1, in, a);
-    if (!mc_is_error(inner) && (mc_is_op(x, "subtensor") || mc_is_op(x, "gather"))) {
-        return mc_index_update(x, inner, true); /* x[1:][idx]: put the changed part back */
+    if (!mc_is_error(inner) && x != base && (mc_is_op(x, "subtensor") || mc_is_op(x, "gather"))) {
+        return update_of(base, x, inner, true); /* x[1:, idx]: put the changed part back */
     }
     return inner;
+}
+
+mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
+{
+    if (!region || !y || mc_is_error(region) || mc_is_error(y)) {
+        return region && region->graph ? region->graph->error : NULL;
+    }
+    const mc_node *part = region;
+    while (!part->indexed && mc_is_op(part, "dimshuffle")) { /* x[1:, :2].T */
+        part = part->in[0];
+    }
+    return update_of(part->indexed, region, y, set);
 }
 
 mc_node *mc_index(mc_node *x, const char *index, ...)

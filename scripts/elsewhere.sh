@@ -19,7 +19,7 @@ run() {   # LABEL COMMAND...
     echo "     $((SECONDS - start)) s"
 }
 
-tests() { "$@" --jobs "$jobs" --timeout 1200 "${names[@]}"; }
+tests() { "$@" --tier everyday --jobs "$jobs" --timeout 1200 "${names[@]}"; }
 names=("$@")
 
 script() { printf '#!/bin/sh\nexec %s "$@"\n' "$2" >"$1" && chmod +x "$1"; }

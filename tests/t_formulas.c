@@ -61,6 +61,7 @@ static const struct { const char *call, *same; bool rough; } calls[] = {
     { "crossentropy_1hot(m, k)", "-log(m[arange(3), k])" },
     { "binary_crossentropy(m, n)", "-n * log(m) - (1 - n) * log(1 - m)" },
     { "sigmoid_binary_crossentropy(m, n)", "binary_crossentropy(sigmoid(m), n)" },
+    { "sigmoid_binary_crossentropy(m.T, cast(k % 2, uint8))", "-where(k % 2 == 1, log(sigmoid(m.T)), log(1 - sigmoid(m.T)))" },
     { "softmax_with_bias(m, u)", "softmax(m + expand_dims(u, 0))" },
     { "crossentropy_softmax_1hot_with_bias(m, u, k)", "-log(softmax(m + expand_dims(u, 0)))[arange(3), k]" },
     { "item(crossentropy_softmax_max_and_argmax_1hot(m, k), 0)", "-log(softmax(m))[arange(3), k]" },

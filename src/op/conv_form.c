@@ -140,6 +140,9 @@ mc_status mc_conv_form_read(enum mc_conv_pass pass, int nd, const struct mc_attr
 {
     int64_t groups[3];
     *f = (struct mc_conv_form){ .pass = pass, .nd = nd };
+    if (nd < 1 || nd > 3) {
+        return mc_fail(MC_ESHAPE, "an operand has rank %d; 3, 4 or 5 is needed", nd + 2);
+    }
     f->flip = mc_attr_int(&attr[CONV_FLIP]) != 0;
     f->unshared = mc_attr_int(&attr[CONV_UNSHARED]) != 0;
     f->ceil = mc_attr_int(&attr[CONV_CEIL]) != 0;

@@ -46,6 +46,7 @@ def arguments():
     a.add_argument("--flags", default="", help="of the library: name=value,name=value")
     a.add_argument("--small", type=float, default=20, help="seconds to make a finding smaller")
     a.add_argument("--most", type=int, default=20, help="findings printed in full")
+    a.add_argument("--quick", action="store_true", help="kernels of three programs of four are compiled without the C compiler's optimiser")
     a.add_argument("--beside", help="another build of the library: findings that it has, too, are left out, and the first other one ends it")
     a.add_argument("--quiet", action="store_true", help="no tables")
     return a.parse_args()
@@ -148,7 +149,7 @@ def main():
         mc.flag("device", args.device)
         if args.nvrtc and not (args.device != "cpu" and nvrtc.find(args.nvrtc)):
             print("NVRTC: left out, it is not there")
-        options = {"device": args.device, "ways": args.ways.split(",") if args.ways and args.ways != "-" else None}
+        options = {"device": args.device, "ways": args.ways.split(",") if args.ways and args.ways != "-" else None, "quick": args.quick}
         until = time.time() + args.seconds if args.seconds else None
         t = Tally(options, args)
         start = time.time()

@@ -82,7 +82,9 @@ class Slope:
         self.p, self.k, self.cost = p, k, cost
         self.lines, self.need = p.needed([cost])
         State.track, State.noise, State.replay, State.frozen = False, None, None, []
+        State.tie = False
         self.base = p.evaluate(k, targets=[cost])
+        self.tie = State.tie
         self.frozen, State.frozen = State.frozen, None
         self.eps = max([EPS[v.dt] for v in self.base.values() if isinstance(v, V) and is_float(v.dt)])
 
@@ -113,7 +115,11 @@ class Slope:
         floor = REAL(1e-17) * max(abs(i) for i in f.values()) / h + REAL(1e-15) * abs(near)
         if not np.isfinite(wide) or abs(right - left) > 0.6 * bend + 8 * floor or abs(wide - near) > 1e-6 * abs(near) + 8 * floor + bend:
             raise Unsure("a kink")
-        return (4 * near - wide) / 3, 8 * floor
+        if bend > 1e-4 * abs(near) + 64 * floor:        # of a smooth function the difference of both sides shrinks with the step
+            a, b = self.at([(name, u, -0.25 * h)], noise), self.at([(name, u, 0.25 * h)], noise)
+            if abs(abs((b - f[0.0]) - (f[0.0] - a)) / (h / 4) - 0.5 * abs(right - left)) > 0.1 * bend + 32 * floor:
+                raise Unsure("a kink")
+        return (4 * near - wide) / 3, 8 * floor + abs(wide - near)
 
     def second(self, name, u, other, v, noise=None):
         """u . d/dname (v . d/dother)."""
@@ -159,7 +165,7 @@ def check_gradient(p, k, entry, got, count):
                 spread = max(abs(ask(noise)[0] - want) for noise in (1, 2, 3))
                 g = plain(got)
                 if not np.all(np.isfinite(g)):
-                    if not np.isfinite(spread) or spread > 1e-3 * (1 + abs(want)):
+                    if s.tie or not np.isfinite(spread) or spread > 1e-3 * (1 + abs(want)):
                         return None
                     return f"it has {int((~np.isfinite(g)).sum())} elements that are not finite; its slope along a direction is {want}\n    got      {show(g)}"
                 have = np.sum(g * u)
@@ -167,6 +173,8 @@ def check_gradient(p, k, entry, got, count):
                 count("gradients")
                 if s.eps > 1e-4:
                     bound = bound * 10 + REAL(1e-2)
+                if not abs(have - want) <= bound and s.tie:
+                    raise Unsure("a corner")
                 if not abs(have - want) <= bound:
                     return (f"along a direction it is {have}, and should be {want} +- {float(bound):.3g}\n    got      {show(g)}\n"
                             f"    expected {expected_gradient(s, p, entry)}")
@@ -205,12 +213,14 @@ def p_dtype(p, name):
 
 
 class Checker:
-    def __init__(self, p, ways=None, device="cpu"):
+    def __init__(self, p, ways=None, device="cpu", quick=False):
         self.p, self.device = p, device
         self.found = []
         self.counts = {}
         rng = random.Random(p.seed * 7 + 1)
         self.ways = ways or (["run", "reference"] + rng.sample(OTHERS, 1) if device == "cpu" else ["run"])
+        # Most of a kernel's compilation is the compiler's optimiser, which is not what is looked at.
+        self.cflags = "-O0" if quick and p.seed % 4 else ""
         self.inputs = [x.name for x in p.leaves if not x.shared]
 
     def count(self, what, n=1):
@@ -245,7 +255,7 @@ class Checker:
         for way in self.ways:
             more = {k: v for k, v in WAYS[way].items() if k not in SPEC and k != "floatX"}
             try:
-                with mc.flags(**more, floatX=p.floatX):
+                with mc.flags(**more, floatX=p.floatX, cflags=self.cflags):
                     got = self.one_way(way, naive if way in NAIVE else want, first)
             except mc.Error as e:
                 self.add("refused", f"[{way}] {e}")

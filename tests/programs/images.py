@@ -4,7 +4,7 @@ import itertools
 import numpy as np
 
 from .structured import OPS, T, ints, op
-from .value import REAL, State, Unsure, V, cast, errors, exact, is_float, linear, make, move, promote
+from .value import REAL, State, Unsure, V, cast, errors, exact, is_float, linear, make, move, promote, tie
 
 from .scalar import scalar
 
@@ -166,9 +166,12 @@ def conv_transpose(x, w, shape=None, border="valid", stride=[1], dilation=[1], g
 
 @op
 def corrmm(x, w, border_mode="valid", subsample=[1], filter_dilation=[1], num_groups=1, unshared=False, pad=None):
-    if pad == "auto":
-        pad = None
-    return conv(x, w, border_mode if pad is None else pad, subsample, filter_dilation, num_groups, False)
+    return conv(x, w, auto(pad, border_mode), subsample, filter_dilation, num_groups, False)
+
+
+def auto(pad, border_mode):
+    """corrmm's pad, which is border_mode by another name; 'auto' is all that a window can reach."""
+    return border_mode if pad is None else "full" if pad == "auto" else pad
 
 
 @op
@@ -182,6 +185,8 @@ def dnn_conv(img, kerns, border_mode="valid", subsample=[1], dilation=[1], conv_
 def places(n, w, st, p, ignore, start):
     """For each window of an axis: its cells, and which of them are in the image."""
     if start is not None:
+        if n - start < w:
+            raise Unsure("a window that is larger than the image")
         o = -(-(n - start - w) // st) + 1 if n - start > w else 1
         first = [start + i * st for i in range(max(o, 1))]
     elif ignore:
@@ -201,8 +206,8 @@ def pool(x, ws, stride=None, pad=None, mode="max", ignore_border=True, start=Non
          layout=None):
     x = T(x)
     ws = ints(ws)
-    if start is not None or strict:
-        raise Unsure("cuda-convnet's windows")
+    if strict:
+        raise Unsure("cuda-convnet's limits")
     if layout is not None:
         axes = [i for i, c in enumerate(layout) if c.isdigit()]
     elif axis is not None:
@@ -217,7 +222,7 @@ def pool(x, ws, stride=None, pad=None, mode="max", ignore_border=True, start=Non
         raise Unsure("pooling of integers")
     if any(p >= w for p, w in zip(pd, ws)):
         raise Unsure("windows of padding alone")
-    table = [places(x.v.shape[a], w, s, p, ignore_border, None) for a, w, s, p in zip(axes, ws, st, pd)]
+    table = [places(x.v.shape[a], w, s, p, ignore_border, start) for a, w, s, p in zip(axes, ws, st, pd)]
     if any(t[0].size == 0 or not t[1].any(axis=1).all() for t in table) or x.v.size == 0:
         raise Unsure("empty windows")
 
@@ -229,7 +234,10 @@ def pool(x, ws, stride=None, pad=None, mode="max", ignore_border=True, start=Non
         return v
 
     if mode == "max":
-        return V(fold(x.v, np.max, -np.inf), None if x.e is None else fold(errors(x), np.max, 0.0), x.dt)
+        most = fold(x.v, np.max, -np.inf)
+        tie(fold(x.v, lambda v, axis: np.sum(v == np.max(v, axis=axis, keepdims=True), axis=axis), -np.inf) > 1 if len(axes) == 1 else
+            len(np.unique(x.v)) < x.v.size)
+        return V(most, None if x.e is None else fold(errors(x), np.max, 0.0), x.dt)
     wide = "float32" if x.dt in ("float16", "bfloat16") else x.dt
     y = linear(lambda v: fold(v, np.sum, 0), wide, V(x.v, x.e, wide), ulps=2, count=int(np.prod(ws)))
     if mode == "sum":

@@ -4,7 +4,7 @@ An op of the library that no row names is drawn by `anything`, by the manual's p
 """
 import re
 
-from . import formula
+from . import formula, other_names
 from .scalar import TABLE
 from .value import Unsure, is_float, is_int
 
@@ -22,7 +22,7 @@ COMPARE = ["<", "<=", ">", ">=", "==", "!="]
 # What the library says no to, with reason: what was drawn is no program.
 REFUSALS = re.compile("|".join([
     "use xor or invert", "does not depend", "no gradient", "never broadcasts", "would be rounded", "needs integers or bool",
-    "is not known", "not known to be", "promise", "axes of size 1 alone", "whole number", "is not a float",
+    "is not known", "tensor with 8 axes", "does not fit into", "only a size known to be 1", "not known to be", "promise", "axes of size 1 alone", "whole number", "is not a float",
 ]))
 
 
@@ -476,8 +476,10 @@ TABLE_OF_ROWS = [
     (10, unary), (16, arithmetic), (10, chain), (4, comparison), (3, bits), (5, choose), (5, conversion), (14, reduction), (2, pair),
     (7, row_wise), (3, scan), (9, axes_moved), (6, reshaped), (9, indexed), (4, set_part), (5, masked), (7, together), (4, made),
     (8, product), (4, ordered), (7, convolution), (6, pooling), (5, normal), (2, effect), (4, anything),
+    (5, other_names.matrices), (5, other_names.by_other_names), (4, other_names.convnet), (6, other_names.tables),
 ]
 WEIGHTS = [w for w, _ in TABLE_OF_ROWS]
 ROWS = [r for _, r in TABLE_OF_ROWS]
-with open(__file__, encoding="utf-8") as _f:
-    KNOWN = set(re.findall(r"[a-z_][a-zA-Z0-9_]+", _f.read()))
+for _file in (__file__, other_names.__file__):
+    with open(_file, encoding="utf-8") as _f:
+        KNOWN |= set(re.findall(r"[a-z_][a-zA-Z0-9_]+", _f.read()))

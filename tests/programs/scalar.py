@@ -5,7 +5,7 @@ of its result (as the table of ops calls it: same, float, div, bool, bits), and 
 """
 import numpy as np
 
-from .value import REAL, State, V, Unsure, cast, element, errors, is_float, make, meet, to_float
+from .value import REAL, State, V, Unsure, cast, element, errors, is_float, make, meet, tie, to_float
 
 PI = REAL("3.14159265358979323846264338327950288")
 LOG2PI_2 = REAL("0.91893853320467274178032973640561764")
@@ -189,6 +189,14 @@ INTEGER.update({name: (lambda a: a) for name in ("floor", "ceil", "trunc", "roun
 WHOLE = {"add", "sub", "mul", "neg", "abs", "sqr", "maximum", "minimum", "clip", "sgn", "floor", "ceil", "trunc", "round",
          "round_half_away", "where", "gpu_from_host", "host_from_gpu"}
 NOT_BOOL = {"sub", "neg"}
+# Where there are corners and steps.
+CORNERS = {"abs": lambda a: a == 0, "sgn": lambda a: a == 0, "clip": lambda a, b, c: (a == b) | (a == c),
+           "int_div": lambda a, b: a / b == np.rint(a / b), "mod": lambda a, b: a / b == np.rint(a / b),
+           "round": lambda a: 2 * a == np.rint(2 * a), "xlogx": lambda a: a == 0, "xlogy0": lambda a, b: a == 0}
+CORNERS.update({name: (lambda a, b: a == b) for name in ("maximum", "minimum", "lt", "le", "gt", "ge", "eq", "neq", "pow")})
+CORNERS.update({name: (lambda a: a == np.rint(a)) for name in ("floor", "ceil", "trunc")})
+CORNERS["round_half_away"] = CORNERS["iround"] = CORNERS["round"]
+CORNERS["pow"] = lambda a, b: a == 0
 
 
 def scalar(name, *args):
@@ -196,6 +204,8 @@ def scalar(name, *args):
     if len(args) != n:
         raise TypeError(f"{name} takes {n}")
     args, dt = meet(args)
+    if is_float(dt) and name in CORNERS:
+        tie(CORNERS[name](*[a.v for a in args]))
     if dt == "bool" and name in NOT_BOOL:
         raise Unsure("not for bool")
     if typing in ("float", "div") and not is_float(dt):

@@ -6,7 +6,7 @@ import numpy as np
 
 from .scalar import TABLE, scalar, where
 from .value import (EPS, REAL, State, Unsure, V, cast, constant, element, errors, exact, is_float, linear, make, meet, move,
-                    promote, to_float)
+                    promote, tie, to_float)
 
 OPS = {}
 
@@ -69,13 +69,13 @@ def sum_(x, axis=None, keepdims=False, dtype=None, acc_dtype=None):
         x = cast(x, dt)
     if acc_dtype and not is_float(dt):
         raise Unsure("integers in another dtype")
+    if not axes:
+        return cast(x, dt)
     if acc_dtype and EPS[acc_dtype] > EPS[dt]:
         s = OPS["sum"](cast(x, acc_dtype), axes, keepdims)
         return cast(s, dt)
     wide = max(acc_dtype or dt, dt, key=lambda d: {"float16": 1, "bfloat16": 1, "float32": 2}.get(d, 3)) if is_float(dt) else dt
     f = lambda a: np.sum(a, axis=axes, keepdims=keepdims)
-    if not axes:
-        return cast(x, dt)
     n = count_of(x, axes)
     if is_float(dt) and x.dt in ("float16", "bfloat16"):
         wide = "float32" if wide in ("float16", "bfloat16") else wide
@@ -114,6 +114,8 @@ def extreme(f, better):
             raise Unsure("the largest of nothing")
         e = None if x.e is None else np.max(errors(x), axis=axes, keepdims=keepdims)
         v = f(x.v, axis=axes, keepdims=keepdims)
+        if is_float(x.dt):
+            tie(np.sum(x.v == f(x.v, axis=axes, keepdims=True), axis=axes) > 1)
         return V(np.asarray(v), None if e is None else np.asarray(e), x.dt)
     return g
 
@@ -444,6 +446,7 @@ def inc_subtensor(part, y):
 
 @op
 def nonzero(x):
+    tie(is_float(T(x).dt) and T(x).v == 0)
     x = cast(T(x), "bool")
     if x.e is not None:
         raise Unsure("rounding decides")
@@ -494,6 +497,8 @@ def batched_dot(a, b):
     a, b = T(a), T(b)
     if a.ndim == 3 and b.ndim == 3:
         return product(np.matmul, a, b, a.v.shape[-1])
+    if a.v.shape[0] != b.v.shape[0]:
+        raise Unsure("a batch of one and a rank of two")
     letters = "ij" if a.ndim == 2 else "imj"
     other = "ij" if b.ndim == 2 else "ijn"
     out = "i" + letters.replace("i", "").replace("j", "") + other.replace("i", "").replace("j", "")
@@ -522,6 +527,7 @@ def tensordot(a, b, axes=2, axes_b=None):
 def sort(x, axis=-1):
     x = T(x)
     y = np.sort(x.v, axis=axis)
+    tie(is_float(x.dt) and np.any(np.diff(y, axis=axis) == 0))
     if x.e is None:
         return V(y, None, x.dt)
     return V(y, np.broadcast_to(np.max(errors(x), axis=axis, keepdims=True) if x.v.size else errors(x), y.shape), x.dt)
@@ -591,4 +597,4 @@ for word, name in {"neg": "neg", "invert": "invert"}.items():
 V.__matmul__ = lambda a, b: OPS["@"](a, b)
 V.__getitem__ = get_item
 V.__hash__ = None
-OPS["@"] = dot
+OPS["@"] = matmul

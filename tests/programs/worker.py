@@ -16,7 +16,7 @@ def one_seed(seed, options):
     """Draws and checks a program: what is to be told of it, for JSON."""
     from . import check, draw
     d = draw.draw(seed)
-    c = check.Checker(d.p, options.get("ways"), options.get("device", "cpu"))
+    c = check.Checker(d.p, options.get("ways"), options.get("device", "cpu"), options.get("quick"))
     found = c.run()
     calls = {}
     for text, dt, rank in d.made:

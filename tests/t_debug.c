@@ -112,6 +112,10 @@ TEST(debug_forgives_what_cancels)
         "(sqr(m) - sqr(m * 1.000001)) * 1e6",
         "m * 1.7 - m * 1.3 - m * 0.4 > 0",
         "sum(m, axis=0) - sum(m * 1.000001, axis=0)",
+        "erf(abs(m) + 6) - 1",
+        "1 - sigmoid(abs(m) + 40)",
+        "cast(m * 1e-6, float16) * 1.5 / (abs(cast(m * 1e-6, float16)) + 1)",
+        "psi(cast(m, float64) * 1e-6 + 1.4616321449683623)",
     };
     for (size_t i = 0; i < NELEM(formulas); i++) {
         mc_graph *g = mc_graph_new();

@@ -284,6 +284,13 @@ TEST(axes_of_size_1_are_promised_and_dropped)
         { "exp(sum(m, axis=0)) / sum(exp(sum(m, axis=0)))",  1, 2, { 0.11920292, 0.88079708 } },
         { "sum(m, axis=0) - max(sum(m, axis=0))",            1, 2, { -2, 0 } },
         { "sum(m, axis=1) * sum(sum(m, axis=0)) + max(m)",   1, 2, { 34, 74 } },
+        /* what follows heavy work has an axis of 3 where the work's own has size 1 */
+        { "conv(alloc(x, [1, 1, 1]), alloc(m[0, 1], [1, 1, 1])) + y",             1, 3, { 7, 8, 9 } },
+        { "conv(alloc(x, [1, 1, 1, 1]), alloc(m[0, 1], [1, 1, 1, 1])) * dimshuffle(y, [0, -1])", 1, 3, { 6, 12, 18 } },
+        { "cast(conv(alloc(x, [1, 1, 1]), alloc(m[0, 1], [1, 1, 1])), float64) + y", 1, 3, { 7, 8, 9 } },
+        { "y / (abs(pool(alloc(x, [1, 1, 1]), [1], mode='sum')) + 1)",            1, 3, { 0.25, 0.5, 0.75 } },
+        { "alloc(conv(alloc(x, [1, 1, 1]), alloc(m[0, 1], [1, 1, 1])) * 2, [1, 1, 3])", 1, 3, { 12, 12, 12 } },
+        { "grad(sum(conv(alloc(y[0], [1, 1, 1]), alloc(m[0, 1], [1, 1, 1])) * y), y)", 1, 3, { 14, 2, 2 } },
     };
     static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE", "DEBUG" };
     for (size_t i = 0; i < 3 * sizeof cases / sizeof *cases; i++) {

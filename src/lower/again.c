@@ -94,7 +94,7 @@ static bool add_leaf(struct again *a, mc_node *n)
 static bool is_kept(const struct again *a, const mc_node *x, const mc_node *n)
 {
     const int group = a->m->groups.of[n->id];
-    const unsigned reduced = group < 0 ? 0 : a->m->groups.reduced[group];
+    const unsigned reduced = group < 0 ? 0 : a->m->groups.axes[group].reduced;
     const bool row = reduced && !(mc_varies(&x->type) & reduced) && mc_varies(&n->type) & reduced && mc_is_fusible(x) && mc_inside(a->m, x, group);
     return x->op->flags & OP_LEAF || a->m->early[x->id] || a->m->wanted[x->id] || row;
 }
@@ -159,7 +159,7 @@ static bool may_be_finished(const struct again *a, const mc_node *n)
     for (int i = a->readers.first[n->id]; i < a->readers.first[n->id + 1]; i++) {
         const mc_node *r = a->readers.reader[i];
         int of = a->m->groups.of[r->id];
-        if (a->m->needed[r->id] && (of < 0 || a->m->groups.reduced[of] || (group >= 0 && of != group))) {
+        if (a->m->needed[r->id] && (of < 0 || a->m->groups.axes[of].reduced || (group >= 0 && of != group))) {
             return false;
         }
         group = a->m->needed[r->id] ? of : group;

@@ -70,7 +70,7 @@ static bool divides_row(const struct mc_kernel *k, const mc_node *n, const struc
 static bool is_tally(const struct make *m, const mc_node *n, int group)
 {
     unsigned r = n->op->flags & OP_REDUCES ? mc_varies(&n->in[0]->type) & ~mc_varies(&n->type) : 0;
-    return r && m->groups.reduced[group] && r != m->groups.reduced[group];
+    return r && m->groups.axes[group].reduced && r != m->groups.axes[group].reduced;
 }
 
 static const mc_dtype added_in[MC_NCLASS] = {

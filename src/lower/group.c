@@ -275,19 +275,19 @@ mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse,
         s = s < 0 || fuse < FUSE_TALLIES ? s : mc_group_add_tallies(&f, list, count, g->nodes.n);
     }
     *groups = (struct mc_groups){ .of = f.of, .n = (int)f.group.n, .list = list, .count = count };
-    groups->reduced = mc_calloc(f.group.n + 1, sizeof *groups->reduced, "lower");
+    groups->axes = mc_calloc(f.group.n + 1, sizeof *groups->axes, "lower");
     for (size_t i = 0; s == MC_OK && i < count; i++) {
         int h = f.of[list[i]->id];
         f.of[list[i]->id] = h < 0 ? h : mc_group_root(&f, h);
     }
     for (size_t i = 0; i < f.group.n; i++) {
-        if (groups->reduced) {
-            groups->reduced[i] = f.group.at[i].reduced;
+        if (groups->axes) {
+            groups->axes[i] = (struct mc_group_axes){ f.group.at[i].varies, f.group.at[i].reduced };
         }
         VEC_FREE(f.group.at[i].from);
         VEC_FREE(f.group.at[i].to);
     }
-    s = groups->reduced ? s : MC_EMEMORY;
+    s = groups->axes ? s : MC_EMEMORY;
     VEC_FREE(f.group);
     VEC_FREE(f.stack);
     VEC_FREE(f.later);
@@ -302,6 +302,6 @@ void mc_groups_free(struct mc_groups *groups)
 {
     mc_free(groups->of);
     mc_free(groups->list);
-    mc_free(groups->reduced);
+    mc_free(groups->axes);
     *groups = (struct mc_groups){ 0 };
 }

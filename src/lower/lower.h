@@ -72,7 +72,7 @@ mc_status mc_sizes_find(struct mc_sizes *s, const mc_graph *g, mc_node *const *l
 bool mc_sizes_equal(const struct mc_sizes *s, const mc_node *a, const mc_node *b, int axis);
 void mc_sizes_free(struct mc_sizes *s);
 /* group.c: which nodes go into one kernel: group[id], -1 for leaves; singletons for what is no kernel */
-struct mc_groups { int *of; int n; unsigned *reduced; mc_node **list; size_t count; };
+struct mc_groups { int *of; int n; struct mc_group_axes { unsigned varies, reduced; } *axes; mc_node **list; size_t count; };
 bool mc_is_fusible(const mc_node *n);
 enum mc_fusing { FUSE_NOTHING, FUSE_TALLIES, FUSE_DRAWS }; /* tallies: sums over rows ride along with what one thread walks; draws: they too, as kernels' work */
 mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse, struct mc_groups *groups);

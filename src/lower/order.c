@@ -94,8 +94,9 @@ static bool waits_for_others(struct members *s, const struct make *m, mc_node *c
     return false;
 }
 
-/* A map over all that heavy work makes, and its only reader, finishes it block by block.  It may not wait for anything else
- * that the work makes: all of that is there only when it has run. */
+/* A map over all that heavy work makes, and its only reader, finishes it block by block.  It may have no axis besides, along
+ * which what the work makes is broadcast, and it may not wait for anything else that the work makes: all of that is there
+ * only when it has run. */
 mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
 {
     struct members members;
@@ -120,7 +121,7 @@ mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
         for (int k = 0; k < m->p->noutput + m->p->nupdate; k++) {
             only &= (k < m->p->noutput ? m->p->output[k] : m->p->update[k - m->p->noutput]) != (int)y->id;
         }
-        if (only && group >= 0 && m->groups.reduced[group] == 0 && m->epilogue[group] < 0 &&
+        if (only && group >= 0 && m->groups.axes[group].reduced == 0 && m->groups.axes[group].varies == mc_varies(&y->type) && m->epilogue[group] < 0 &&
             (n->nout == 1 || !waits_for_others(&members, m, list, group, n))) {
             m->epilogue[group] = (int)y->id;
             m->finisher[n->id] = group + 1;

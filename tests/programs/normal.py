@@ -65,7 +65,7 @@ def refuse():
 
 @op
 def norm(x, ord=2, axis=None):
-    x = T(x)
+    x = as_float(x)
     if ord in ("inf", float("inf")):
         return OPS["max"](OPS["abs"](x), axis=axis)
     if ord in ("-inf", float("-inf")):

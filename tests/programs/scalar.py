@@ -5,7 +5,7 @@ of its result (as the table of ops calls it: same, float, div, bool, bits), and 
 """
 import numpy as np
 
-from .value import REAL, State, V, Unsure, cast, element, errors, is_float, make, meet, tie, to_float
+from .value import EPS, REAL, State, V, Unsure, cast, element, errors, is_float, make, meet, tie, to_float
 
 PI = REAL("3.14159265358979323846264338327950288")
 LOG2PI_2 = REAL("0.91893853320467274178032973640561764")
@@ -229,6 +229,11 @@ def scalar(name, *args):
     if name == "iround" and is_float(dt):
         return cast(element(np.rint, dt, *args, ulps=0, whole=True), "int64")
     y = element(f, out, *args, ulps=ulps, whole=name in WHOLE)
+    if name in ("psi", "tri_gamma", "gammaln") and State.track:    # near roots and poles: what a unit in the argument's last place does
+        a = args[0].v
+        with np.errstate(all="ignore"):
+            moved = np.maximum(*[np.abs(f(a * (1 + t * REAL(EPS[dt]))) - y.v) for t in (-2, 2)])
+            y = V(y.v, errors(y) + np.where(np.isnan(moved), np.inf, moved).astype(np.float64), out)
     if name in ("true_div", "reciprocal") and y.e is not None and args[-1].e is not None:    # may the divisor be 0?
         y = V(y.v, np.where(np.abs(args[-1].v) <= args[-1].e, np.inf, y.e), out)
     return y

@@ -192,7 +192,8 @@ def cast(x, dt):
         wide = not is_float(x.dt) or EPS[x.dt] > EPS[dt]
         return make(v, x.e, dt, 0 if wide and is_float(x.dt) else 1, whole=True)
     if dt == "bool":
-        return element(lambda a: a != 0, "bool", x)
+        near = None if x.e is None else np.where((np.abs(x.v.astype(REAL)) <= errors(x)) & (errors(x) > 0), np.inf, 0.0)
+        return make(x.v != 0, near, "bool")
     if is_float(x.dt):
         info = np.iinfo(dt)
 
@@ -261,5 +262,7 @@ def linear(f, dt, *args, ulps=2, count=1):
                 at = list(size)
                 at[i] = a.e.astype(REAL)
                 e = e + np.asarray(f(*at)).astype(np.float64)
+        if len(args) == 2 and all(a.e is not None for a in args):
+            e = e + np.asarray(f(*[a.e.astype(REAL) for a in args])).astype(np.float64)
         e = e + f_eps * (ulps + 0.5 * np.sqrt(count)) * total
         return make(y, np.where(np.isnan(e), np.inf, e), dt)

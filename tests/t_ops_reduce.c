@@ -329,6 +329,93 @@ TEST(product_gradients_at_zeros)
     }
 }
 
+/* Of prod and of sum(cumprod) alike: the second derivative by x[j] and x[k] is the product of the others, 0 where j = k. */
+static double hessian_by_hand(const double *x, int n, int j, int k, bool running)
+{
+    double part = 1, sum = 0;
+    for (int i = 0; i < n; i++) {
+        part *= i == j || i == k ? 1 : x[i];
+        sum += i >= j && i >= k ? part : 0;
+    }
+    return j == k ? 0 : running ? sum : part;
+}
+
+static double third_by_hand(const double *x, int n, int j, int k, int l)
+{
+    double part = 1;
+    for (int i = 0; i < n; i++) {
+        part *= i == j || i == k || i == l ? 1 : x[i];
+    }
+    return j == k || k == l || j == l ? 0 : part;
+}
+
+TEST(product_hessians_at_zeros)
+{
+    static const double rows[][4] = { { 2, 0, 3, 4 }, { 0, 2, 0, 3 }, { 0, 0, 0, 0 }, { 5, 2, 3, 0 }, { 0, 0, 2, 3 }, { 1, 2, 3, 4 }, { 0, 0, 0, 7 } };
+    static const struct { const char *text; bool running; } costs[] = {
+        { "prod(x)", false }, { "sum(cumprod(x))", true }, { "prod(reshape(x, [2, 2]))", false },
+        { "sum(prod(reshape(x, [2, 1, 2]), axis=[0, 2]))", false }, { "prod(x, keepdims=True)[0]", false },
+        { "sum(cumprod(expand_dims(x, 1), axis=0))", true },
+    };
+    for (size_t i = 0; i < NELEM(costs) * 4; i++) { /* by the reference and in kernels, all elements of a column at once */
+        char text[200], third[200];
+        snprintf(text, sizeof text, "grad(grad(%s, x)[%d], x)", costs[i / 4].text, (int)i % 4);
+        snprintf(third, sizeof third, "grad(grad(grad(%s, x)[%d], x)[1], x)", costs[i / 4].text, (int)i % 4);
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_FLOAT64, 1);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = text });
+        CHECK(f, "%s: %s", text, mc_error(g));
+        for (size_t r = 0; r < NELEM(rows) && f; r++) {
+            mc_array *x = mc_array_from(MC_FLOAT64, MC_SHAPE(4), rows[r]), *y = run1(text, x, 0), *z = NULL, *t = run1(third, x, 0);
+            REQUIRE(y && t && mc_call(f, MC_IN(x), MC_OUT(&z)) == MC_OK, "%s: %s", text, mc_last_error());
+            for (int64_t j = 0; j < 4; j++) {
+                const double want = hessian_by_hand(rows[r], 4, (int)i % 4, (int)j, costs[i / 4].running);
+                CHECK(fabs(mc_array_get(y, &j) - want) < 1e-12 && fabs(mc_array_get(z, &j) - want) < 1e-12,
+                      "%s, row %zu [%d]: %g by the reference, %g compiled, not %g", text, r, (int)j, mc_array_get(y, &j), mc_array_get(z, &j), want);
+                const double cube = third_by_hand(rows[r], 4, (int)i % 4, (int)j, 1);
+                CHECK(costs[i / 4].running || fabs(mc_array_get(t, &j) - cube) < 1e-12, "%s, row %zu [%d]: %g, not %g", third, r, (int)j,
+                      mc_array_get(t, &j), cube);
+            }
+            mc_array_unref(&x);
+            mc_array_unref(&y);
+            mc_array_unref(&z);
+            mc_array_unref(&t);
+        }
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
+/* By mathematics: of norm(x) at (3, 0, 4) the entries (1 - x[i] * x[j] / 25) / 5; of x ** 0 and x ** 1 nothing, of x ** 2 it is 2. */
+TEST(second_derivatives_at_zeros)
+{
+    static const struct { const char *text; double want[3]; } rows[] = {
+        { "grad(grad(norm(x), x)[0], x)", { 0.128, 0, -0.096 } },
+        { "grad(grad(norm(x), x)[1], x)", { 0, 0.2, 0 } },
+        { "grad(grad(norm(x, ord=2, axis=0), x)[2], x)", { -0.096, 0, 0.072 } },
+        { "grad(grad(norm(x, ord=4), x)[1], x)", { 0, 0, 0 } },
+        { "grad(sum(x ** 0), x)", { 0, 0, 0 } },
+        { "grad(sum(grad(sum(x ** 0), x)), x)", { 0, 0, 0 } },
+        { "grad(sum(grad(sum(x ** cast(x * 0, float64)), x)), x)", { 0, 0, 0 } },
+        { "b = consider_constant(x * 0); grad(sum(grad(sum(x ** b), x)), x)", { 0, 0, 0 } },
+        { "b = consider_constant(x * 0 + 1); grad(sum(x ** b), x)", { 1, 1, 1 } },
+        { "b = consider_constant(x * 0 + 1); grad(sum(grad(sum(x ** b), x)), x)", { 0, 0, 0 } },
+        { "b = consider_constant(x * 0 + 2); grad(sum(grad(sum(x ** b), x)), x)", { 2, 2, 2 } },
+        { "b = consider_constant(x * 0 + 2); grad(sum(grad(sum(grad(sum(x ** b), x)), x)), x)", { 0, 0, 0 } },
+        { "grad(sum(grad(sum(x ** 2), x)), x)", { 2, 2, 2 } },
+        { "grad(sum(grad(sum(x ** 1), x)), x)", { 0, 0, 0 } },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_array *x = mc_array_from(MC_FLOAT64, MC_SHAPE(3), (double[]){ 3, 0, 4 }), *y = run1(rows[i].text, x, 0);
+        REQUIRE(y, "%s: %s", rows[i].text, mc_last_error());
+        for (int64_t j = 0; j < 3; j++) {
+            CHECK(fabs(mc_array_get(y, &j) - rows[i].want[j]) < 1e-12, "%s [%d]: %g, not %g", rows[i].text, (int)j, mc_array_get(y, &j), rows[i].want[j]);
+        }
+        mc_array_unref(&x);
+        mc_array_unref(&y);
+    }
+}
+
 TEST(all_ties_receive_the_gradient)
 {
     double v[6] = { 1, 3, 3, 2, 0, 2 }, want[6] = { 0, 1, 1, 1, 0, 1 };

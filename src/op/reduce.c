@@ -327,9 +327,6 @@ static mc_node *sum_grad(mc_node *n, int wrt, mc_node *const *g)
     return mc_call_op(n->graph, "alloc", 2, in, NULL);
 }
 
-/* The product of the other elements.  With z the zeros and p the product of the rest it is p / x where
- * there is no zero, p at a lone zero, and 0 elsewhere; nothing is divided by zero.  (Differentiated
- * again it is right unless two of the factors are zero.) */
 static mc_node *prod_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     (void)wrt;
@@ -337,14 +334,63 @@ static mc_node *prod_grad(mc_node *n, int wrt, mc_node *const *g)
         return g[0];
     }
     mc_node *x = n->in[0];
-    return mc_expr(
-        n->graph,
-        "z = eq(x, 0); s = where(z, 1, x); n = sum(z, axis=axis, keepdims=True); "
-        "p = prod(s, axis=axis, keepdims=True); g * where(z, where(eq(n, 1), p, 0), where(eq(n, 0), p, 0) / s)",
-        (struct mc_bind[]){ { "x", x, NULL },
-                            { "g", mc_cast_to(with_axes(n, g[0]), x->type.dtype), NULL },
-                            { "axis", NULL, &n->attr[0] } },
-        3);
+    return mc_expr(n->graph, "g * prod_others(x, axis=axis)",
+                   (struct mc_bind[]){ { "x", x, NULL },
+                                       { "g", mc_cast_to(with_axes(n, g[0]), x->type.dtype), NULL },
+                                       { "axis", NULL, &n->attr[0] } },
+                   3);
+}
+
+static mc_node *turned(mc_node *x, int rank, const int64_t *order)
+{
+    int64_t own[MC_MAX_RANK];
+    memcpy(own, order, sizeof own);
+    struct mc_attr a = { .kind = ATTR_INTS, .n = rank, .ints = own };
+    return mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &x, &a);
+}
+
+/* Products of the others along one axis: those of what stands before times those of what stands behind.  Both are
+ * recurrences, and so are their derivatives: no element is compared with 0. */
+static mc_node *others_along(mc_node *x, mc_node *g, int64_t axis)
+{
+    struct mc_attr a = { .kind = ATTR_INT, .n = 1, .ints = &axis };
+    struct mc_bind b[] = { { "x", x, NULL }, { "g", g, NULL }, { "a", NULL, &a } };
+    return mc_expr(x->graph, "p = recurrence(x, zeros_like(x), axis=a, start=1); q = recurrence(x, zeros_like(x), axis=a, start=1, back=True); "
+                   "p * recurrence(x, g * q, axis=a, back=True) + q * recurrence(x, g * p, axis=a)", b, 3);
+}
+
+/* Several axes are made one, the last. */
+static mc_node *others_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    mc_node *x = n->in[0], *line[MC_MAX_RANK + 1], *in[2];
+    int axis[MC_MAX_RANK], rank = x->type.rank, count = (int)mc_axes_of(n, 0, rank, axis), kept = 0, gone = 0;
+    int64_t order[MC_MAX_RANK] = { 0 }, back[MC_MAX_RANK] = { 0 };
+    (void)wrt;
+    if (count <= 1) {
+        return count ? others_along(x, g[0], axis[0]) : NULL; /* the product of no others is 1 */
+    }
+    for (int i = 0; i < rank; i++) {
+        const int to = is_gone(i, count, axis) ? rank - count + gone++ : kept++;
+        order[to] = i;
+        back[i] = to;
+    }
+    mc_node *lines[2] = { turned(x, rank, order), turned(g[0], rank, order) }, *whole = mc_shape_of(lines[0]);
+    for (int i = 0; i < kept; i++) {
+        line[i] = mc_size_of(lines[0], i);
+    }
+    line[kept] = mc_node_number(n->graph, MC_INT64, 1);
+    for (int i = kept; i < rank; i++) {
+        line[kept] = mc_call_op(n->graph, "mul", 2, (mc_node *[]){ line[kept], mc_size_of(lines[0], i) }, NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        in[0] = lines[i];
+        in[1] = mc_shape_stack(n->graph, kept + 1, line);
+        lines[i] = mc_call_op(n->graph, "reshape", 2, in, NULL);
+    }
+    in[0] = others_along(lines[0], lines[1], kept);
+    in[1] = whole;
+    mc_node *y = mc_call_op(n->graph, "reshape", 2, in, NULL);
+    return mc_is_error(y) ? y : turned(y, rank, back);
 }
 
 /* All elements that equal the extreme receive the whole gradient; a NaN equals nothing. */
@@ -380,7 +426,8 @@ static mc_node *build_norm(mc_graph *g, int nin, mc_node *const *in, const struc
         { 0, "sum(cast(neq(x, 0), x.dtype), axis=axis)" },
     };
     const double ord = attr[0].real;
-    const char *text = "pow(sum(abs(x) ** ord, axis=axis), 1 / ord)";
+    const bool even = fmod(ord, 2) == 0; /* abs(x) has no second derivative at 0 */
+    const char *text = even ? "pow(sum(x ** ord, axis=axis), 1 / ord)" : "pow(sum(abs(x) ** ord, axis=axis), 1 / ord)";
     mc_node *x = mc_is_float(in[0]->type.dtype) ? in[0] : mc_cast_to(in[0], mc_dtype_floatX());
     for (size_t i = 0; i < NELEM(rows); i++) {
         text = ord >= rows[i].ord && ord <= rows[i].ord ? rows[i].text : text;
@@ -396,6 +443,13 @@ const struct mc_op mc_ops_reduce[] = {
       .doc = "sum over axes; of small integers in 64 bits" },
     { .name = "prod",   .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES, .grad = prod_grad,
       .doc = "product over axes; of small integers in 64 bits" },
+    /* With s the elements, zeros replaced by 1, and p their product, it is p / x where there is no zero, p at a lone zero,
+     * and 0 elsewhere; nothing is divided by zero. */
+    { .name = "prod_others", .flags = OP_HIDDEN | OP_EXPANDS, .params = "x, axis=None:axes", .nout = 1, .size = mc_same_size,
+      .infer = mc_formula_infer, .eval = mc_formula_eval, .grad = others_grad,
+      .formula = "z = eq(x, 0); s = where(z, 1, x); n = sum(z, axis=axis, keepdims=True); p = prod(s, axis=axis, keepdims=True); "
+                 "where(z, where(eq(n, 1), p, 0), where(eq(n, 0), p, 0) / s)",
+      .doc = "for each element the product over axes of the others" },
     { .name = "max",    .params = AXES, REDUCES, .grad = extreme_grad,
       .doc = "the largest over axes; NaN if one is NaN" },
     { .name = "min",    .params = AXES, REDUCES, .grad = extreme_grad,

@@ -160,21 +160,78 @@ static mc_status running_eval(const mc_node *n, mc_array *const *in, mc_array *c
     return MC_OK;
 }
 
+/* ---- recurrences ---- */
+
+enum { RECUR_AXIS, RECUR_START, RECUR_BACK };
+
+static mc_status recurrence_infer(struct mc_infer *q)
+{
+    int axis;
+    q->out[0] = q->in[0];
+    if (!mc_is_float(q->in[0].dtype) || q->in[1].dtype != q->in[0].dtype || q->in[1].rank != q->in[0].rank) {
+        return mc_fail(MC_ETYPE, "%s: x and v must be floats of one dtype and rank", q->op->name);
+    }
+    for (int i = 0; i < q->in[0].rank; i++) {
+        const int64_t a = q->in[0].dims[i], b = q->in[1].dims[i];
+        if (a >= 0 && b >= 0 && a != b) {
+            return mc_fail(MC_ESHAPE, "%s: x and v must have one shape", q->op->name);
+        }
+        q->out[0].dims[i] = MC_MAX(a, b);
+    }
+    return mc_axis_check(q->op->name, mc_attr_int(&q->attr[RECUR_AXIS]), q->in[0].rank, &axis);
+}
+
+static mc_status recurrence_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    const int axis = (int)mc_attr_int(&n->attr[RECUR_AXIS]);
+    const bool back = mc_attr_int(&n->attr[RECUR_BACK]) != 0;
+    const mc_array *x = in[0], *v = in[1], *y = out[0];
+    const int64_t count = x->dims[axis], sx = x->strides[axis], sv = v->strides[axis], sy = y->strides[axis];
+    int rank = 0;
+    int64_t dims[MC_MAX_RANK], strides[3][MC_MAX_RANK];
+    struct mc_walk w;
+    for (int i = 0; i < x->rank; i++) {
+        if (i != axis) {
+            dims[rank] = x->dims[i];
+            strides[0][rank] = x->strides[i];
+            strides[1][rank] = v->strides[i];
+            strides[2][rank++] = y->strides[i];
+        }
+    }
+    if (!mc_walk_begin(&w, rank, dims, 0, 3, (char *[]){ x->data, v->data, y->data },
+                       (const int64_t *[]){ strides[0], strides[1], strides[2] })) {
+        return MC_OK;
+    }
+    do {
+        double s = n->attr[RECUR_START].real, a, b;
+        for (int64_t k = 0; k < count; k++) {
+            const int64_t i = back ? count - 1 - k : k;
+            mc_convert(MC_FLOAT64, &a, 0, x->dtype, w.p[0] + i * sx, 0, 1);
+            mc_convert(MC_FLOAT64, &b, 0, v->dtype, w.p[1] + i * sv, 0, 1);
+            mc_convert(y->dtype, w.p[2] + i * sy, 0, MC_FLOAT64, &s, 0, 1);
+            s = a * s + b;
+        }
+    } while (mc_walk_next(&w));
+    return MC_OK;
+}
+
 /* ---- gradients ---- */
 
 /* x summed along the axis from behind. */
-static mc_node *sum_from_behind(mc_node *x, int axis)
+static mc_node *build_from_behind(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
+    const int axis = (int)mc_attr_int(&attr[0]);
     struct mc_str flip = { 0 };
+    (void)nin;
     mc_str_add(&flip, "x[");
     for (int i = 0; i < axis; i++) {
         mc_str_add(&flip, ":, ");
     }
     mc_str_add(&flip, "::-1]");
-    mc_node *y = flip.bad ? mc_node_fail(x->graph, MC_EMEMORY, "%s", mc_last_error())
-                          : mc_expr(x->graph, flip.s, (struct mc_bind[]){ { "x", x, NULL } }, 1);
-    y = mc_call_op(x->graph, "cumsum", 1, &y, "axis=%d", axis);
-    y = flip.bad ? y : mc_expr(x->graph, flip.s, (struct mc_bind[]){ { "x", y, NULL } }, 1);
+    mc_node *y = flip.bad ? mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error())
+                          : mc_expr(g, flip.s, (struct mc_bind[]){ { "x", in[0], NULL } }, 1);
+    y = mc_call_op(g, "cumsum", 1, &y, "axis=%d", axis);
+    y = flip.bad ? y : mc_expr(g, flip.s, (struct mc_bind[]){ { "x", y, NULL } }, 1);
     mc_str_free(&flip);
     return y;
 }
@@ -184,32 +241,43 @@ static bool is_smooth(const mc_node *n, mc_node *const *g)
     return g[0] && mc_is_float(n->in[0]->type.dtype);
 }
 
+static mc_node *with_axis(const mc_node *n, const char *text, mc_node *g)
+{
+    struct mc_bind b[4] = { { "x", n->in[0], NULL }, { "v", n->nin > 1 ? n->in[1] : NULL, NULL }, { "g", g, NULL },
+                            { "axis", NULL, &n->attr[0] } };
+    return mc_expr(n->graph, text, b, 4);
+}
+
 static mc_node *cumsum_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     (void)wrt;
-    return is_smooth(n, g) ? sum_from_behind(g[0], (int)mc_attr_int(&n->attr[0])) : g[0];
+    return is_smooth(n, g) ? with_axis(n, "cumsum_behind(g, axis=axis)", g[0]) : g[0];
 }
 
-/* With s the elements, zeros replaced by 1, c = cumprod(s) and k the zeros so far, y is c where k = 0.
- * An element's derivative is c / s where k counts no zero but itself: nothing is divided by zero.
- * (Differentiated again it is right unless two of the factors are zero.) */
 static mc_node *cumprod_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     (void)wrt;
-    if (!is_smooth(n, g)) {
-        return g[0];
-    }
-    int axis = (int)mc_attr_int(&n->attr[0]);
-    struct mc_bind b[5] = { { "x", n->in[0], NULL }, { "g", g[0], NULL }, { "axis", NULL, &n->attr[0] } };
-    mc_node *zero = mc_expr(n->graph, "eq(x, 0)", b, 3);
-    mc_node *safe = mc_expr(n->graph, "where(eq(x, 0), 1, x)", b, 3);
-    b[3] = (struct mc_bind){ "s", safe, NULL };
-    b[4] = (struct mc_bind){ "z", zero, NULL };
-    mc_node *none = mc_expr(n->graph, "where(eq(cumsum(z, axis=axis), 0), g * cumprod(s, axis=axis), 0)", b, 5);
-    mc_node *one = mc_expr(n->graph, "where(eq(cumsum(z, axis=axis), 1), g * cumprod(s, axis=axis), 0)", b, 5);
-    b[0] = (struct mc_bind){ "none", sum_from_behind(none, axis), NULL };
-    b[1] = (struct mc_bind){ "one", sum_from_behind(one, axis), NULL };
-    return mc_expr(n->graph, "where(z, one, none) / s", b, 5);
+    return is_smooth(n, g) ? with_axis(n, "cumprod_back(x, g, axis=axis)", g[0]) : g[0];
+}
+
+/* Of cumprod_back(x, v) = p * (v + t), with p the products of what stands before, t_i = x_k * (v_k + t_k) of the next k,
+ * and no place where an element is compared with 0. */
+static mc_node *back_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    static const char *const by[] = {
+        "p = recurrence(x, zeros_like(x), axis=axis, start=1); s = v + recurrence(x, x * v, axis=axis, back=True); "
+        "p * recurrence(x, g * s, axis=axis, back=True) + s * recurrence(x, g * p, axis=axis)",
+        "p = recurrence(x, zeros_like(x), axis=axis, start=1); g * p + x * recurrence(x, g * p, axis=axis)" };
+    return with_axis(n, by[wrt], g[0]);
+}
+
+/* y_(i+1) = x_i * y_i + v_i: what comes back to y_(i+1) is r_i, with r_(i-1) = x_i * r_i + g_i. */
+static mc_node *recurrence_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    struct mc_bind b[] = { { "x", n->in[0], NULL }, { "g", g[0], NULL }, { "axis", NULL, &n->attr[RECUR_AXIS] } };
+    mc_node *r = mc_expr(n->graph, mc_attr_int(&n->attr[RECUR_BACK]) ? "recurrence(x, g, axis=axis)"
+                                                                     : "recurrence(x, g, axis=axis, back=True)", b, 3);
+    return wrt ? r : mc_expr(n->graph, "y * r", (struct mc_bind[]){ { "y", n, NULL }, { "r", r, NULL } }, 2);
 }
 
 #define RUNNING                                                                                    \
@@ -217,6 +285,18 @@ static mc_node *cumprod_grad(mc_node *n, int wrt, mc_node *const *g)
 const struct mc_op mc_ops_running[] = {
     { .name = "cumsum", RUNNING, .build = build_cumsum, .grad = cumsum_grad,
       .doc = "sums of the first elements along an axis; None flattens" },
+    { .name = "cumsum_behind", .flags = OP_HIDDEN, .params = "x, axis:int", .nout = 1, .build = build_from_behind,
+      .doc = "sums of the last elements along an axis" },
+    /* With s the elements, zeros replaced by 1, c = cumprod(s) and k the zeros so far, cumprod(x) is c where k = 0.  An
+     * element's derivative is c / s where k counts no zero but itself: nothing is divided by zero. */
+    { .name = "cumprod_back", .flags = OP_HIDDEN | OP_EXPANDS, .params = "x, v, axis:int", .nout = 1, .size = mc_same_size,
+      .infer = mc_formula_infer, .eval = mc_formula_eval, .grad = back_grad,
+      .formula = "z = eq(x, 0); s = where(z, 1, x); k = cumsum(z, axis=axis); c = v * cumprod(s, axis=axis); "
+                 "where(z, cumsum_behind(where(eq(k, 1), c, 0), axis=axis), cumsum_behind(where(eq(k, 0), c, 0), axis=axis)) / s",
+      .doc = "the gradient of cumprod(x), that of its result being v" },
+    { .name = "recurrence", .flags = OP_HIDDEN | OP_LINES, .params = "x, v, axis:int, start=0:real, back=False:bool", .nout = 1,
+      .infer = recurrence_infer, .size = mc_same_size, .eval = recurrence_eval, .grad = recurrence_grad,
+      .doc = "y[0] = start, y[i + 1] = x[i] * y[i] + v[i] along an axis; back: from its end" },
     { .name = "cumprod", RUNNING, .build = build_cumprod, .grad = cumprod_grad,
       .doc = "products of the first elements along an axis; None flattens" },
 };

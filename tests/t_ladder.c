@@ -222,11 +222,11 @@ static void check_all(mc_dtype d)
 TEST(formulas_keep_their_digits_in_float32) { check_all(MC_FLOAT32); }
 TEST(formulas_keep_their_digits_in_float64) { check_all(MC_FLOAT64); }
 
-/* ---- kernels: formulas of a scene, many to a program; some of them in the everyday tier ---- */
+/* ---- compiled: formulas of a scene, many to a program; some of them in the everyday tier ---- */
 
 enum { TOGETHER = 24 };
 
-static void check_program(const struct formula *const *f, int n, mc_dtype d)
+static void check_program(const struct formula *const *f, int n, mc_dtype d, const char *mode)
 {
     const struct scene *s = f[0]->scene;
     mc_graph *g = graph_of(s, d);
@@ -245,12 +245,12 @@ static void check_program(const struct formula *const *f, int n, mc_dtype d)
     for (int i = 0; i < 3 * n; i++) {
         dst[i] = MC_RES(&result[i]);
     }
-    mc_function *fn = fine ? mc_compile(g, &(mc_spec){ .input = in, .ninput = s->nin, .output = out, .noutput = 3 * n, .on_unused = "ignore" }) : NULL;
+    mc_function *fn = fine ? mc_compile(g, &(mc_spec){ .input = in, .ninput = s->nin, .output = out, .noutput = 3 * n, .on_unused = "ignore", .mode = mode }) : NULL;
     if (CHECK(fn, "%s ...: %s", f[0]->text, mc_error(g)) &&
         CHECK(mc_call_args(fn, s->nin, src, 3 * n, dst) == MC_OK, "%s ...: %s", f[0]->text, mc_last_error())) {
         for (int i = 0; i < 3 * n; i++) {
             mc_array *home = mc_array_to(result[i], "cpu");
-            compare(f[i / 3], i % 3, home, " in kernels");
+            compare(f[i / 3], i % 3, home, mode ? " in FAST_COMPILE" : " in kernels");
             mc_array_unref(&home);
         }
     }
@@ -264,11 +264,11 @@ static void check_program(const struct formula *const *f, int n, mc_dtype d)
     mc_graph_free(g);
 }
 
-static void check_kernels(mc_dtype d)
+static void check_kernels(mc_dtype d, const char *mode)
 {
     struct table t = { .nscene = 0 };
     const struct formula *some[TOGETHER];
-    const size_t step = test_is_full() ? 1 : 16;
+    const size_t step = mode || test_is_full() ? 1 : 16;
     REQUIRE(read_table(&t), "there is no table");
     for (int s = 0; s < t.nscene; s++) {
         int n = 0;
@@ -277,7 +277,7 @@ static void check_kernels(mc_dtype d)
                 some[n++] = &t.formula[i];
             }
             if (n && (n == TOGETHER || i == t.nformula)) {
-                check_program(some, n, d);
+                check_program(some, n, d, mode);
                 n = 0;
             }
         }
@@ -285,8 +285,9 @@ static void check_kernels(mc_dtype d)
     free_table(&t);
 }
 
-TEST(kernels_keep_their_digits_in_float32) { check_kernels(MC_FLOAT32); }
-TEST_FULL(kernels_keep_their_digits_in_float64) { check_kernels(MC_FLOAT64); }
+TEST(kernels_keep_their_digits_in_float32) { check_kernels(MC_FLOAT32, NULL); }
+TEST(fast_compile_keeps_digits) { check_kernels(MC_FLOAT32, "FAST_COMPILE"); }
+TEST_FULL(kernels_keep_their_digits_in_float64) { check_kernels(MC_FLOAT64, NULL); }
 
 /* ---- the tables of rules ---- */
 

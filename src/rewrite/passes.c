@@ -9,7 +9,8 @@
 
 #define ALWAYS &mc_rules_fold, &mc_rules_shape, &mc_rules_index, &mc_rules_update, &mc_rules_join, &mc_rules_reduce, &mc_rules_centred, &mc_rules_canon, \
     &mc_rules_product, &mc_rules_conv, &mc_rules_pool
-/* Enough for a formula to have one spelling: what a gradient is taken of keeps its convolutions, parts and updates. */
+/* Enough for a formula to have one spelling: what a gradient is taken of keeps its convolutions, parts and updates, and
+ * FAST_COMPILE, which keeps its digits too, ends sooner. */
 #define SPELLING &mc_rules_fold, &mc_rules_shape, &mc_rules_reduce, &mc_rules_canon
 enum { FULL = 1 << REWRITE_FULL, FAST = 1 << REWRITE_FAST, COST = 1 << REWRITE_COST };
 static const struct mc_pass passes[] = {
@@ -17,8 +18,8 @@ static const struct mc_pass passes[] = {
     { "recognise",    { ALWAYS, &mc_rules_recognise },                 FULL },  /* before a part of what it looks for is made stable */
     { "stabilize",    { ALWAYS, &mc_rules_recognise, &mc_rules_stable }, FULL },
     { "specialize",   { ALWAYS, &mc_rules_special, &mc_rules_late },   FULL },
-    { "cost: recognise", { SPELLING, &mc_rules_recognise },            COST },
-    { "cost: stabilize", { SPELLING, &mc_rules_recognise, &mc_rules_stable }, COST },
+    { "recognise",  { SPELLING, &mc_rules_recognise },            COST | FAST },
+    { "stabilize",  { SPELLING, &mc_rules_recognise, &mc_rules_stable }, COST | FAST },
 };
 static const struct mc_rule_table *const tables[] = {
     ALWAYS, &mc_rules_recognise, &mc_rules_stable, &mc_rules_special, &mc_rules_late,

@@ -36,7 +36,7 @@ struct mc_rule {
 struct mc_rewrite {
     const char *including, *excluding;              /* NULL: the flags' */
     bool strict;
-    /* FAST: canonical only, for FAST_COMPILE.  COST: what gradients are taken of; see mc_rewrite_cost */
+    /* FAST: canonical and stable, for FAST_COMPILE.  COST: what gradients are taken of; see mc_rewrite_cost */
     enum { REWRITE_FULL, REWRITE_FAST, REWRITE_COST } level;
     /* told of each rule that applies: DEBUG mode compares the values of both */
     mc_status (*watch)(void *arg, const struct mc_rule *rule, mc_node *from, mc_node *to);

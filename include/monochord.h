@@ -191,7 +191,8 @@ MC_API mc_status mc_shared_default_update(mc_graph *g, mc_shared *s, mc_node *va
 
 /* A gradient is made of ordinary nodes: it is optimised like the rest, and has gradients itself.  The
  * cost is a float scalar; wrt any node on the way to it.  The result has wrt's dtype and shape; a whole
- * number that the cost depends on has zeros of floatX. */
+ * number that the cost depends on has zeros of floatX.  A gradient depends on all that its cost does: that of 2 * x has
+ * by x the gradient 0. */
 typedef struct mc_grad_spec {
     mc_node *const *consider_constant; int nconstant; /* nothing passes through these */
     /* Gradients that are given; cost may then be NULL.  With a cost, they replace what it would send. */

@@ -226,6 +226,54 @@ TEST(disconnected_variables)
     }
 }
 
+/* A gradient depends on what its cost depends on, also where its formula is constant. */
+TEST(constant_gradients_have_gradients)
+{
+    static const struct { const char *cost, *wrt; bool connected; } row[] = {
+        { "sum(grad(sum(log(exp(u) * 3)), u))", "u", true },
+        { "sum(grad(sum(log(exp(u) * 3) + v), u))", "v", true },
+        { "sum(grad(sum(u - u), u))", "u", true },
+        { "sum(grad(sum(u * 0), u))", "u", true },
+        { "sum(grad(sum(u / u), u))", "u", true },
+        { "sum(grad(sum(where(b, m, m * 2)), m) * n)", "m", true },
+        { "sum(grad(sum(floor(m)), m))", "m", true },
+        { "sum(grad(min(m), m) + u)", "m", true },
+        { "sum(exp(grad(sum(dot(m, u)), u)))", "u", true },
+        { "grad(s * 2, s)", "s", true },
+        { "grad(s, s) + u[0]", "s", true },
+        { "grad(floor(s), s) * s.shape.shape[0]", "s", true },
+        { "sum(grad(sum(grad(sum(r * c), r)), c))", "r", true },
+        { "sum(grad(sum(grad(sum(u * 2), u)), u))", "u", true },
+        { "sum(grad(sum(u * 2), u))", "v", false },
+        { "sum(grad(sum(u * v.shape[0]), u))", "v", false },
+        { "sum(grad(sum(m[k]), m))", "k", false },
+        { "sum(consider_constant(grad(sum(u * 2), u)))", "u", false },
+        { "sum(u) * 2 + 1", "s", false },
+    };
+    for (size_t r = 0; r < NELEM(row); r++) {
+        struct scene w = scene_new();
+        mc_node *x = mc_var(w.g, row[r].wrt), *d;
+        mc_grad(mc_formula(w.g, "s * 2"), mc_var(w.g, "s")); /* 2 is no function of s */
+        d = mc_grad(mc_formula(w.g, row[r].cost), x);
+        mc_array *out = NULL, *shape = NULL;
+        CHECK(mc_is_error(d) == !row[r].connected, "%s by %s: %s", row[r].cost, row[r].wrt, mc_error(w.g));
+        CHECK(row[r].connected || strstr(mc_error(w.g), "the cost does not depend on"), "%s by %s: %s", row[r].cost, row[r].wrt, mc_error(w.g));
+        if (row[r].connected && !mc_is_error(d)) {
+            mc_node *both[2] = { d, x };
+            mc_array *made[2] = { NULL };
+            CHECK(mc_eval(NLEAF, w.leaf, w.value, 2, both, made) == MC_OK, "%s: %s", row[r].cost, mc_last_error());
+            out = made[0];
+            shape = made[1];
+            CHECK(out && shape && mc_dims_equal(out->rank, out->dims, shape->rank, shape->dims), "%s: another shape", row[r].cost);
+            mc_node *sum = mc_op(w.g, "sum", 1, (mc_node *[]){ mc_op(w.g, "abs", 1, &d, NULL) }, NULL);
+            CHECK(eval1(&w, sum) == 0, "%s by %s is not zero", row[r].cost, row[r].wrt);
+        }
+        mc_array_unref(&out);
+        mc_array_unref(&shape);
+        scene_free(&w);
+    }
+}
+
 TEST(zero_gradients_have_the_shape_of_their_variable)
 {
     struct scene w = scene_new();

@@ -288,6 +288,13 @@ static mc_status connect(mc_graph *g, mc_node *known, mc_node *known_grad, const
     return s;
 }
 
+mc_status mc_grad_links(mc_node *c, const mc_grad_spec *spec, int n, mc_node *const *wrt, mc_node **link)
+{
+    mc_node *zero = mc_grad_zeros(c); /* not ZERO: for that, no gradient is asked whether it passes */
+    return mc_is_error(zero) ? failure(c->graph)
+                             : sweep_through(c->graph, 1, &c, &zero, spec->nconstant, spec->consider_constant, n, wrt, false, link);
+}
+
 /* One known node is swept from its stable form.  Where there are several, one may be part of another: they stay. */
 static mc_status sweep_known(mc_graph *g, int nknown, mc_node **known, mc_node **known_grad, const mc_grad_spec *spec, int n,
                              mc_node *const *wrt, mc_node **grad)
@@ -298,9 +305,11 @@ static mc_status sweep_known(mc_graph *g, int nknown, mc_node **known, mc_node *
     return known[0] == plain ? MC_OK : connect(g, plain, known_grad[0], spec, n, wrt, grad);
 }
 
-static mc_status finish(mc_node *wrt, mc_node **grad, bool raise)
+static mc_status finish(mc_node *wrt, mc_node **grad, int nknown, mc_node *const *known, const mc_grad_spec *spec)
 {
-    if (!*grad && raise) {
+    bool depends = *grad || spec->disconnected != MC_DISCONNECTED_RAISE;
+    TRY(depends ? MC_OK : mc_grad_depends(nknown, known, spec, wrt, &depends));
+    if (!depends) {
         struct mc_str text = { 0 };
         mc_node_print(&text, wrt, 2);
         mc_node_fail(wrt->graph, MC_EGRAD, "grad: the cost does not depend on %s", text.s ? text.s : "");
@@ -311,7 +320,7 @@ static mc_status finish(mc_node *wrt, mc_node **grad, bool raise)
         *grad = mc_grad_zeros(wrt);
         *grad = mc_is_float(wrt->type.dtype) && !mc_is_error(*grad) ? mc_grad_fit(*grad, wrt) : *grad;
     }
-    return mc_is_error(*grad) ? failure(wrt->graph) : MC_OK;
+    return mc_is_error(*grad) ? failure(wrt->graph) : mc_grad_remember(wrt->graph, grad, nknown, known);
 }
 
 static mc_status grads(mc_graph *g, mc_node *cost, int n, mc_node *const *wrt, mc_node **grad, const mc_grad_spec *spec)
@@ -326,13 +335,14 @@ static mc_status grads(mc_graph *g, mc_node *cost, int n, mc_node *const *wrt, m
         mc_node_fail(g, MC_EARG, "grad: there is neither a cost nor a known gradient");
         return MC_EARG;
     }
-    mc_node **known = mc_alloc((size_t)nknown * 2 * sizeof *known, "grad");
+    mc_node **known = mc_alloc((size_t)nknown * 3 * sizeof *known, "grad"), **of = known ? known + 2 * nknown : NULL;
     mc_status s = known ? start(g, cost, spec, known, known + nknown) : MC_EMEMORY;
     if (s == MC_OK) {
+        memcpy(of, known, (size_t)nknown * sizeof *of); /* before they become stable forms */
         s = sweep_known(g, nknown, known, known + nknown, spec, n, wrt, grad);
     }
     for (int i = 0; s == MC_OK && i < n; i++) {
-        s = finish(wrt[i], &grad[i], spec->disconnected == MC_DISCONNECTED_RAISE);
+        s = finish(wrt[i], &grad[i], nknown, of, spec);
     }
     mc_free(known);
     return s;

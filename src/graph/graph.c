@@ -39,6 +39,7 @@ void mc_graph_free(mc_graph *g)
     VEC_FREE(g->custom);
     VEC_FREE(g->defaults);
     mc_map_free(&g->sent);
+    mc_map_free(&g->taken);
     mc_free(g->cons.slot);
     mc_dict_free(&g->names);
     mc_free(g->message);

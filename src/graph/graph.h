@@ -165,6 +165,7 @@ struct mc_graph {
     VEC(struct mc_op *) custom;
     VEC(struct mc_default_update) defaults;
     struct mc_map sent;            /* what gradients sent to inputs before (grad.c): asking for one more is cheap */
+    struct mc_map taken;           /* what gradients are of (twice.c), by their ids */
     struct mc_user_rule *rules;    /* mc_rewrite_add's, in the arena */
     mc_node *error;                /* the error node, made first so that it is always there */
     mc_status status;

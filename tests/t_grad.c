@@ -41,7 +41,7 @@ static const char *const formulas[] = {
     "reshape(t, [4, -1])", "reshape(m, n.shape) * n", "flatten(t, ndim=2)", "swapaxes(t, 0, 2)", "transpose(t, axes=[1, 2, 0])",
     "specify_shape(n, [3, -1])", "shape_padleft(u, 2)", "ravel(m) * 3",
     "sum(m)", "sum(t, axis=[0, 2])", "sum(t, axis=1, keepdims=True)", "sum(n * n, axis=0)", "prod(m)", "prod(t, axis=1)", "max(m)",
-    "max(t, axis=[1, 2])", "min(m, axis=0)", "min(t, axis=-1, keepdims=True)", "mean(t, axis=0)", "var(m, axis=1)", "std(u)",
+    "max(t, axis=[1, 2])", "min(m, axis=0)", "min(t, axis=-1, keepdims=True)", "sup(t, axis=1)", "mean(t, axis=0)", "var(m, axis=1)", "std(u)",
     "norm(m)", "logsumexp(t, axis=1)", "cumsum(t, axis=1)", "cumsum(m)", "cumprod(m, axis=0)", "cumprod(u)",
     "grad(prod(u), u)", "grad(sum(prod(t, axis=[0, 2])), t)", "grad(sum(cumprod(m, axis=1) * n), m)", "grad(sum(sqr(grad(prod(u), u))), u)",
     "dot(u, v)", "dot(m, u)", "dot(u, m.T)", "dot(m, n.T)", "dot(s, m)", "dot(m.T, n)", "batched_dot(t, swapaxes(t, 1, 2))",

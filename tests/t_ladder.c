@@ -352,3 +352,58 @@ TEST(gradients_of_stable_forms_are_those_of_the_cost)
     CHECK(mc_is_error(mc_formula(g, "grad(sum(log(softmax(x))), y)")) && strstr(mc_error(g), "does not depend on y"), "it says '%s'", mc_error(g));
     mc_graph_free(g);
 }
+
+/* ---- an axis of no elements ---- */
+
+/* log(0) = -inf and softmax of nothing is empty, as in SciPy and PyTorch; 0 / 0 is NaN.  The maximum that a stable form takes off must not
+ * refuse what the formula as written has a value for. */
+TEST(stable_forms_of_no_elements)
+{
+    static const struct { const char *text; int rank; int64_t dims[3]; double want; } rows[] = {
+        { "softmax(x)",                                          3, { 3, 1, 0 }, 0 },
+        { "exp(x) / sum(exp(x), axis=-1, keepdims=True)",        3, { 3, 1, 0 }, 0 },
+        { "log(exp(x) / sum(exp(x), axis=-1, keepdims=True))",   3, { 3, 1, 0 }, 0 },
+        { "logsoftmax(x)",                                       3, { 3, 1, 0 }, 0 },
+        { "log(softmax(x))",                                     3, { 3, 1, 0 }, 0 },
+        { "softmax(x, axis=1)",                                  3, { 3, 1, 0 }, 0 },
+        { "-log(softmax(x))[:, 0]",                              2, { 3, 0 },    0 },
+        { "logsumexp(x)",                                        0, { 0 },       -INFINITY },
+        { "logsumexp(x, axis=-1)",                               2, { 3, 1 },    -INFINITY },
+        { "logsumexp(x, axis=[0, 2])",                           1, { 1 },       -INFINITY },
+        { "logsumexp(x, axis=2, keepdims=True)",                 3, { 3, 1, 1 }, -INFINITY },
+        { "logsumexp(x, axis=0)",                                2, { 1, 0 },    0 },
+        { "log(sum(exp(x), axis=-1) + sum(exp(x * 2), axis=-1))", 2, { 3, 1 },   -INFINITY },
+        { "log(1 + sum(exp(x), axis=-1))",                       2, { 3, 1 },    0 },
+        { "sum(x * softmax(x), axis=-1)",                        2, { 3, 1 },    0 },
+        { "sum(exp(x) * x, axis=-1) / sum(exp(x), axis=-1)",     2, { 3, 1 },    NAN },
+        { "softmax(cast(x, int32), axis=2)",                     3, { 3, 1, 0 }, 0 },
+        { "grad(sum(logsumexp(x, axis=-1) * 2), x)",             3, { 3, 1, 0 }, 0 },
+        { "grad(sum(softmax(x) * x), x)",                        3, { 3, 1, 0 }, 0 },
+        { "grad(sum(logsoftmax(x) * x), x)",                     3, { 3, 1, 0 }, 0 },
+        { "grad(sum(grad(logsumexp(x), x) * x), x)",             3, { 3, 1, 0 }, 0 },
+    };
+    static const int64_t sizes[][3] = { { 3, 1, 0 }, { 3, -1, 0 }, { -1, -1, -1 } };
+    static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE", "DEBUG" };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows * 9; i++) {
+        const char *text = rows[i / 9].text;
+        const int64_t *dims = sizes[i % 3];
+        mc_graph *g = mc_graph_new();
+        mc_input_sized(g, "x", MC_FLOAT32, 3, dims);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = text, .mode = modes[i % 9 / 3] });
+        mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(3, 1, 0)), *r = NULL, *y = NULL;
+        if (CHECK(f, "%s: %s", text, mc_error(g)) && CHECK(mc_call(f, MC_IN(x), MC_OUT(&r)) == MC_OK, "%s: %s", text, mc_last_error())) {
+            y = mc_array_to(r, "cpu");
+            CHECK(mc_array_rank(y) == rows[i / 9].rank && memcmp(mc_array_dims(y), rows[i / 9].dims, (size_t)rows[i / 9].rank * sizeof(int64_t)) == 0,
+                  "%s has another shape", text);
+            for (int64_t k = 0; k < mc_array_size(y); k++) {
+                const double got = (double)((const float *)mc_array_data(y))[k], want = rows[i / 9].want;
+                CHECK(isnan(want) ? isnan(got) : got >= want && got <= want, "%s, %s [%d]: %g, not %g", text, modes[i % 9 / 3], (int)k, got, want);
+            }
+        }
+        mc_array_unref(&x);
+        mc_array_unref(&r);
+        mc_array_unref(&y);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}

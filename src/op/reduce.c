@@ -106,10 +106,12 @@ static const struct reduction {
     enum gives gives;
     int start;         /* the result over nothing */
     bool needs_some;   /* over nothing it is an error */
+    bool lowest;       /* over nothing it is the least number of the dtype */
 } reductions[] = {
     { "sum",     EACH_CLASS(sum),           .reads = READS_WIDE, .gives = GIVES_WIDE, .start = 0 },
     { "prod",    EACH_CLASS(prod),          .reads = READS_WIDE, .gives = GIVES_WIDE, .start = 1 },
     { "max",     EACH_CLASS(max),           .reads = READS_SAME, .gives = GIVES_SAME, .needs_some = true },
+    { "sup",     EACH_CLASS(max),           .reads = READS_SAME, .gives = GIVES_SAME, .lowest = true },
     { "min",     EACH_CLASS(min),           .reads = READS_SAME, .gives = GIVES_SAME, .needs_some = true },
     { "argmax",  EACH_CLASS(max),           .reads = READS_SAME, .gives = GIVES_AT,   .needs_some = true },
     { "any",     { [CLASS_I64] = any_bool }, .reads = READS_BOOL, .gives = GIVES_BOOL, .start = 0 },
@@ -251,6 +253,15 @@ static void fold_all(struct acc *a, fold *f, mc_dtype read, const mc_array *x, c
     } while (mc_walk_next(&w));
 }
 
+static void store_lowest(mc_dtype d, void *to)
+{
+    if (mc_is_float(d)) {
+        mc_store_f64(d, to, -(double)INFINITY);
+    } else {
+        mc_store_i64(d, to, mc_dtypes[d].kind == KIND_INT ? -(INT64_C(1) << (mc_dtypes[d].size * 8 - 2)) * 2 : 0);
+    }
+}
+
 static mc_status reduce_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
     const struct reduction *r = reduction_of(n->op);
@@ -285,6 +296,8 @@ static mc_status reduce_eval(const mc_node *n, mc_array *const *in, mc_array *co
         }
         if (r->gives == GIVES_AT) {
             mc_store_i64(y->dtype, to, a.at);
+        } else if (r->lowest && !a.seen) {
+            store_lowest(y->dtype, to);
         } else {
             mc_convert(y->dtype, to, 0, class_dtype[cls], &a.v, 0, 1);
         }
@@ -436,7 +449,8 @@ static mc_node *build_norm(mc_graph *g, int nin, mc_node *const *in, const struc
                       : mc_expr(g, text, (struct mc_bind[]){ { "x", x, NULL }, { "ord", NULL, &attr[0] }, { "axis", NULL, &attr[1] } }, 3);
 }
 
-#define REDUCES .flags = OP_REDUCES, .nout = 1, .infer = reduce_infer, .size = reduce_size, .eval = reduce_eval
+#define REDUCTION .nout = 1, .infer = reduce_infer, .size = reduce_size, .eval = reduce_eval
+#define REDUCES .flags = OP_REDUCES, REDUCTION
 #define AXES "x, axis=None:axes, keepdims=False:bool"
 const struct mc_op mc_ops_reduce[] = {
     { .name = "sum",    .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES, .grad = sum_grad,
@@ -452,6 +466,8 @@ const struct mc_op mc_ops_reduce[] = {
       .doc = "for each element the product over axes of the others" },
     { .name = "max",    .params = AXES, REDUCES, .grad = extreme_grad,
       .doc = "the largest over axes; NaN if one is NaN" },
+    { .name = "sup",    .params = AXES, .flags = OP_REDUCES | OP_HIDDEN, REDUCTION,
+      .grad = extreme_grad, .doc = "the largest over axes; of no elements the least number of the dtype, of floats -inf" },
     { .name = "min",    .params = AXES, REDUCES, .grad = extreme_grad,
       .doc = "the smallest over axes; NaN if one is NaN" },
     { .name = "argmax", .params = AXES, REDUCES, .disconnected = 1,

@@ -3,7 +3,8 @@
 #include "render/math.h"
 
 static const struct mc_monoid monoids[] = {
-    { "sum", false }, { "prod", false }, { "max", false }, { "min", false }, { "any", false }, { "all", false }, { "argmax", true },
+    { "sum", false }, { "prod", false }, { "max", false }, { "sup", false }, { "min", false }, { "any", false }, { "all", false },
+    { "argmax", true },
 };
 
 const struct mc_monoid *mc_monoid(const struct mc_op *op)

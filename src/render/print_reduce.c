@@ -8,6 +8,8 @@ static const struct mc_monoid_text texts[] = {
     { "prod",   "1",  "reduction(*:l@)", "l@ *= #;", "c@ *= l@;", "C *= #;", false },
     { "max",    "<",  "reduction(max:l@) reduction(|:q@)", "l@ = # > l@ ? # : l@; q@ |= # != #;",
       "c@ = l@ > c@ ? l@ : c@; z@ |= q@;", "C = # > C ? # : C; Z |= # != #;", true, "v_most", "v_max_lane" },
+    { "sup",    "<",  "reduction(max:l@) reduction(|:q@)", "l@ = # > l@ ? # : l@; q@ |= # != #;",
+      "c@ = l@ > c@ ? l@ : c@; z@ |= q@;", "C = # > C ? # : C; Z |= # != #;", true, "v_most", "v_max_lane" },
     { "min",    ">",  "reduction(min:l@) reduction(|:q@)", "l@ = # < l@ ? # : l@; q@ |= # != #;",
       "c@ = l@ < c@ ? l@ : c@; z@ |= q@;", "C = # < C ? # : C; Z |= # != #;", true, "v_least", "v_min_lane" },
     { "any",    "0",  "reduction(|:l@)", "l@ |= # != 0;", "c@ |= l@;", "C |= # != 0;", false },

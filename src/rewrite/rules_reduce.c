@@ -187,6 +187,7 @@ static const struct mc_rule rows[] = {
     { .op = "sum",  .make = nothing_to_add,       .promise = FINITE, .name = "sum of one",  .sample = "sum(expand_dims(x, 1), axis=1); sum(x, axis=[])" },
     { .op = "prod", .make = nothing_to_add,       .promise = EXACT,  .name = "prod of one", .sample = "prod(expand_dims(x, 1), axis=1, keepdims=True)" },
     { .op = "max",  .make = nothing_to_add,       .promise = EXACT,  .name = "max of one",  .sample = "max(expand_dims(x, 1), axis=1)" },
+    { .op = "sup",  .make = nothing_to_add,       .promise = EXACT,  .name = "sup of one",  .sample = "sup(expand_dims(x, 1), axis=1)" },
     { .op = "min",  .make = nothing_to_add,       .promise = EXACT,  .name = "min of one",  .sample = "min(expand_dims(x, 1), axis=1)" },
     { .op = "*",    .make = reduction_of_same,    .promise = ROUND,  .name = "reduction of reduction",
       .sample = "sum(sum(x, axis=1)); max(max(x, axis=0), axis=0); sum(sum(x, axis=1, keepdims=True), axis=0, keepdims=True)" },

@@ -15,7 +15,7 @@ static bool k_is_minus_m(const struct mc_match *m)
 
 static bool is_largest(const mc_node *m, const mc_node *x)
 {
-    return m->nin && (mc_is_op(m, "max") ? m->in[0] == x
+    return m->nin && (mc_is_op(m, "max") || mc_is_op(m, "sup") ? m->in[0] == x
                       : mc_is_op(m, "where") ? is_largest(m->in[2], x)
                       : (mc_is_op(m, "consider_constant") || mc_is_op(m, "dimshuffle")) && is_largest(m->in[0], x));
 }
@@ -26,7 +26,7 @@ static mc_node *largest(mc_node *x, struct mc_attr axes)
 {
     int64_t one = 1;
     struct mc_attr a[2] = { axes, { .kind = ATTR_BOOL, .n = 1, .ints = &one } };
-    mc_node *most = mc_apply(x->graph, mc_op_find("max"), 1, &x, a);
+    mc_node *most = mc_apply(x->graph, mc_op_find("sup"), 1, &x, a); /* also of nothing */
     struct mc_bind b[] = { { "m", most, NULL } };
     return mc_expr(x->graph, "consider_constant(where(isinf(m), 0, m))", b, 1);
 }

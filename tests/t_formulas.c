@@ -121,6 +121,7 @@ static const struct { const char *call, *same; bool rough; } calls[] = {
     { "item(prob_max_pool(reshape(m, [3, 4, 1, 1]), ds=4), 0)[:, 0, 0, 0]", "s = sum(exp(m), axis=1); s / (s + 1)" },
     { "weighted_max_pool(reshape(m, [3, 4, 1, 1]), ds=4)[:, 0, 0, 0]", "sum(m * m, axis=1) / sum(m, axis=1)" },
     { "stochastic_max_pool(cast([1, 2], uint64), reshape(m, [12, 1, 1, 1]), ds=1, stream=3)[:, 0, 0, 0]", "ravel(m)" },
+    { "cumprod_back(m, n, axis=1)", "grad(sum(cumprod(m, axis=1) * n), m)" },
     { "global_pool(reshape(m, [1, 3, 2, 2]))", "reshape(mean(m, axis=1), [1, 3])" },
     { "bc01_to_c01b(reshape(m, [3, 2, 2, 1]))", "reshape(m.T, [2, 2, 1, 3])" },
     { "c01b_to_bc01(reshape(m, [2, 2, 1, 3]))", "dimshuffle(reshape(m, [2, 2, 1, 3]), [3, 0, 1, 2])" },

@@ -34,28 +34,59 @@ def pads(border, k, d, n):
     return [tuple(b) if isinstance(b, (list, tuple)) else (int(b), int(b)) for b in border]
 
 
-def correlate(x, w, pad, stride, dilation, groups, flip, ceil=False):
-    """x (batch, channels, places), w (filters, channels / groups, taps)."""
-    n = x.ndim - 2
-    k = w.shape[2:]
-    x = np.pad(x, [(0, 0), (0, 0)] + list(pad))
-    out = [(x.shape[2 + i] - (k[i] - 1) * dilation[i] - 1) // stride[i] + 1 for i in range(n)]
-    if min(out) <= 0:
+def each_tap(shape, k, pad, stride, dilation, groups, filters, channels, flip):
+    """The windows of images of `shape`: places of the result, and for each tap its index and where its cells lie when padded."""
+    n = len(k)
+    wide = [shape[2 + i] + sum(pad[i]) for i in range(n)]
+    out = [(wide[i] - (k[i] - 1) * dilation[i] - 1) // stride[i] + 1 for i in range(n)]
+    if min(out) <= 0 or min(k) <= 0:
         raise Unsure("a result without places")
-    if flip:
-        w = w[(slice(None), slice(None)) + (slice(None, None, -1),) * n]
-    b, c = x.shape[:2]
-    f = w.shape[0]
-    if c != w.shape[1] * groups or f % groups:
+    if shape[1] != channels * groups or filters % groups:
         raise Unsure("channels that do not fit")
-    y = np.zeros((b, groups, f // groups) + tuple(out), x.dtype)
-    for tap in itertools.product(*[range(i) for i in k]):
-        part = x[(slice(None), slice(None)) + tuple(
-            slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, o, s in zip(tap, dilation, out, stride))]
-        part = part.reshape((b, groups, c // groups) + tuple(out))
-        taps = w[(slice(None), slice(None)) + tap].reshape(groups, f // groups, c // groups)
-        y += np.einsum("bgc...,gfc->bgf...", part, taps)
-    return y.reshape((b, f) + tuple(out))
+    taps = [(tuple(j - 1 - t if flip else t for t, j in zip(tap, k)), (slice(None), slice(None)) + tuple(
+        slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, o, s in zip(tap, dilation, out, stride)))
+        for tap in itertools.product(*[range(i) for i in k])]
+    return out, taps
+
+
+def correlate(x, w, pad, stride, dilation, groups, flip):
+    """x (batch, channels, places), w (filters, channels / groups, taps)."""
+    f, c = w.shape[:2]
+    out, taps = each_tap(x.shape, w.shape[2:], pad, stride, dilation, groups, f, c, flip)
+    x = np.pad(x, [(0, 0), (0, 0)] + list(pad))
+    y = np.zeros((x.shape[0], groups, f // groups) + tuple(out), x.dtype)
+    for tap, cells in taps:
+        y += np.einsum("bgc...,gfc->bgf...", x[cells].reshape((x.shape[0], groups, c) + tuple(out)),
+                       w[(slice(None), slice(None)) + tap].reshape(groups, f // groups, c))
+    return y.reshape((x.shape[0], f) + tuple(out))
+
+
+def to_images(y, w, shape, pad, stride, dilation, groups, flip):
+    """The transpose of x -> correlate(x, w)."""
+    f, c = w.shape[:2]
+    out, taps = each_tap(shape, w.shape[2:], pad, stride, dilation, groups, f, c, flip)
+    if y.shape != (shape[0], f) + tuple(out):
+        raise Unsure("shapes that do not fit")
+    x = np.zeros(tuple(shape[:2]) + tuple(n + sum(p) for n, p in zip(shape[2:], pad)), y.dtype)
+    y = y.reshape((shape[0], groups, f // groups) + tuple(out))
+    for tap, cells in taps:
+        part = np.einsum("bgf...,gfc->bgc...", y, w[(slice(None), slice(None)) + tap].reshape(groups, f // groups, c))
+        x[cells] += part.reshape((shape[0], groups * c) + tuple(out))
+    return x[(slice(None), slice(None)) + tuple(slice(p[0], p[0] + n) for n, p in zip(shape[2:], pad))]
+
+
+def to_weights(x, y, shape, pad, stride, dilation, groups, flip):
+    """The transpose of w -> correlate(x, w)."""
+    f, c = shape[:2]
+    out, taps = each_tap(x.shape, shape[2:], pad, stride, dilation, groups, f, c, flip)
+    if y.shape != (x.shape[0], f) + tuple(out):
+        raise Unsure("shapes that do not fit")
+    x = np.pad(x, [(0, 0), (0, 0)] + list(pad))
+    w, y = np.zeros(shape, y.dtype), y.reshape((x.shape[0], groups, f // groups, -1))
+    for tap, cells in taps:
+        part = np.einsum("bgfp,bgcp->gfc", y, x[cells].reshape((x.shape[0], groups, c, -1)))
+        w[(slice(None), slice(None)) + tap] = part.reshape(f, c)
+    return w
 
 
 @op
@@ -86,17 +117,6 @@ def conv(x, w, border="valid", stride=[1], dilation=[1], groups=1, flip=True, un
     return cast(linear(f, wide, V(x.v, x.e, wide), V(w.v, w.e, wide), ulps=24, count=taps), dt)
 
 
-def adjoint(f, shape, y):
-    """The transpose of a linear f, from arrays of `shape`, applied to y."""
-    out = np.zeros(shape, y.dtype)
-    flat = out.reshape(-1)
-    for i in range(flat.size):
-        unit = np.zeros(shape, y.dtype)
-        unit.reshape(-1)[i] = 1
-        flat[i] = np.sum(f(unit) * y)
-    return out
-
-
 @op
 def conv_inputs(w, y, shape=None, border="valid", stride=[1], dilation=[1], groups=1, flip=True, unshared=False,
                 layout=None, ceil=False, algo=None, precision=None):
@@ -113,15 +133,13 @@ def conv_inputs(w, y, shape=None, border="valid", stride=[1], dilation=[1], grou
     else:
         size = ints(shape)[-n:]
     whole = (y.v.shape[0], w.v.shape[1] * groups) + tuple(size)
-    if int(np.prod(whole)) > 400 or min(size) <= 0:
+    if int(np.prod(whole)) > 6000 or min(size) <= 0:
         raise Unsure("large")
     dt = promote(w.dt, y.dt)
     wide = "float32" if dt in ("float16", "bfloat16") else dt
 
     def f(a, b):
-        return adjoint(lambda u: correlate(u, a, pad, s, d, groups, flip), whole, b)
-    if correlate(np.zeros(whole, REAL), w.v.astype(REAL), pad, s, d, groups, flip).shape != y.v.shape:
-        raise Unsure("shapes that do not fit")
+        return to_images(b, a, whole, pad, s, d, groups, flip)
     return cast(linear(f, wide, cast(w, wide), cast(y, wide), ulps=24, count=w.v.size), dt)
 
 
@@ -136,15 +154,13 @@ def conv_weights(x, y, shape=None, border="valid", stride=[1], dilation=[1], gro
     k = ints(shape)[-n:]
     whole = (y.v.shape[1], x.v.shape[1] // groups) + tuple(k)
     pad = pads(border, k, d, n)
-    if int(np.prod(whole)) > 400 or min(k) <= 0:
+    if int(np.prod(whole)) > 6000 or min(k) <= 0:
         raise Unsure("large")
     dt = promote(x.dt, y.dt)
     wide = "float32" if dt in ("float16", "bfloat16") else dt
 
     def f(a, b):
-        return adjoint(lambda u: correlate(a, u, pad, s, d, groups, flip), whole, b)
-    if correlate(x.v.astype(REAL), np.zeros(whole, REAL), pad, s, d, groups, flip).shape != y.v.shape:
-        raise Unsure("shapes that do not fit")
+        return to_weights(a, b, whole, pad, s, d, groups, flip)
     return cast(linear(f, wide, cast(x, wide), cast(y, wide), ulps=24, count=y.v.size), dt)
 
 

@@ -3,7 +3,7 @@ what each is in NumPy, and rows that draw them.  Images of cuda-convnet are c01b
 import numpy as np
 
 from . import images, normal
-from .images import OPS, adjoint, each
+from .images import OPS, correlate, each, to_images, to_weights
 from .structured import T, index_of, ints, op
 from .value import Unsure, V, cast, linear, move, promote
 
@@ -43,14 +43,13 @@ def covers(n, k, pad, stride):
     return -(-(n + 2 * pad - k) // stride) + 1
 
 
-def acts(a, w, pad, stride):
-    """a (channels, rows, columns, batch), w (channels, rows, columns, filters): the last window may hang over the end."""
-    a, w = np.transpose(a, FRONT), np.transpose(w, FRONT)
-    k = w.shape[2:]
-    behind = [(covers(n, j, pad, stride) - 1) * stride + j - n - pad for n, j in zip(a.shape[2:], k)]
-    if any(n + 2 * pad < j for n, j in zip(a.shape[2:], k)):
+def acts(f, a, w, sizes, k, pad, stride):
+    """f, which is correlate or one of its transposes, over images (channels, rows, columns, batch) of these sizes and filters
+    (channels, rows, columns, filters): the last window may hang over the end."""
+    behind = [(covers(n, j, pad, stride) - 1) * stride + j - n - pad for n, j in zip(sizes, k)]
+    if any(n + 2 * pad < j for n, j in zip(sizes, k)):
         raise Unsure("a result without places")
-    y = images.correlate(a, w, [(pad, max(b, 0)) for b in behind], [stride] * 2, [1, 1], 1, False)
+    y = f(np.transpose(a, FRONT), np.transpose(w, FRONT), [(pad, max(b, 0)) for b in behind], [stride] * 2, [1, 1], 1, False)
     return np.transpose(y, BACK)
 
 
@@ -60,7 +59,7 @@ def filter_acts(images, filters, pad=0, stride=1):
     dt = promote(a.dt, w.dt)
     n = int(np.prod(w.v.shape[:3]))
     wide = "float32" if dt in ("float16", "bfloat16") else dt
-    return cast(linear(lambda x, k: acts(x, k, pad, stride), wide, cast(a, wide), cast(w, wide), ulps=24, count=n), dt)
+    return cast(linear(lambda x, k: acts(correlate, x, k, a.v.shape[1:3], w.v.shape[1:3], pad, stride), wide, cast(a, wide), cast(w, wide), ulps=24, count=n), dt)
 
 
 @op
@@ -68,9 +67,8 @@ def image_acts(hid_acts, filters, output_shape=None, pad=0, stride=1):
     y, w = T(hid_acts), T(filters)
     dt = promote(y.dt, w.dt)
     whole = (w.v.shape[0], *ints(output_shape), y.v.shape[3])
-    if int(np.prod(whole)) > 400 or acts(np.zeros(whole), w.v.astype(float), pad, stride).shape != y.v.shape:
-        raise Unsure("shapes that do not fit")
-    return linear(lambda b, k: adjoint(lambda u: acts(u, k, pad, stride), whole, b), dt, cast(y, dt), cast(w, dt), ulps=24, count=w.v.size)
+    front = tuple(whole[i] for i in FRONT)
+    return linear(lambda b, k: acts(lambda g, f, *more: to_images(g, f, front, *more), b, k, whole[1:3], w.v.shape[1:3], pad, stride), dt, cast(y, dt), cast(w, dt), ulps=24, count=w.v.size)
 
 
 @op
@@ -78,9 +76,8 @@ def weight_acts(images, hid_grads, output_shape=None, pad=0, stride=1):
     a, y = T(images), T(hid_grads)
     dt = promote(a.dt, y.dt)
     whole = (a.v.shape[0], *ints(output_shape), y.v.shape[0])
-    if int(np.prod(whole)) > 400 or acts(a.v.astype(float), np.zeros(whole), pad, stride).shape != y.v.shape:
-        raise Unsure("shapes that do not fit")
-    return linear(lambda x, b: adjoint(lambda u: acts(x, u, pad, stride), whole, b), dt, cast(a, dt), cast(y, dt), ulps=24, count=y.v.size)
+    front = tuple(whole[i] for i in FRONT)
+    return linear(lambda x, b: acts(lambda p, g, *more: to_weights(p, g, front, *more), x, b, a.v.shape[1:3], whole[1:3], pad, stride), dt, cast(a, dt), cast(y, dt), ulps=24, count=y.v.size)
 
 
 @op

@@ -234,6 +234,11 @@ def scalar(name, *args):
         with np.errstate(all="ignore"):
             moved = np.maximum(*[np.abs(f(a * (1 + t * REAL(EPS[dt]))) - y.v) for t in (-2, 2)])
             y = V(y.v, errors(y) + np.where(np.isnan(moved), np.inf, moved).astype(np.float64), out)
+    if name in ("mod", "int_div") and is_float(dt) and y.e is not None:      # how many times b is in a may be another number
+        a, b = args
+        with np.errstate(all="ignore"):
+            turns = (errors(a) + np.abs(a.v / b.v) * errors(b)) / np.abs(b.v)
+        y = V(y.v, np.where(turns > 0.4, np.inf, y.e), out)
     if name in ("true_div", "reciprocal") and y.e is not None and args[-1].e is not None:    # may the divisor be 0?
         y = V(y.v, np.where(np.abs(args[-1].v) <= args[-1].e, np.inf, y.e), out)
     return y

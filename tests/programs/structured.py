@@ -374,6 +374,8 @@ def take(x, index, axis=None, mode="raise"):
     x, i = T(x), T(index)
     if i.e is not None:
         raise Unsure("an index that rounding decides")
+    if i.v.size and 0 in (x.v.size, 1 if axis is None else x.v.shape[axis]):
+        raise Unsure("an element of nothing")
     if mode == "raise" and i.v.size:
         n = x.v.size if axis is None else x.v.shape[axis]
         if np.any(i.v.astype(object) >= n) or np.any(i.v.astype(object) < -n):

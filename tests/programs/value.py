@@ -192,6 +192,7 @@ def cast(x, dt):
         wide = not is_float(x.dt) or EPS[x.dt] > EPS[dt]
         return make(v, x.e, dt, 0 if wide and is_float(x.dt) else 1, whole=True)
     if dt == "bool":
+        tie(is_float(x.dt) and x.v == 0)
         near = None if x.e is None else np.where((np.abs(x.v.astype(REAL)) <= errors(x)) & (errors(x) > 0), np.inf, 0.0)
         return make(x.v != 0, near, "bool")
     if is_float(x.dt):
@@ -228,6 +229,13 @@ def element(f, dt, *args, ulps=1, whole=False):
             e = np.maximum(e, np.where(np.isnan(d), np.inf, d))
         for i in off:
             e = np.where(np.isinf(np.broadcast_to(args[i].e, y.shape)), np.inf, e)
+        for i in off:                 # between the bounds there may be a root or a pole at 0
+            if is_float(args[i].dt) and np.any(near := np.abs(args[i].v) <= args[i].e):
+                at = [a.v for a in args]
+                at[i] = np.where(near, 0, at[i])
+                z = np.asarray(f(*at))
+                d = np.abs(z.astype(REAL) - y.astype(REAL)).astype(np.float64)
+                e = np.maximum(e, np.where(np.isnan(d), np.inf, d))
         same = np.isnan(y) if y.dtype == REAL else np.zeros(y.shape, bool)
         return make(y, np.where(same, np.inf, e), dt, ulps, whole)
 

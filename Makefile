@@ -58,6 +58,8 @@ endif
 ifeq ($(WHAT),)
 	$(venv)
 	@$(extremes)
+	@$(random) --seeds 0:100 --quick --quiet
+	@scripts/fake_gpu.sh $(BUILD) -- $(random) --seeds 0:6 --quick --quiet --device cuda
 endif
 
 test-full: all ## all tests, the slow ones too
@@ -103,6 +105,10 @@ test-fake-gpu: all ## WHAT="t_gpu t_kernel": tests with device=cuda on a GPU tha
 test-random: all ## SECONDS=15 of random programs against NumPy; ARGS="--seed 7" that one alone
 	$(venv)
 	@$(random) --seconds $${SECONDS:-15} $(ARGS)
+
+test-defects: all ## ARGS="--rows sum": puts known defects back, one at a time: does the generator of random programs find them?
+	$(venv)
+	@$(python) tests/defects.py $(ARGS)
 
 test-extremes: all ## every scalar op and cast at the extreme values of every dtype against NumPy
 	$(venv)
@@ -181,5 +187,5 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/    make \1	\2/p' Makefile | expand -t 22
 
 , := ,
-.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-extremes test-night test-ladder test-gpu demo bench asan tsan fuzz format layers symbols headers install-test bless docs \
+.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-defects test-extremes test-night test-ladder test-gpu demo bench asan tsan fuzz format layers symbols headers install-test bless docs \
 	install wc clean help

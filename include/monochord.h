@@ -208,6 +208,9 @@ MC_API mc_node *mc_Rop(mc_node *f, mc_node *wrt, mc_node *eval); /* df/dwrt . ev
 /* Compares the gradient of f, any float tensor, with central differences in float64 at a point: one array
  * for each wrt.  Needs no compiler.  *worst: the largest error; MC_ECHECK names the element that is off. */
 MC_API mc_status mc_verify_grad(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, double *worst);
+/* The same where f needs inputs that it is not differentiated by, of any dtype: value[i] of given[i]. */
+MC_API mc_status mc_verify_grad_given(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, int ngiven,
+                                      mc_node *const *given, mc_array *const *value, double *worst);
 
 /* ----------------------------------------------------------------------------- rewrites ---- */
 

@@ -337,6 +337,51 @@ TEST(verify_grad_finds_a_wrong_gradient)
     scene_free(&w);
 }
 
+/* Inputs that f is not differentiated by: an index, a mask, a float. */
+TEST(verify_grad_of_functions_of_more)
+{
+    mc_graph *g = mc_graph_new();
+    mc_node *x = mc_input_sized(g, "x", MC_FLOAT32, 2, (int64_t[]){ -1, 3 }), *k = mc_input(g, "k", MC_INT64, 1), *b = mc_input(g, "b", MC_BOOL, 1),
+            *w = mc_input_sized(g, "w", MC_FLOAT32, 1, (int64_t[]){ 3 });
+    mc_array *ax = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 3), (float[]){ .5f, -.5f, 1, 2, 3, -1 }), *ak = mc_array_from(MC_INT64, MC_SHAPE(3), (int64_t[]){ 1, 0, 1 }),
+             *ab = mc_array_from(MC_BOOL, MC_SHAPE(3), (bool[]){ true, false, true }), *aw = mc_array_from(MC_FLOAT32, MC_SHAPE(3), (float[]){ 2, 3, 4 }),
+             *small = mc_array_from(MC_INT32, MC_SHAPE(3), (int32_t[]){ 1, 0, 1 });
+    mc_node *y = mc_formula(g, "where(b, tanh(x[k] * w), w)"), *bad = mc_formula(g, "x[k] * consider_constant(x)[k] * w"), *all[] = { k, b, w };
+    mc_array *values[] = { ak, ab, aw };
+    double worst = 0;
+    CHECK(mc_verify_grad_given(y, 1, &x, &ax, 3, all, values, &worst) == MC_OK && worst < 1e-4, "%g: %s", worst, mc_last_error());
+    CHECK(mc_verify_grad_given(y, 2, (mc_node *[]){ w, x }, (mc_array *[]){ aw, ax }, 2, all, values, &worst) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_verify_grad_given(y, 1, &x, &ax, 3, all, (mc_array *[]){ small, ab, aw }, &worst) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_verify_grad_given(bad, 1, &x, &ax, 3, all, values, &worst) == MC_ECHECK && strstr(mc_last_error(), "by x["), "%s", mc_last_error());
+    CHECK(mc_verify_grad_given(mc_formula(g, "x * 2"), 1, &x, &ax, 3, all, values, &worst) == MC_OK, "values that nobody needs: %s", mc_last_error());
+    CHECK(mc_verify_grad_given(mc_formula(g, "x * 2"), 1, &x, &ax, 0, NULL, NULL, NULL) == MC_OK, "%s", mc_last_error());
+    const struct { int n; mc_node *given[3]; mc_array *value[3]; mc_status status; const char *says; } rows[] = {
+        { 2, { k, b },    { ak, ab },     MC_EARG,   "'w'" },
+        { 3, { k, b, w }, { ak, ab, ak }, MC_OK,     NULL }, /* integers may stand for floats */
+        { 3, { k, b, w }, { aw, ab, aw }, MC_ETYPE,  "verify_grad: given 1, k is int64[?], and its array float32[3]" },
+        { 3, { k, b, w }, { ak, ab, ax }, MC_ETYPE,  "verify_grad: given 3, w is float32[3], and its array float32[2, 3]" },
+        { 3, { k, b, w }, { ak, NULL, aw }, MC_EARG, "verify_grad: given 2 or its array is missing or of another graph" },
+        { 3, { k, b, NULL }, { ak, ab, aw }, MC_EARG, "verify_grad: given 3 or its array is missing or of another graph" },
+        { 3, { k, b, x }, { ak, ab, ax }, MC_EARG,   "verify_grad: given 3 has a value already" },
+        { 3, { k, k, w }, { ak, ak, aw }, MC_EARG,   "verify_grad: given 2 has a value already" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mc_status s = mc_verify_grad_given(y, 1, &x, &ax, rows[i].n, rows[i].given, rows[i].value, &worst);
+        CHECK(rows[i].says ? s == rows[i].status && strstr(mc_last_error(), rows[i].says) : s == MC_OK, "row %zu: status %d, %s", i, s, mc_last_error());
+    }
+    mc_array *two = mc_array_from(MC_FLOAT32, MC_SHAPE(2), (float[]){ 2, 3 }), *wide = mc_array_from(MC_FLOAT32, MC_SHAPE(3, 2), (float[]){ 1, 2, 3, 4, 5, 6 });
+    CHECK(mc_verify_grad_given(y, 1, &x, &ax, 3, all, (mc_array *[]){ ak, ab, two }, &worst) == MC_ESHAPE &&
+              strstr(mc_last_error(), "verify_grad: given 3, w is float32[3], and its array float32[2]"), "%s", mc_last_error());
+    CHECK(mc_verify_grad_given(y, 1, &x, &wide, 3, all, values, &worst) == MC_ESHAPE &&
+              strstr(mc_last_error(), "verify_grad: wrt 1, x is float32[?, 3], and its array float32[3, 2]"), "%s", mc_last_error());
+    CHECK(mc_verify_grad_given(y, 1, &k, &ak, 0, NULL, NULL, &worst) == MC_ETYPE && strstr(mc_last_error(), "wrt 1 is int64, and must be a float"), "%s", mc_last_error());
+    CHECK(mc_verify_grad_given(y, 1, &x, &ax, 1, NULL, NULL, &worst) == MC_EARG, "%s", mc_last_error());
+    for (size_t i = 0; i < 7; i++) {
+        mc_array_unref(&(mc_array *[]){ ax, ak, ab, aw, small, two, wide }[i]);
+    }
+    mc_graph_free(g);
+}
+
 TEST(verify_grad_in_narrow_floats)
 {
     for (mc_dtype d = MC_FLOAT16; d <= MC_FLOAT32; d++) {
@@ -361,9 +406,9 @@ TEST(a_failed_allocation_while_verifying)
         mc_graph *g = mc_graph_new();
         mc_array *a = mc_array_from(MC_FLOAT32, MC_SHAPE(2), (float[]){ .5f, -.5f });
         if (g && a) {
-            mc_node *x = mc_input(g, "x", MC_FLOAT32, 1), *y = mc_formula(g, "softmax(x) * x");
+            mc_node *x = mc_input(g, "x", MC_FLOAT32, 1), *z = mc_input(g, "z", MC_FLOAT32, 1), *y = mc_formula(g, "softmax(x) * z");
             double worst;
-            mc_status s = mc_verify_grad(y, 1, &x, &a, &worst);
+            mc_status s = mc_verify_grad_given(y, 1, &x, &a, 1, &z, &a, &worst);
             CHECK(s == MC_OK || ALLOC_FAILED, "%s", mc_last_error());
         }
         CHECK((g && a) || ALLOC_FAILED, "%s", mc_last_error());

@@ -8,13 +8,13 @@
 
 enum { MOST = 400 }; /* elements perturbed of one array; of larger ones every k-th */
 
+/* Where: nodes and their values, those first that f is differentiated by. */
+struct point { int n, nwrt; mc_node **node; mc_array **value; };
 struct twin {
     mc_graph *graph;
     mc_node *f;
-    mc_node **wrt;
-    mc_array **at;     /* float64; the differences move one element at a time */
+    struct point at;   /* floats are float64; the differences move one element at a time */
     mc_array *weight;  /* of f's shape */
-    int n;
 };
 
 /* Errors below this pass: an error counts only if it is large both absolutely and relatively. */
@@ -59,19 +59,19 @@ static mc_node *twin_node(mc_graph *g, const mc_node *x, mc_node *const *in)
     return mc_apply(g, x->op, x->nin, in, attr);
 }
 
-static mc_status twin_make(struct twin *t, mc_node *f, mc_node *const *wrt)
+static mc_status twin_make(struct twin *t, mc_node *f, const struct point *p)
 {
     size_t count = 0;
     mc_node **list = mc_graph_reach(1, &f, &count), **map = mc_calloc((size_t)f->id + 1, sizeof *map, "verify");
     mc_status s = list && map && (t->graph = mc_graph_new()) ? MC_OK : MC_EMEMORY;
 
-    for (int i = 0; s == MC_OK && i < t->n; i++) {
-        struct mc_type type = wrt[i]->type;
-        type.dtype = MC_FLOAT64;
-        t->wrt[i] = mc_node_blank(t->graph, &type);
-        s = mc_is_error(t->wrt[i]) ? MC_EMEMORY : MC_OK;
-        if (s == MC_OK && wrt[i]->id <= f->id) {
-            map[wrt[i]->id] = t->wrt[i];
+    for (int i = 0; s == MC_OK && i < p->n; i++) {
+        struct mc_type type = p->node[i]->type;
+        type.dtype = widened(type.dtype);
+        t->at.node[i] = mc_node_blank(t->graph, &type);
+        s = mc_is_error(t->at.node[i]) ? MC_EMEMORY : MC_OK;
+        if (s == MC_OK && p->node[i]->id <= f->id) {
+            map[p->node[i]->id] = t->at.node[i];
         }
     }
     for (size_t i = 0; s == MC_OK && i < count; i++) {
@@ -93,22 +93,11 @@ static mc_status twin_make(struct twin *t, mc_node *f, mc_node *const *wrt)
     return s;
 }
 
-static void twin_free(struct twin *t)
-{
-    for (int i = 0; t->at && i < t->n; i++) {
-        mc_array_unref(&t->at[i]);
-    }
-    mc_array_unref(&t->weight);
-    mc_free(t->at);
-    mc_free(t->wrt);
-    mc_graph_free(t->graph);
-}
-
 /* sum(weight * f) at t->at */
 static mc_status project(const struct twin *t, double *out)
 {
     mc_array *y = NULL;
-    TRY(mc_eval(t->n, t->wrt, t->at, 1, &t->f, &y));
+    TRY(mc_eval(t->at.n, t->at.node, t->at.value, 1, &t->f, &y));
     const double *v = (const double *)(const void *)y->data, *w = (const double *)(const void *)t->weight->data;
     *out = 0;
     for (int64_t i = 0; i < mc_array_size(y); i++) {
@@ -152,9 +141,9 @@ static mc_status too_far(const mc_node *wrt, int which, const mc_array *a, int64
 /* Each element of wrt number k against (f(x + h) - f(x - h)) / 2h. */
 static mc_status compare(const struct twin *t, int k, const mc_node *wrt, const mc_array *grad, double tol, double *worst)
 {
-    double *x = (double *)(void *)t->at[k]->data;
+    double *x = (double *)(void *)t->at.value[k]->data;
     const double *g = (const double *)(const void *)grad->data;
-    int64_t n = mc_array_size(t->at[k]), step = (n + MOST - 1) / MOST;
+    int64_t n = mc_array_size(t->at.value[k]), step = (n + MOST - 1) / MOST;
     double found = 0, should = 0;
     int64_t where = -1;
     for (int64_t i = 0; i < n; i += step) {
@@ -173,105 +162,171 @@ static mc_status compare(const struct twin *t, int k, const mc_node *wrt, const 
         }
     }
     *worst = MC_MAX(*worst, found);
-    return found > tol ? too_far(wrt, k, t->at[k], where, g[where], should) : MC_OK;
+    return found > tol ? too_far(wrt, k, t->at.value[k], where, g[where], should) : MC_OK;
 }
 
 /* The gradients of the user's own graph at the point, as float64. */
-static mc_status own_gradients(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, const mc_array *weight,
-                               mc_array **out)
+static mc_status own_gradients(mc_node *f, const struct point *p, const mc_array *weight, mc_array **out)
 {
+    const int n = p->nwrt;
     mc_node **grad = mc_alloc((size_t)n * sizeof *grad, "verify"), *r;
-    mc_array *w = grad ? mc_array_cast(weight, f->type.dtype) : NULL, **value = mc_calloc((size_t)n, sizeof *value, "verify");
-    mc_status s = w && value ? MC_OK : MC_EMEMORY;
-    for (int i = 0; s == MC_OK && i < n; i++) {
-        s = (value[i] = mc_array_cast(at[i], wrt[i]->type.dtype)) ? MC_OK : mc_last_status();
-    }
+    mc_array *w = grad ? mc_array_cast(weight, f->type.dtype) : NULL;
+    mc_status s = w ? MC_OK : MC_EMEMORY;
     if (s == MC_OK) {
         r = mc_node_const(f->graph, w, false);
-        w = NULL;
-        s = mc_grads(NULL, n, wrt, grad, &(mc_grad_spec){ .known = &f, .known_grad = &r, .nknown = 1 });
+        s = mc_grads(NULL, n, p->node, grad, &(mc_grad_spec){ .known = &f, .known_grad = &r, .nknown = 1 });
     }
-    s = s < 0 ? s : mc_eval(n, wrt, value, n, grad, out);
+    s = s < 0 ? s : mc_eval(p->n, p->node, p->value, n, grad, out);
     for (int i = 0; i < n; i++) {
         mc_array *wide = s == MC_OK ? mc_array_cast(out[i], MC_FLOAT64) : NULL;
         s = s == MC_OK && !wide ? mc_last_status() : s;
         mc_array_unref(&out[i]);
         out[i] = wide;
-        if (s == MC_OK && !mc_dims_equal(wide->rank, wide->dims, at[i]->rank, at[i]->dims)) {
+        if (s == MC_OK && !mc_dims_equal(wide->rank, wide->dims, p->value[i]->rank, p->value[i]->dims)) {
             s = mc_fail(MC_ECHECK, "verify_grad: the gradient by wrt %d has not the shape of its wrt", i + 1);
         }
-        if (value) {
-            mc_array_unref(&value[i]);
-        }
     }
-    mc_array_unref(&w);
-    mc_free(value);
     mc_free(grad);
     return s;
 }
 
-static mc_status check_point(const mc_node *f, int n, mc_node *const *wrt, mc_array *const *at)
+/* ---- the point ---- */
+
+/* The array must have the node's rank and the sizes that are known, and floats are no values of an integer. */
+static mc_status check_value(const mc_node *x, const mc_array *a, const char *what, int which)
 {
-    if (!f || n < 1 || !wrt || !at) {
-        return mc_fail(MC_EARG, "verify_grad: an argument is missing");
+    bool fits = a->rank == x->type.rank;
+    for (int i = 0; fits && i < a->rank; i++) {
+        fits = x->type.dims[i] < 0 || x->type.dims[i] == a->dims[i];
     }
-    if (mc_is_error(f)) {
-        return mc_fail(MC_EARG, "verify_grad: %s", mc_error(f->graph));
+    if (fits && (mc_is_float(x->type.dtype) || !mc_is_float(a->dtype))) {
+        return MC_OK;
     }
-    if (f->nout != 1 || !mc_is_float(f->type.dtype)) {
-        return mc_fail(MC_EGRAD, "verify_grad: f must be one float tensor");
-    }
+    struct mc_str want = { 0 }, have = { 0 };
+    struct mc_type type = mc_type_make(a->dtype, a->rank, a->dims);
+    mc_type_text(&want, &x->type);
+    mc_type_text(&have, &type);
+    mc_status s = mc_fail(fits || a->rank != x->type.rank ? MC_ETYPE : MC_ESHAPE, "verify_grad: %s %d%s%s is %s, and its array %s", what, which + 1,
+                          x->name ? ", " : "", x->name ? x->name : "", want.s ? want.s : "", have.s ? have.s : "");
+    mc_str_free(&want);
+    mc_str_free(&have);
+    return s;
+}
+
+static mc_status check_nodes(const mc_node *f, int n, mc_node *const *node, mc_array *const *value, const char *what)
+{
     for (int i = 0; i < n; i++) {
-        if (mc_is_error(wrt[i]) || !at[i] || wrt[i]->graph != f->graph) {
-            return mc_fail(MC_EARG, "verify_grad: wrt %d or its array is missing or of another graph", i + 1);
+        if (!node[i] || mc_is_error(node[i]) || !value[i] || node[i]->graph != f->graph) {
+            return mc_fail(MC_EARG, "verify_grad: %s %d or its array is missing or of another graph", what, i + 1);
         }
-        if (!mc_is_float(wrt[i]->type.dtype) || at[i]->rank != wrt[i]->type.rank) {
-            return mc_fail(MC_ETYPE, "verify_grad: wrt %d must be a float and its array have rank %d", i + 1, wrt[i]->type.rank);
+        TRY(check_value(node[i], value[i], what, i));
+    }
+    return MC_OK;
+}
+
+static mc_status check_function(const mc_node *f)
+{
+    if (!f || mc_is_error(f)) {
+        return mc_fail(MC_EARG, "verify_grad: %s", f ? mc_error(f->graph) : "an argument is missing");
+    }
+    return f->nout == 1 && mc_is_float(f->type.dtype) ? MC_OK : mc_fail(MC_EGRAD, "verify_grad: f must be one float tensor");
+}
+
+static void point_free(struct point *p)
+{
+    for (int i = 0; p->value && i < p->n; i++) {
+        mc_array_unref(&p->value[i]);
+    }
+    mc_free(p->value);
+    mc_free(p->node);
+}
+
+static mc_status point_room(struct point *p, int nwrt, int n)
+{
+    *p = (struct point){ n, nwrt, mc_calloc((size_t)n, sizeof *p->node, "verify"), mc_calloc((size_t)n, sizeof *p->value, "verify") };
+    return p->node && p->value ? MC_OK : MC_EMEMORY;
+}
+
+/* The point as the user's graph sees it, and the twin's in float64. */
+static mc_status read_point(const struct point *from, struct point *own, struct point *wide)
+{
+    TRY(point_room(own, from->nwrt, from->n));
+    TRY(point_room(wide, from->nwrt, from->n));
+    for (int i = 0; i < from->n; i++) {
+        const mc_dtype d = from->node[i]->type.dtype;
+        own->node[i] = from->node[i];
+        own->value[i] = mc_array_cast(from->value[i], d);
+        mc_array *cast = own->value[i] ? mc_array_cast(own->value[i], widened(d)) : NULL;
+        wide->value[i] = cast ? mc_array_copy(cast) : NULL;
+        mc_array_unref(&cast);
+        if (!wide->value[i]) {
+            return mc_last_status();
         }
     }
     return MC_OK;
 }
 
-mc_status mc_verify_grad(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, double *worst)
+static mc_status verify(mc_node *f, const struct point *from, double *worst)
 {
-    struct twin t = { .n = n };
-    mc_array *y = NULL, **grad = NULL;
-    double most = 0, tol = 0;
-    mc_status s = check_point(f, n, wrt, at);
-    if (s < 0) {
-        return s;
-    }
-    t.wrt = mc_calloc((size_t)n, sizeof *t.wrt, "verify");
-    t.at = mc_calloc((size_t)n, sizeof *t.at, "verify");
-    grad = mc_calloc((size_t)n, sizeof *grad, "verify");
-    s = t.wrt && t.at && grad ? twin_make(&t, f, wrt) : MC_EMEMORY;
-    for (int i = 0; s == MC_OK && i < n; i++) {
-        mc_array *own = mc_array_cast(at[i], wrt[i]->type.dtype); /* the point as the user's graph sees it */
-        t.at[i] = own ? mc_array_cast(own, MC_FLOAT64) : NULL;
-        mc_array *mine = t.at[i] ? mc_array_copy(t.at[i]) : NULL;
-        mc_array_unref(&own);
-        mc_array_unref(&t.at[i]);
-        t.at[i] = mine;
-        s = mine ? MC_OK : mc_last_status();
-        tol = MC_MAX(tol, tolerance(wrt[i]->type.dtype));
-    }
-    tol = MC_MAX(tol, tolerance(f->type.dtype));
-    s = s < 0 ? s : mc_eval(n, t.wrt, t.at, 1, &t.f, &y);
+    struct twin t = { .graph = NULL };
+    struct point own = { .n = 0 };
+    mc_array *y = NULL, **grad = mc_calloc((size_t)from->nwrt, sizeof *grad, "verify");
+    double tol = tolerance(f->type.dtype);
+    mc_status s = grad ? read_point(from, &own, &t.at) : MC_EMEMORY;
+    s = s < 0 ? s : twin_make(&t, f, &own);
+    s = s < 0 ? s : mc_eval(t.at.n, t.at.node, t.at.value, 1, &t.f, &y);
     if (s == MC_OK) {
         t.weight = weights(y->rank, y->dims);
-        s = t.weight ? own_gradients(f, n, wrt, t.at, t.weight, grad) : mc_last_status();
+        s = t.weight ? own_gradients(f, &own, t.weight, grad) : mc_last_status();
     }
-    for (int i = 0; i < n && s == MC_OK; i++) {
-        s = compare(&t, i, wrt[i], grad[i], tol, &most);
+    for (int i = 0; i < from->nwrt; i++) {
+        tol = MC_MAX(tol, tolerance(from->node[i]->type.dtype));
     }
-    if (worst) {
-        *worst = most;
+    for (int i = 0; i < from->nwrt && s == MC_OK; i++) {
+        s = compare(&t, i, from->node[i], grad[i], tol, worst);
     }
-    for (int i = 0; grad && i < n; i++) {
+    for (int i = 0; grad && i < from->nwrt; i++) {
         mc_array_unref(&grad[i]);
     }
     mc_array_unref(&y);
     mc_free(grad);
-    twin_free(&t);
+    mc_array_unref(&t.weight);
+    point_free(&own);
+    point_free(&t.at);
+    mc_graph_free(t.graph);
     return s;
+}
+
+mc_status mc_verify_grad_given(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, int ngiven, mc_node *const *given,
+                               mc_array *const *value, double *worst)
+{
+    struct point p = { .n = 0 };
+    double most = 0;
+    if (n < 1 || !wrt || !at || ngiven < 0 || (ngiven && (!given || !value))) {
+        return mc_fail(MC_EARG, "verify_grad: an argument is missing");
+    }
+    TRY(check_function(f));
+    TRY(check_nodes(f, n, wrt, at, "wrt"));
+    TRY(check_nodes(f, ngiven, given, value, "given"));
+    mc_status s = point_room(&p, n, n + ngiven);
+    for (int i = 0; i < n + ngiven && s == MC_OK; i++) {
+        p.node[i] = i < n ? wrt[i] : given[i - n];
+        p.value[i] = mc_array_ref(i < n ? at[i] : value[i - n]);
+        s = i >= n || mc_is_float(p.node[i]->type.dtype) ? s : mc_fail(MC_ETYPE, "verify_grad: wrt %d is %s, and must be a float", i + 1,
+                                                                       mc_dtype_name(p.node[i]->type.dtype));
+        for (int k = 0; k < i && s == MC_OK; k++) {
+            s = i < n || p.node[k] != p.node[i] ? s : mc_fail(MC_EARG, "verify_grad: given %d has a value already", i - n + 1);
+        }
+    }
+    s = s < 0 ? s : verify(f, &p, &most);
+    if (worst) {
+        *worst = most;
+    }
+    point_free(&p);
+    return s;
+}
+
+mc_status mc_verify_grad(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, double *worst)
+{
+    return mc_verify_grad_given(f, n, wrt, at, 0, NULL, NULL, worst);
 }

@@ -21,6 +21,23 @@ static real softplusl(real x)
     return fmaxl(x, 0) + log1pl(expl(-fabsl(x)));
 }
 
+/* Of numbers outside the domain, and of signs, mathematics decides: musl's libm errs there. */
+static double acosh_narrow(double x)
+{
+    return x < 1 ? NAN : acosh(x);
+}
+
+static real acosh_wide(real x)
+{
+    return x < 1 ? NAN : acoshl(x);
+}
+
+static real pow_wide(real x, real y)
+{
+    const real z = powl(x, y);
+    return x < 0 && isfinite(y) && rintl(y) == y ? copysignl(z, fabsl(fmodl(y, 2)) == 1 ? -1 : 1) : z; /* negative: y is odd */
+}
+
 static const real pi = 3.141592653589793238462643383279502884L;
 
 static real psil(real x)
@@ -72,14 +89,14 @@ static const struct ref {
     { "log1p", log1p, log1pl }, { "sin", sin, sinl },       { "cos", cos, cosl },
     { "tan", tan, tanl },       { "asin", asin, asinl },    { "acos", acos, acosl },
     { "atan", atan, atanl },    { "sinh", sinh, sinhl },    { "cosh", cosh, coshl },
-    { "tanh", tanh, tanhl },    { "asinh", asinh, asinhl }, { "acosh", acosh, acoshl },
+    { "tanh", tanh, tanhl },    { "asinh", asinh, asinhl }, { "acosh", acosh_narrow, acosh_wide },
     { "atanh", atanh, atanhl }, { "erf", erf, erfl },       { "erfc", erfc, erfcl },
     { "sigmoid", NULL, sigmoidl },
     { "softplus", NULL, softplusl },
     { "psi", NULL, psil, .lo = 2, .hi = 1e300 },
     { "tri_gamma", NULL, tri_gammal, .lo = 1e-150, .hi = 1e150 },
     { "lgamma", lgamma, lgammal, .lo = 3, .hi = 1e300, .lo32 = 3 },
-    { "pow", .wide2 = powl },
+    { "pow", .wide2 = pow_wide },
     { "atan2", .wide2 = atan2l },
 };
 

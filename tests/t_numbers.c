@@ -135,6 +135,9 @@ TEST(functions_at_their_poles_and_next_to_zero)
         { "tri_gamma(a)", MC_FLOAT64, -3, 0, INFINITY }, { "tri_gamma(a)", MC_FLOAT64, INFINITY, 0, 0 },
         { "expm1(a)", MC_FLOAT64, TINY, 0, TINY },    { "expm1(a)", MC_FLOAT64, -TINY, 0, -TINY }, { "expm1(a)", MC_FLOAT64, 3 * TINY, 0, 3 * TINY },
         { "expm1(a)", MC_FLOAT32, 1.401298464324817e-45, 0, 1.401298464324817e-45 }, { "expm1(a)", MC_FLOAT32, -0.0, 0, -0.0 },
+        { "arccosh(a)", MC_FLOAT64, -0x1.97aaeep+12, 0, NAN }, { "arccosh(a)", MC_FLOAT64, -0x1.a74dab86d9fc2p+17, 0, NAN },
+        { "arccosh(a)", MC_FLOAT32, -0x1.97aaeep+12, 0, NAN }, { "arccosh(a)", MC_FLOAT64, 0.5, 0, NAN }, { "arccosh(a)", MC_FLOAT64, 1, 0, 0 },
+        { "arccosh(a)", MC_FLOAT16, -6500, 0, NAN },  { "arccosh(a)", MC_FLOAT64, NAN, 0, NAN }, { "arccosh(a)", MC_FLOAT64, INFINITY, 0, INFINITY },
         { "softmax_with_bias(stack(a, b), stack(b, a))[0, 0]", MC_FLOAT32, NAN, 1, NAN },
         { "softmax_with_bias(stack(b, b), a)[0, 0]", MC_FLOAT32, NAN, 1, NAN },
     };

@@ -137,6 +137,12 @@ static int processors(void)
     return (int)MC_MAX(1, MC_MIN(n, 1024));
 }
 
+#ifndef _SC_LEVEL1_DCACHE_SIZE /* not in POSIX: sysconf says that it does not know these */
+#define _SC_LEVEL1_DCACHE_SIZE (-1)
+#define _SC_LEVEL2_CACHE_SIZE (-1)
+#define _SC_LEVEL3_CACHE_SIZE (-1)
+#endif
+
 static size_t cache_size(int name, size_t guess)
 {
     long n = sysconf(name);
@@ -145,14 +151,10 @@ static size_t cache_size(int name, size_t guess)
 
 static void read_caches(struct mc_cpu *cpu)
 {
-#ifdef _SC_LEVEL1_DCACHE_SIZE
     cpu->l1d = cache_size(_SC_LEVEL1_DCACHE_SIZE, (size_t)32 << 10);
     cpu->l2 = cache_size(_SC_LEVEL2_CACHE_SIZE, (size_t)1 << 20);
     cpu->shared = cache_size(_SC_LEVEL3_CACHE_SIZE, (size_t)16 << 20);
     cpu->l3 = MC_MIN(cpu->shared, (size_t)32 << 20); /* the system may count the whole socket's */
-#else
-    cpu->l1d = (size_t)32 << 10, cpu->l2 = (size_t)1 << 20, cpu->l3 = cpu->shared = (size_t)16 << 20;
-#endif
 }
 
 static void look(void)

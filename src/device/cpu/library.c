@@ -26,6 +26,15 @@ typedef Elf32_Dyn entry;
 enum { CLASS = ELFCLASS32 };
 #endif
 
+/* What this library was built for; loaders need not check it: musl's does not. */
+#if defined(__x86_64__)
+enum { MACHINE = EM_X86_64 };
+#elif defined(__aarch64__)
+enum { MACHINE = EM_AARCH64 };
+#else
+enum { MACHINE = EM_NONE }; /* not checked */
+#endif
+
 struct image {
     const char *data;
     size_t n;
@@ -103,7 +112,7 @@ const char *mc_library_flaw(const char *data, size_t n)
     if (f.h.e_type != ET_DYN) {
         return "the file is no library, but another kind of object";
     }
-    if (f.h.e_ident[EI_CLASS] != CLASS || f.h.e_phentsize != sizeof(segment)) {
+    if (f.h.e_ident[EI_CLASS] != CLASS || f.h.e_phentsize != sizeof(segment) || (MACHINE != EM_NONE && f.h.e_machine != MACHINE)) {
         return "the library is for another kind of processor";
     }
     if (!within(&f, f.h.e_phoff, (uint64_t)f.h.e_phnum * sizeof(segment)) ||

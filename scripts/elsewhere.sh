@@ -24,15 +24,15 @@ names=("$@")
 
 script() { printf '#!/bin/sh\nexec %s "$@"\n' "$2" >"$1" && chmod +x "$1"; }
 
-# Tests call cc, monochord and the examples: a folder where those names mean what the build needs.
+# Tests call cc, monochord, the fuzzers and the examples: a folder where those names mean what the build needs.
 rooms() {   # COMPILER EMULATOR...
     local compiler=$1 room=$PWD/$build/run file
     shift
     mkdir -p "$room/examples"
     script "$room/cc" "$compiler"
     script "$room/monochord" "$* $PWD/$build/monochord"
-    for file in "$build"/examples/*; do
-        script "$room/examples/${file##*/}" "$* $PWD/$file"
+    for file in "$build"/fuzz_* "$build"/examples/*; do
+        [ ! -x "$file" ] || script "$room/${file#"$build/"}" "$* $PWD/$file"
     done
     cp "$build/monochord_tests" "$room/"
     export PATH=$room:$PATH

@@ -265,3 +265,16 @@ TEST(products_without_memory)
     }
     mc_array_unref(&a);
 }
+
+/* Where the processor can fuse a product with a sum, kernels may, and the reference does not: -1 + (1 - 2^-54) is 0. */
+TEST(the_reference_rounds_every_product)
+{
+    mc_array *a = mc_array_from(MC_FLOAT64, MC_SHAPE(2), (double[]){ 1, 1 + 0x1p-27 });
+    mc_array *b = mc_array_from(MC_FLOAT64, MC_SHAPE(2), (double[]){ -1, 1 - 0x1p-27 });
+    struct leaf leaf[] = { { "a", a, 0, false }, { "b", b, 0, false } };
+    mc_array *y = run(2, leaf, "dot(a, b)");
+    CHECK(y && mc_array_get(y, NULL) == 0, "%g, not 0", y ? mc_array_get(y, NULL) : NAN);
+    mc_array_unref(&a);
+    mc_array_unref(&b);
+    mc_array_unref(&y);
+}

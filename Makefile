@@ -36,7 +36,7 @@ tests = TEST_CUDA_PATH=$${TEST_CUDA_PATH:-$(CURDIR)/$(BUILD)/nvrtc} \
 PYTHON ?= $(shell python3 -c 'import numpy' 2>/dev/null && echo python3)
 venv = @[ -n "$(PYTHON)" ] || scripts/numpy.sh $(BUILD)/venv
 python = $(if $(PYTHON),$(PYTHON),$$([ -x $(BUILD)/venv/bin/python ] && echo $(BUILD)/venv/bin/python || echo python3))
-random = $(python) tests/random_programs.py --jobs $(JOBS) --cache $(BUILD)/cache/random
+random = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so $(python) tests/random_programs.py --jobs $(JOBS) --cache $(CURDIR)/$(BUILD)/cache/random
 
 extremes = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so XDG_CACHE_HOME=$(CURDIR)/$(BUILD)/cache $(python) tests/extremes.py
 

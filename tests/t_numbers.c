@@ -126,6 +126,23 @@ TEST(casts_of_floats_to_integers_end_at_what_there_is)
     check_rows(more, NELEM(more));
 }
 
+/* Just above a tie of halves, nearer to it than float32 can tell: by way of float32 it would be rounded to even. */
+TEST(halves_are_rounded_once)
+{
+    static const struct row rows[] = {
+        { "cast(a, float16)", MC_FLOAT64, 0.7712402086820612, 0, 0.77099609375 },
+        { "cast(a, float16)", MC_FLOAT64, 1 + 0x1p-11 + 0x1p-40, 0, 1 + 0x1p-10 },
+        { "cast(a, float16)", MC_FLOAT64, -1 - 0x1p-11 - 0x1p-40, 0, -1 - 0x1p-10 },
+        { "cast(a, float16)", MC_FLOAT64, 1 + 0x1p-11, 0, 1 },
+        { "cast(a, bfloat16)", MC_FLOAT64, 1 + 0x1p-8 + 0x1p-40, 0, 1 + 0x1p-7 },
+        { "cast(a, bfloat16)", MC_INT32, 0x40800001, 0, 0x1.02p30 },
+        { "cast(a, float16)", MC_FLOAT64, 1e300, 0, INFINITY },
+        { "cast(a, float16)", MC_FLOAT64, NAN, 0, NAN },
+        { "sum(expand_dims(a, 0), axis=0, acc_dtype=float32)", MC_FLOAT64, 1 + 0x1p-40, 0, 1 },
+    };
+    check_rows(rows, NELEM(rows));
+}
+
 TEST(functions_at_their_poles_and_next_to_zero)
 {
     static const struct row rows[] = {

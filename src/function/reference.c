@@ -70,13 +70,20 @@ static mc_array *array_of(struct table *t, mc_node *n, int depth)
     return a;
 }
 
+/* The dtype that n adds up in, if one was asked for; else its own. */
+static mc_dtype adds_in(const mc_node *n)
+{
+    const bool asked = n->op->flags & OP_REDUCES && n->op->sig->nattr > 3 && !n->attr[3].none;
+    return asked ? (mc_dtype)mc_attr_int(&n->attr[3]) : n->type.dtype;
+}
+
 /* The coarsest float among the step's nodes and what they read: a float64 made from float32 has its digits. */
 static double tolerance(const struct mc_step *st)
 {
     double eps = 0;
     for (int i = 0; i < st->nnode; i++) {
         for (int k = -1; k < st->node[i]->nin; k++) {
-            mc_dtype d = (k < 0 ? st->node[i] : st->node[i]->in[k])->type.dtype;
+            mc_dtype d = k < 0 ? adds_in(st->node[i]) : st->node[i]->in[k]->type.dtype;
             eps = mc_is_float(d) ? MC_MAX(eps, mc_dtypes[d].eps) : eps;
         }
     }

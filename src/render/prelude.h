@@ -17,6 +17,9 @@
     "  for (int r = 0; r < 10; r++) { const u64 a = 0xd2511f53ull * c0, b = 0xcd9e8d57ull * c2;\n"                      \
     "    c0 = (u32)(b >> 32) ^ c1 ^ k0; c1 = (u32)b; c2 = (u32)(a >> 32) ^ c3 ^ k1; c3 = (u32)a; k0 += 0x9e3779b9u; k1 += 0xbb67ae85u; }\n" \
     "  return pair ? i & 1 ? (u64)c3 << 32 | c2 : (u64)c1 << 32 | c0 : i & 2 ? i & 1 ? c3 : c2 : i & 1 ? c1 : c0; }\n"   \
+    /* v cut towards zero, the last bit set if anything was cut: rounded again, to a half, it is rounded once */        \
+    "INLINE float odd_(double v) { union { float f; u32 u; } r; r.f = (float)v; const double b = (double)r.f;\n"         \
+    "  const u32 beyond = v > 0 ? b > v : b < v; r.u = (b < v) | (b > v) ? (r.u - beyond) | 1u : r.u; return r.f; }\n"    \
     "INLINE u64 upow_(u64 a, u64 b) { u64 r = 1; for (; b; b >>= 1, a *= a) if (b & 1) r *= a; return r; }\n"           \
     "#define ipow(a, b) ((T)-1 < (T)1 ? (T)ipow_((i64)(a), (i64)(b)) : (T)upow_((u64)(a), (u64)(b)))\n"                \
     /* of a float the nearest that an integer can be, 0 for NaN */                                                     \

@@ -158,9 +158,10 @@ static void cast(struct print *p, const struct mc_kval *x)
     const struct mc_kval *a = &p->k->val.at[x->arg[0]];
     bool to_float = mc_is_float(x->dtype), ends = mc_is_float(a->dtype) && !to_float && x->dtype != MC_BOOL;
     if (a->dtype != x->dtype && *p->d->store_as[x->dtype]) {
-        mc_str_addf(p->out, "%s(%s(", p->d->load_as[x->dtype], p->d->store_as[x->dtype]);
+        const bool wide = a->dtype == MC_FLOAT64 || (!mc_is_float(a->dtype) && mc_dtypes[a->dtype].size > 2); /* float has fewer digits */
+        mc_str_addf(p->out, "%s(%s(%s", p->d->load_as[x->dtype], p->d->store_as[x->dtype], wide ? "odd_((double)(" : "");
         mc_print_ref(p, x->arg[0]);
-        mc_str_add(p->out, "))");
+        mc_str_add(p->out, wide ? "))))" : "))");
         return;
     }
     if (x->dtype == MC_BOOL) {

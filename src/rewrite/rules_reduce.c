@@ -51,7 +51,7 @@ static mc_node *one_notation(const struct mc_match *m)
     return count < 0 ? NULL : over(n, n->in[0], count, axis, keeps(n));
 }
 
-/* Over no axes, or axes of size 1: only the dtype may change. */
+/* Over no axes, or axes of size 1: only the dtype may change, by way of the accumulator's if that was asked for. */
 static mc_node *nothing_to_add(const struct mc_match *m)
 {
     mc_node *n = m->root, *x = n->in[0];
@@ -68,7 +68,9 @@ static mc_node *nothing_to_add(const struct mc_match *m)
         order[kept] = i;
         kept += !gone || keeps(n);
     }
-    return mc_cast_to(mc_shuffle(x, kept, order), n->type.dtype);
+    mc_node *y = mc_shuffle(x, kept, order);
+    const bool asked = n->op->sig->nattr > 3 && !n->attr[3].none && mc_is_float(x->type.dtype);
+    return mc_cast_to(asked ? mc_cast_to(y, (mc_dtype)mc_attr_int(&n->attr[3])) : y, n->type.dtype);
 }
 
 static bool counts_elements(const mc_node *r)

@@ -184,21 +184,40 @@ static mc_node *log_of_exps(const struct mc_match *m)
     return two ? mc_op2("logaddexp", mc_op1("log", s->in[0]), mc_op1("log", s->in[1])) : NULL;
 }
 
+enum { VIEWS_DEEP = 8 };
+
+static bool is_view(const mc_node *n)
+{
+    static const char *const views[] = { "dimshuffle", "reshape", "subtensor", "gather", "alloc" };
+    bool view = false;
+    for (size_t i = 0; i < NELEM(views); i++) {
+        view |= mc_is_op(n, views[i]);
+    }
+    return view && n->nin <= MC_MAX_RANK * 3 + 1;
+}
+
+/* The views of n, over log of what lies below them. */
+static mc_node *views_of_log(mc_node *n)
+{
+    mc_node *in[MC_MAX_RANK * 3 + 1];
+    if (!is_view(n)) {
+        return mc_op1("log", n);
+    }
+    memcpy(in, n->in, (size_t)n->nin * sizeof *in);
+    in[0] = views_of_log(n->in[0]);
+    return mc_is_error(in[0]) ? in[0] : mc_node_make(n->graph, n->op, n->nin, in, n->attr);
+}
+
 /* log of parts, of other shapes and orders of f: the same of log(f). */
 static mc_node *log_of_view(const struct mc_match *m)
 {
-    static const char *const views[] = { "dimshuffle", "reshape", "subtensor", "gather" };
-    mc_node *v = m->root->in[0], *in[MC_MAX_RANK * 3 + 1];
-    bool view = false;
-    for (size_t i = 0; i < NELEM(views); i++) {
-        view |= mc_is_op(v, views[i]);
+    mc_node *v = m->root->in[0];
+    int deep = 0;
+    while (is_view(v) && deep < VIEWS_DEEP) {
+        v = v->in[0];
+        deep++;
     }
-    if (!view || v->nin > (int)NELEM(in) || !has_log(v->in[0])) {
-        return NULL;
-    }
-    memcpy(in, v->in, (size_t)v->nin * sizeof *in);
-    in[0] = mc_op1("log", in[0]);
-    return mc_is_error(in[0]) ? in[0] : mc_node_make(m->g, v->op, v->nin, in, v->attr);
+    return deep && has_log(v) ? views_of_log(m->root->in[0]) : NULL;
 }
 
 /* log(1 - exp(x)): where exp(x) is small by log1p, else by expm1.  Neither branch meets the other's arguments. */
@@ -378,7 +397,7 @@ static const struct mc_rule rows[] = {
     { .op = "log1p", .make = log1p_of_exps, .promise = ROUND, .name = "log1p of sum exp",
       .sample = "log1p(sum(exp(x), axis=1)); log1p(exp(x) * 2); log1p(exp(x) + exp(y)); log1p(sum(exp(x)) / 3)" },
     { .op = "log", .make = log_of_view, .promise = ROUND, .name = "log of a view",
-      .sample = "log(softmax(x)[1]); log(transpose(softmax(x))); log(softmax(x)[[0, 1], [1, 0]])" },
+      .sample = "log(softmax(x)[1]); log(transpose(softmax(x))); log(softmax(x)[[0, 1], [1, 0]]); log(sum(exp(x), axis=1)[None][:, ::-1])" },
 
     /* sigmoid and softplus */
     { "log(sigmoid(x))",            "-softplus(-x)",             ROUND  },

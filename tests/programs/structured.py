@@ -70,7 +70,7 @@ def sum_(x, axis=None, keepdims=False, dtype=None, acc_dtype=None):
     if acc_dtype and not is_float(dt):
         raise Unsure("integers in another dtype")
     if not axes:
-        return cast(x, dt)
+        return cast(cast(x, acc_dtype) if acc_dtype and is_float(acc_dtype) else x, dt)
     if acc_dtype and EPS[acc_dtype] > EPS[dt]:
         s = OPS["sum"](cast(x, acc_dtype), axes, keepdims)
         return cast(s, dt)
@@ -115,7 +115,8 @@ def extreme(f, better):
         e = None if x.e is None else np.max(errors(x), axis=axes, keepdims=keepdims)
         v = f(x.v, axis=axes, keepdims=keepdims)
         if is_float(x.dt):
-            tie(np.sum(x.v == f(x.v, axis=axes, keepdims=True), axis=axes) > 1)
+            best = f(x.v, axis=axes, keepdims=True)
+            tie(np.sum(np.abs(x.v - best) <= 16 * EPS[x.dt] * np.abs(best), axis=axes) > 1)
         return V(np.asarray(v), None if e is None else np.asarray(e), x.dt)
     return g
 
@@ -460,6 +461,8 @@ def compress(c, x, axis=None):
     c = cast(T(c), "bool")
     if c.e is not None:
         raise Unsure("rounding decides")
+    if c.v.size > (T(x).v.size if axis is None else T(x).v.shape[axis]):
+        raise Unsure("choices beyond the end")
     return move(lambda v: np.compress(c.v, v, axis=axis), T(x))
 
 

@@ -63,6 +63,12 @@ def rounded(v, dt):
         r = np.ldexp(np.rint(np.ldexp(m, 8)), ex - 8)
         return np.where(np.isfinite(v), r, v).astype(REAL)
     with np.errstate(over="ignore"):
+        if dt == "float16":         # NumPy goes by way of a float, which would round twice
+            near = v.astype(np.float32)
+            off = near.astype(REAL)
+            cut = np.where(np.abs(off) > np.abs(v), np.nextafter(near, np.float32(0)), near)
+            bits = np.ascontiguousarray(cut).view(np.uint32) | np.where((off != v) & np.isfinite(v), 1, 0).astype(np.uint32)
+            v = bits.view(np.float32).reshape(v.shape)
         return v.astype(dt).astype(REAL)
 
 

@@ -416,3 +416,37 @@ TEST(a_failed_allocation_while_verifying)
         mc_graph_free(g);
     }
 }
+
+/* x == max(x) holds for one element of each line, also where x is computed once more for the comparison, next to other work. */
+TEST(each_line_has_its_maximum)
+{
+    static const char *const others[] = { "(x - a) * b", "softmax((x - a) * b + a)", "x" };
+    for (int i = 0; i < 12; i++) {
+        const mc_dtype d = i & 1 ? MC_FLOAT64 : MC_FLOAT32;
+        const int axis = i >> 1 & 1;
+        char outputs[120];
+        snprintf(outputs, sizeof outputs, "%s, sum(grad(sum(max((x - a) * b + a, axis=%d)), x))", others[i >> 2], axis);
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", d, 2);
+        mc_input_sized(g, "a", d, 2, (int64_t[]){ 1, 1 });
+        mc_input_sized(g, "b", d, 2, (int64_t[]){ 1, 1 });
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, a, b", .outputs = outputs });
+        mc_array *x = mc_array_new(d, MC_SHAPE(37, 41)), *a = mc_array_new(d, MC_SHAPE(1, 1)), *b = mc_array_new(d, MC_SHAPE(1, 1));
+        mc_array *y = NULL, *sum = NULL;
+        for (int k = 0; k < 37 * 41; k++) {
+            mc_store_f64(d, x->data + (size_t)k * mc_dtypes[d].size, test_uniform(-2, 2));
+        }
+        mc_store_f64(d, a->data, 0.4);
+        mc_store_f64(d, b->data, 1.36);
+        if (CHECK(f, "%s: %s", outputs, mc_error(g)) && CHECK(mc_call(f, MC_IN(x, a, b), MC_OUT(&y, &sum)) == MC_OK, "%s", mc_last_error())) {
+            const double have = mc_load_f64(d, sum->data), want = 1.36 * (axis ? 37 : 41);
+            CHECK(fabs(have - want) < 1e-4, "%s of %s: %g, not %g", outputs, mc_dtype_name(d), have, want);
+        }
+        mc_array *all[] = { x, a, b, y, sum };
+        for (size_t k = 0; k < NELEM(all); k++) {
+            mc_array_unref(&all[k]);
+        }
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}

@@ -56,6 +56,7 @@ static const char prelude[] =
 const struct mc_dialect mc_dialect_cuda = {
     .name = "cuda",
     .prelude = prelude,
+    .exact = "// --fmad=false\n",
     .store = EACH("u8", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "u16", "u16", "float", "double"),
     .calc = EACH("i32", "i32", "i32", "i32", "i64", "i32", "i32", "u32", "u64", "float", "float", "float", "double"),
     .suffix = EACH("b", "i", "i", "i", "l", "i", "i", "u", "ul", "f", "f", "f", "d"),

@@ -137,8 +137,7 @@ static void add_calls(struct mc_str *out, const char *text, bool (*has)(const st
 
 void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels)
 {
-    mc_str_add(out, d->prelude);
-    mc_str_add(out, mc_prelude_code);
+    mc_print_prelude(out, d, n, kernels);
     add_calls(out, mc_grid_meeting, meets, n, kernels);
     add_calls(out, mc_grid_down, has_column, n, kernels);
     mc_print_functions(out, d, n, kernels);

@@ -56,6 +56,7 @@ struct mc_kernel {
     int nstage, nsaved, nreduce;
     bool bounded;               /* has functions that are exact below a bound alone: err[3] is set where an argument
                                    was beyond, and whoever launched it has the reference make its results anew */
+    bool exact;                 /* set for all kernels of a program: a product is rounded before it is added to anything */
     bool wide;                  /* printed over vectors: its innermost loop takes sixteen elements at a time */
     unsigned never;             /* forms that sizes known beforehand rule out: GRID_VECTOR and its neighbours for a GPU's grid;
                                    ROW_VECTOR, ROW_LOOP of a wide row kernel */
@@ -86,6 +87,7 @@ const struct mc_monoid *mc_monoid(const struct mc_op *op);       /* NULL: not on
 struct mc_dialect {
     const char *name;
     const char *prelude;
+    const char *exact;                 /* in front of kernels that are exact: products are not fused with sums */
     const char *head;                  /* "void %s(char *const *p, ...)" */
     const char *join;
     const char *store[MC_NDTYPE];      /* the type in memory */

@@ -30,6 +30,7 @@ struct mc_monoid_text {
 const char *mc_print_op_code(const struct mc_op *op, mc_dtype d);             /* its expression in C for d */
 mc_dtype mc_print_op_dtype(const struct mc_kernel *k, const struct mc_kval *v); /* in which it computes */
 const char *mc_print_calc(const struct print *p, mc_dtype d);               /* the type d is computed in */
+void mc_print_prelude(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
 void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
 void mc_print_ref(struct print *p, int v);                                  /* v7, r7[j], 0.5f */
 bool mc_print_moves(const struct mc_kernel *k, const struct mc_koperand *o);

@@ -399,14 +399,24 @@ static void print_kernel(struct print *p)
     mc_free(p->need);
 }
 
+void mc_print_prelude(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels)
+{
+    bool exact = false;
+    for (int i = 0; i < n; i++) {
+        exact |= kernels[i]->exact;
+    }
+    mc_str_add(out, exact ? d->exact : "");
+    mc_str_add(out, d->prelude);
+    mc_str_add(out, mc_prelude_code);
+}
+
 void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels)
 {
     bool wide = false;
     for (int i = 0; i < n; i++) {
         wide |= kernels[i]->wide;
     }
-    mc_str_add(out, d->prelude);
-    mc_str_add(out, mc_prelude_code);
+    mc_print_prelude(out, d, n, kernels);
     mc_print_functions(out, d, n, kernels);
     if (wide) {
         mc_str_add(out, mc_wide_text);

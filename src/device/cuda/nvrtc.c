@@ -30,13 +30,17 @@ static mc_status pick_arch(struct mc_cuda_job *j, const struct mc_cuda_compiler 
     return MC_OK;
 }
 
-static mc_status split_options(struct mc_cuda_job *j, const char *options)
+/* A text whose first line is a comment "// --option" asks for that option. */
+static mc_status split_options(struct mc_cuda_job *j, const char *source, const char *options)
 {
     static const char blank[] = " \t\n";
+    const bool asks = strncmp(source, "// --", 5) == 0;
     j->option[j->n++] = j->arch;
     j->option[j->n++] = "--std=c++17";
-    j->words = mc_strdup(options ? options : "");
-    if (!j->words) {
+    struct mc_str words = { 0 };
+    mc_str_addf(&words, "%s %.*s", options ? options : "", asks ? (int)strcspn(source + 3, "\n") : 0, asks ? source + 3 : "");
+    j->words = words.s;
+    if (words.bad || !j->words) {
         return MC_EMEMORY;
     }
     for (char *w = j->words + strspn(j->words, blank); *w; w += strspn(w, blank)) {
@@ -58,7 +62,7 @@ mc_status mc_cuda_job_begin(struct mc_cuda_job *j, const char *source, const cha
     struct mc_cuda_compiler c;
     TRY(mc_cuda_compiler(&c));
     TRY(pick_arch(j, &c, sm));
-    TRY(split_options(j, options));
+    TRY(split_options(j, source, options));
     const char *part[] = { "cuda", c.version, j->arch, options ? options : "", source };
     j->key = mc_key(part, NELEM(part));
     return MC_OK;

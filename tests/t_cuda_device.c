@@ -1,5 +1,7 @@
 /* t_cuda_device.c: a GPU's memory, its launches and recordings, and its errors. */
 #include "cuda_test.h"
+#include "plan/cuda.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -173,4 +175,39 @@ TEST(every_gpu_answers)
         mc_cuda_free(e, p);
     }
     CHECK(!mc_cuda_start(mc_cuda_count()) && strstr(mc_last_error(), "this machine has "), "%s", mc_last_error());
+}
+
+/* Solvers' texts cast as kernels do, and as docs/limits.md says: the nearest number that there is, NaN to 0. */
+TEST(texts_of_solvers_cast_to_the_nearest_integer)
+{
+    static const float x[] = { 3.9f, -3.9f, 127.5f, -128.7f, 300, -300, 70000, -70000, 3e9f, -3e9f, 5e9f, 1e19f, -1e19f, 1e30f, INFINITY, -INFINITY, NAN };
+    static const struct { mc_dtype to; double low, high; } rows[] = {
+        { MC_INT8, -128, 127 }, { MC_INT16, -32768, 32767 }, { MC_INT32, -2147483648.0, 2147483647.0 }, { MC_INT64, -0x1p63, 0x1p63 },
+        { MC_UINT8, 0, 255 },   { MC_UINT16, 0, 65535 },     { MC_UINT32, 0, 4294967295.0 },           { MC_UINT64, 0, 0x1p64 },
+    };
+    static const mc_dtype from[] = { MC_FLOAT32, MC_FLOAT64 };
+    enum { N = sizeof x / sizeof *x };
+    NEEDS_GPU(d);
+    REQUIRE(mc_cuda_enter(d) == MC_OK, "%s", mc_last_error());
+    for (size_t i = 0; i < sizeof rows / sizeof *rows * 2; i++) {
+        const mc_dtype to = rows[i / 2].to;
+        mc_array *floats = mc_array_from(MC_FLOAT32, MC_SHAPE(N), x), *wide = mc_array_cast(floats, from[i % 2]), *zeros = mc_array_new(to, MC_SHAPE(N));
+        mc_array *a = mc_array_to(wide, "cuda0"), *b = mc_array_to(zeros, "cuda0"), *home = NULL;
+        struct mc_cuda_copy *c = mc_cuda_copy_new(&(struct mc_cuda_layout){ to, from[i % 2], 1, { N }, { 1 }, { 1 }, { false } });
+        if (CHECK(a && b && c && mc_cuda_copy_run(c, b->data, a->data) == MC_OK && (home = mc_array_to(b, "cpu")), "%s", mc_last_error())) {
+            for (int64_t k = 0; k < N; k++) {
+                const double v = (double)x[k], want = isnan(v) ? 0 : fmin(fmax(trunc(v), rows[i / 2].low), rows[i / 2].high);
+                CHECK(fabs(mc_array_get(home, &k) - want) <= 0, "%s to %s: %g is %.20g, not %.20g", mc_dtype_name(from[i % 2]), mc_dtype_name(to), v,
+                      mc_array_get(home, &k), want);
+            }
+        }
+        mc_cuda_copy_free(c);
+        mc_array_unref(&floats);
+        mc_array_unref(&wide);
+        mc_array_unref(&zeros);
+        mc_array_unref(&a);
+        mc_array_unref(&b);
+        mc_array_unref(&home);
+    }
+    mc_cuda_leave(d);
 }

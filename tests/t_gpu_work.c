@@ -349,3 +349,46 @@ TEST(far_work)
         agree_free(&a);
     }
 }
+
+/* Integers wrap on a GPU as they do here and in NumPy: also the least one, and sums, whose overflow C leaves open. */
+TEST(gpu_integers_wrap)
+{
+    static const int64_t x[6] = { INT64_MIN, INT64_MAX, INT64_MIN, 7, -7, INT64_MAX }, y[6] = { -1, INT64_MAX, 1, -2, 2, -1 };
+    static const int64_t want[][6] = {
+        { INT64_MIN, INT64_MAX, INT64_MIN, 7, 7, INT64_MAX },     /* abs(x) */
+        { INT64_MIN, 1, INT64_MIN, -4, -4, -INT64_MAX },          /* x // y */
+        { 0, 0, 0, -1, 1, 0 },                                    /* x % y */
+        { INT64_MIN, -INT64_MAX, INT64_MIN, -7, 7, -INT64_MAX },  /* -x */
+        { 1, 0, 1, 0, 0, 0 },                                     /* abs(x) < 0 */
+        { -2 },                                                   /* sum(x) = 2 * (2^63 - 1) - 2 * 2^63 */
+        { 4 },                                                    /* sum(x[:3] * 2 + 2) */
+    };
+    static const char *const formulas = "abs(x), x // y, x % y, -x, cast(abs(x) < 0, int64), sum(x), sum(x[:3] * 2 + 2)";
+    ON_GPU();
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_INT64, 1);
+    mc_input(g, "y", MC_INT64, 1);
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, y", .outputs = formulas });
+    mc_array *a = mc_array_from(MC_INT64, MC_SHAPE(6), x), *b = mc_array_from(MC_INT64, MC_SHAPE(6), y), *r[7] = { NULL };
+    mc_arg src[2] = { MC_ARG(a), MC_ARG(b) }, dst[7];
+    for (int i = 0; i < 7; i++) {
+        dst[i] = MC_RES(&r[i]);
+    }
+    if (CHECK(f && mc_call_args(f, 2, src, 7, dst) == MC_OK, "%s %s", mc_error(g), mc_last_error())) {
+        for (int i = 0; i < 7; i++) {
+            mc_array *home = mc_array_to(r[i], "cpu");
+            const int64_t *v = mc_array_data(home);
+            for (int64_t k = 0; k < mc_array_size(home); k++) {
+                CHECK(v[k] == want[i][k], "result %d [%d]: %lld, not %lld", i, (int)k, (long long)v[k], (long long)want[i][k]);
+            }
+            mc_array_unref(&home);
+        }
+    }
+    for (int i = 0; i < 7; i++) {
+        mc_array_unref(&r[i]);
+    }
+    mc_array_unref(&a);
+    mc_array_unref(&b);
+    mc_function_free(f);
+    mc_graph_free(g);
+}

@@ -9,6 +9,7 @@
 #define SEL(c, a, b) ((c) ? (a) : (b))
 #define NOT(c) (IS_BOOL ? !(c) : ~(c))
 #define C(x) ((T)(x))
+#define MINUS(x) (0 - (x))
 #define LT(a, b) ((a) < (b))
 #define LE(a, b) ((a) <= (b))
 #define GT(a, b) ((a) > (b))

@@ -72,6 +72,26 @@ template <> struct convert<bf16, half> {
     static __device__ bf16 of(half s) { return convert<bf16, float>::of(convert<float, half>::of(s)); }
 };
 
+/* Of a float the nearest that an integer can be, 0 for NaN, as in kernels (render/prelude.h). */
+template <class I, class F> __device__ __forceinline__ I saturated(F x, I low, I high, F below, F above)
+{
+    return x >= above ? high : x <= below ? low : x == x ? (I)x : (I)0;
+}
+#define WITHIN(I, low, high, below, above)                                                                              \
+    template <> struct convert<I, float> { static __device__ I of(float f) { return saturated<I, float>(f, low, high, below, above); } };     \
+    template <> struct convert<I, double> { static __device__ I of(double f) { return saturated<I, double>(f, low, high, below, above); } };  \
+    template <> struct convert<I, half> { static __device__ I of(half s) { return convert<I, float>::of(convert<float, half>::of(s)); } }; \
+    template <> struct convert<I, bf16> { static __device__ I of(bf16 s) { return convert<I, float>::of(convert<float, bf16>::of(s)); } };
+WITHIN(signed char, -128, 127, -128.f, 128.f)
+WITHIN(short, -32768, 32767, -32768.f, 32768.f)
+WITHIN(int, -2147483647 - 1, 2147483647, -2147483648.f, 2147483648.f)
+WITHIN(i64, -0x7fffffffffffffffll - 1, 0x7fffffffffffffffll, -9223372036854775808.f, 9223372036854775808.f)
+WITHIN(unsigned char, 0, 255, 0.f, 256.f)
+WITHIN(unsigned short, 0, 65535, 0.f, 65536.f)
+WITHIN(unsigned, 0, 0xffffffffu, 0.f, 4294967296.f)
+WITHIN(u64, 0, 0xffffffffffffffffull, 0.f, 18446744073709551616.f)
+#undef WITHIN
+
 template <class A, class S> __device__ __forceinline__ A get(S s) { return convert<A, S>::of(s); }
 template <class S, class A> __device__ __forceinline__ S put(A a) { return convert<S, A>::of(a); }
 

@@ -8,7 +8,7 @@
 
 static const char prelude[] =
     PRELUDE_TYPES
-    "#define inline __inline__ __attribute__((always_inline))\n#define INLINE static inline\n"
+    "#define inline __inline__ __attribute__((always_inline))\n#define INLINE static inline\n#define MINUS(x) (0 - (x))\n"
     "INLINE float bf2f(u16 h) { union { u32 u; float f; } v; v.u = (u32)h << 16; return v.f; }\n"
     "INLINE u16 f2bf(float x) { union { u32 u; float f; } v; v.f = x;\n"
     "  u32 r = (v.u + 0x7fffu + (v.u >> 16 & 1)) >> 16; return (u16)(x != x ? (v.u >> 16 | 0x40) : r); }\n"

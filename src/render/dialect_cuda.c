@@ -9,6 +9,7 @@
 static const char prelude[] =
     PRELUDE_TYPES
     "#define inline __device__ __forceinline__\n#define INLINE static inline\n#define ENTRY extern \"C\" __global__ void\n"
+    "#define MINUS(x) ((T)(0 - (u64)(x)))\n"
     /* the first thing in a kernel: the next may set up its blocks, this one waits for what was before it */
     "#if __CUDA_ARCH__ >= 900\n#define BEGIN asm volatile(\"griddepcontrol.launch_dependents; griddepcontrol.wait;\" ::: \"memory\");\n#else\n#define BEGIN\n#endif\n"
     "#define __builtin_fmaf fmaf\n#define __builtin_fma fma\n#define __builtin_sqrtf sqrtf\n#define __builtin_sqrt sqrt\n"

@@ -34,7 +34,8 @@ bool mc_print_by_position(const struct mc_kval *v)
     return mc_print_monoid(v)->lane == NULL;
 }
 
-/* Sums of floats and products accumulate in acc; what compares, in the element's own type. */
+/* Sums of floats and products accumulate in acc; what compares, in the element's own type.  Integers wrap: without a sign
+ * where the compiler cannot be told (must_wrap of print_value.c). */
 const char *mc_print_acc_type(const struct print *p, const struct mc_kval *v, bool lane)
 {
     const struct mc_monoid_text *m = mc_print_monoid(v);
@@ -46,7 +47,8 @@ const char *mc_print_acc_type(const struct print *p, const struct mc_kval *v, bo
         return "i32";
     }
     bool product = m->name[0] == 'p'; /* of numbers near 1, in float: the small parts would be lost, always the same way */
-    return mc_print_calc(p, lane && mc_is_float(arg) && !product ? arg : v->acc);
+    const mc_dtype acc = lane && mc_is_float(arg) && !product ? arg : v->acc;
+    return mc_print_calc(p, p->d->native && acc == MC_INT64 ? MC_UINT64 : acc);
 }
 
 static const char *lowest(mc_dtype d, bool greatest)

@@ -66,7 +66,7 @@ TEST(conv_errors)
         enum mc_conv_pass pass;
         const char *says;
     } rows[] = {
-        { "conv.algo_fwd=nonsense", "n2c3f4 i6x7 k3x3", CONV_FORWARD, "conv has no solver 'nonsense'; there are: auto" },
+        { "conv.algo_fwd=cudnn", "n2c3f4 i6x7 k3x3", CONV_FORWARD, "conv has no solver 'cudnn'; there are: auto" },
         { "conv.algo_fwd=auto", "n2c3f4 i6x7 k3x3 g2", CONV_FORWARD, "these sizes cannot be" },
         { "conv.algo_fwd=auto", "n2c3f4 i6x7 k3x3 s0x1", CONV_FORWARD, "these sizes cannot be" },
         { "conv.algo_fwd=auto", "n-1c3f4 i6x7 k3x3", CONV_WEIGHTS, "these sizes cannot be" },

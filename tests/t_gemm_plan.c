@@ -152,7 +152,7 @@ TEST(gemm_says_why_not)
         struct shape s;
         const char *part;
     } rows[] = {
-        { "gemm.algo=nonsense",               { 100, 100, 100 }, "gemm has no solver 'nonsense'; there are: auto direct" },
+        { "gemm.algo=cublaslt",               { 100, 100, 100 }, "gemm has no solver 'cublaslt'; there are: auto direct" },
         { "gemm.algo=thin",                   { 100, 100, 100 }, "solver thin, which was asked for, takes at most 16 rows" },
         { "gemm.algo=packed,workspace=1k",    { 100, 100, 100 }, "bytes of workspace, the flag allows 1024" },
         { "gemm.algo=onednn,onednn=none",     { 100, 100, 100 }, "finds no library" },

@@ -221,3 +221,23 @@ TEST(threads_set_and_read_flags_at_once)
         CHECK(wrong[i] == 0, "thread %d read %ld wrong values", i, wrong[i]);
     }
 }
+
+/* A flag that names a solver is refused where it is set, not at the first call that would need it. */
+TEST(flags_of_solvers_take_names_that_there_are)
+{
+    static const struct { const char *flag, *bad, *says, *good; } rows[] = {
+        { "conv.algo_fwd",        "wnograd",  "flag 'conv.algo_fwd' cannot be 'wnograd'; did you mean 'winograd'?",     "winograd" },
+        { "conv.algo_bwd_data",   "im2coll",  "flag 'conv.algo_bwd_data' cannot be 'im2coll'; did you mean 'im2col'?",  "im2col" },
+        { "conv.algo_bwd_filter", "zzzzzz",   "flag 'conv.algo_bwd_filter' cannot be 'zzzzzz': it takes one of auto, ", "time_once" },
+        { "gemm.algo",            "packd",    "flag 'gemm.algo' cannot be 'packd'; did you mean 'packed'?",             "packed" },
+        { "gemm.algo",            "",         "flag 'gemm.algo' cannot be '': it takes one of auto, ",                  "auto" },
+        { "pool.algo",            "nonsense", "flag 'pool.algo' cannot be 'nonsense': it takes one of auto, ",          "auto" },
+        { "norm.algo",            "aut",      "flag 'norm.algo' cannot be 'aut'; did you mean 'auto'?",                 "auto" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CHECK(mc_flag_set(rows[i].flag, rows[i].good) == MC_OK, "%s=%s: %s", rows[i].flag, rows[i].good, mc_last_error());
+        CHECK(mc_flag_set(rows[i].flag, rows[i].bad) == MC_EARG && strstr(mc_last_error(), rows[i].says), "%s=%s: %s", rows[i].flag, rows[i].bad,
+              mc_last_error());
+        CHECK(strcmp(mc_flag_get(rows[i].flag), rows[i].good) == 0, "%s is %s now", rows[i].flag, mc_flag_get(rows[i].flag));
+    }
+}

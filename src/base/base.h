@@ -146,6 +146,9 @@ enum mc_flag {
 int64_t     mc_flag_int(enum mc_flag f);   /* bool, int, bytes, and the index of an enumerated word */
 double      mc_flag_real(enum mc_flag f);
 const char *mc_flag_text(enum mc_flag f);  /* stays valid for the life of the process */
+/* A TEXT flag that takes names which others know: they set this before main, and it lists them; how many. */
+typedef size_t mc_flag_names(const char **names, size_t room);
+extern mc_flag_names *mc_flag_names_of[];
 mc_status   mc_flags_status(void);         /* the first mistake in the file or the environment, if any */
 
 /* ---- file.c: beside mc_file_read and mc_file_write (a temporary file, then rename), which are public ---- */

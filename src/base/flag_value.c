@@ -151,10 +151,28 @@ static mc_status parse_words(const struct mc_flag_row *r, const char *text, stru
     return MC_OK;
 }
 
+mc_flag_names *mc_flag_names_of[MC_NFLAG];
+
 static mc_status parse_text(const struct mc_flag_row *r, const char *text, struct mc_flag_value *v)
 {
-    (void)r, (void)text, (void)v;
-    return MC_OK;
+    enum { MOST = 128 };
+    mc_flag_names *names_of = mc_flag_names_of[r - mc_flag_rows];
+    const char *names[MOST];
+    const size_t n = names_of ? names_of(names, MOST) : 0;
+    struct mc_str all = { 0 };
+    (void)v;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(names[i], text) == 0) {
+            mc_str_free(&all);
+            return MC_OK;
+        }
+        mc_str_addf(&all, i ? ", %s" : "%s", names[i]);
+    }
+    const char *near = n ? mc_near_miss(text, names, n) : NULL;
+    mc_status s = !n ? MC_OK : near ? mc_fail(MC_EARG, "flag '%s' cannot be '%s'; did you mean '%s'?", r->name, text, near)
+                                    : mc_fail(MC_EARG, "flag '%s' cannot be '%s': it takes one of %s", r->name, text, all.s ? all.s : "");
+    mc_str_free(&all);
+    return s;
 }
 
 mc_status mc_flag_check(enum mc_flag f, const char *text, struct mc_flag_value *v)

@@ -85,20 +85,20 @@ const char *mc_conv_asked(const struct mc_conv_problem *p)
     return p->inner ? "auto" : p->algo ? p->algo : mc_flag_text(flag_of[p->s.pass]);
 }
 
+static size_t algo_names(const char **names, size_t room)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < NELEM(words) && n < room; i++) {
+        names[n++] = words[i].word;
+    }
+    return mc_solver_names(mc_conv_cuda_solvers, names, mc_solver_names(mc_conv_solvers, names, n, room), room);
+}
+
 /* A node asks for what there is; so it is refused while it is built. */
 static mc_status known(const char *algo)
 {
     const char *names[128];
-    size_t n = 0;
-    for (size_t i = 0; i < NELEM(words) && n < NELEM(names); i++) {
-        names[n++] = words[i].word;
-    }
-    const struct mc_solver *const *tables[] = { mc_conv_solvers, mc_conv_cuda_solvers };
-    for (size_t t = 0; t < NELEM(tables); t++) {
-        for (const struct mc_solver *const *s = tables[t]; *s && n < NELEM(names); s++) {
-            names[n++] = (*s)->name;
-        }
-    }
+    const size_t n = algo_names(names, NELEM(names));
     for (size_t i = 0; i < n; i++) {
         if (strcmp(names[i], algo) == 0) {
             return MC_OK;
@@ -112,6 +112,9 @@ static mc_status known(const char *algo)
 __attribute__((constructor)) static void install(void)
 {
     mc_conv_algo_hook = known;
+    for (size_t i = 0; i < NELEM(flag_of); i++) {
+        mc_flag_names_of[flag_of[i]] = algo_names;
+    }
 }
 
 const char *mc_conv_forced(const struct mc_problem *p, int64_t *mode)

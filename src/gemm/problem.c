@@ -4,6 +4,7 @@
  *     gemm f32 nt m600n10k784 b4 a2 c row e
  *
  * Invariant: problems of one word differ at most in addresses and in the values of alpha and beta. */
+#include "gemm/cuda.h"
 #include "gemm/solver.h"
 #include <inttypes.h>
 #include <math.h>
@@ -204,6 +205,16 @@ done:
     mc_free_pages(want);
     discard(p_, operand);
     return s;
+}
+
+static size_t solver_names(const char **names, size_t room)
+{
+    return mc_solver_names(mc_gemm_cuda_solvers, names, mc_solver_names(mc_gemm_solvers, names, 0, room), room);
+}
+
+__attribute__((constructor)) static void install(void)
+{
+    mc_flag_names_of[FLAG_gemm_algo] = solver_names;
 }
 
 static const char *forced(const struct mc_problem *p, int64_t *mode)

@@ -211,6 +211,16 @@ static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan)
     return s;
 }
 
+static size_t solver_names(const char **names, size_t room)
+{
+    return mc_solver_names(mc_norm_solvers, names, 0, room);
+}
+
+__attribute__((constructor)) static void install(void)
+{
+    mc_flag_names_of[FLAG_norm_algo] = solver_names;
+}
+
 static const char *forced(const struct mc_problem *p, int64_t *mode)
 {
     (void)p;

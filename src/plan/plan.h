@@ -123,4 +123,7 @@ struct mc_timing mc_time(mc_status (*run)(void *arg), void *arg, double budget, 
 bool mc_wisdom_find(const char *word, char solver[64], double *seconds);
 void mc_wisdom_put(const char *word, const char *solver, double seconds);
 
+/* For mc_flag_names: "auto" and the solvers of a table, behind the n names that are there; how many there are then. */
+size_t mc_solver_names(const struct mc_solver *const *solvers, const char **names, size_t n, size_t most);
+
 #endif

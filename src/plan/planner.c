@@ -209,6 +209,17 @@ static bool by_wisdom(struct mc_choice *c, struct mc_plan **plan)
 
 /* ---- the solver the user named ---- */
 
+size_t mc_solver_names(const struct mc_solver *const *solvers, const char **names, size_t n, size_t most)
+{
+    if (n == 0 && most) {
+        names[n++] = "auto";
+    }
+    for (; *solvers && n < most; solvers++) {
+        names[n++] = (*solvers)->name;
+    }
+    return n;
+}
+
 static const struct mc_solver *named(const struct mc_choice *c, const char *name)
 {
     struct mc_str all = { 0 };

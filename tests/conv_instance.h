@@ -7,10 +7,9 @@
 #include "check.h"
 #include "conv/solver.h"
 #include "conv_grid.h"
+#include "guarded.h"
 #include <math.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 /* ---- cases ---- */
 
@@ -38,27 +37,6 @@ static const struct variant {
     { MC_FLOAT32,  1,    1,    OTHER_C0, MIRROR, .epilogue = true },
     { MC_FLOAT64,  1,    0,    NO_C0,    SPREAD },
 };
-
-/* ---- memory whose end is guarded ---- */
-
-struct guarded {
-    char *base, *at;
-    size_t mapped;
-};
-
-static struct guarded guard(size_t bytes)
-{
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (bytes + page - 1) / page * page;
-    struct guarded g = { .mapped = whole + page };
-    g.base = mmap(NULL, g.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (g.base == MAP_FAILED) {
-        abort();
-    }
-    mprotect(g.base + whole, page, PROT_NONE);
-    g.at = g.base + whole - bytes;
-    memset(g.base, 0xff, whole); /* NaN in every float dtype */
-    return g;
-}
 
 /* ---- one problem with its operands and what must come out ---- */
 
@@ -233,10 +211,10 @@ static struct instance make(struct mc_conv_shape s, struct variant v)
 static void unmake(struct instance *x)
 {
     for (int role = CONV_X; role <= CONV_Y; role++) {
-        munmap(x->op[role].base, x->op[role].mapped);
+        unguard(&x->op[role]);
         free(x->number[role]);
     }
-    munmap(x->c0.base, x->c0.mapped);
+    unguard(&x->c0);
     free(x->sum);
     free(x->start);
     free(x->seen);

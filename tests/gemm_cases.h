@@ -9,37 +9,10 @@
 #include "check.h"
 #include "device/cpu/cpu.h"
 #include "gemm/foreign.h"
+#include "guarded.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-/* ---- memory whose end is guarded ---- */
-
-struct guarded {
-    char *base, *at;
-    size_t mapped;
-};
-
-static inline struct guarded guard(size_t bytes)
-{
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (bytes + page - 1) / page * page;
-    struct guarded g = { .mapped = whole + page };
-    g.base = mmap(NULL, g.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (g.base == MAP_FAILED) {
-        abort();
-    }
-    mprotect(g.base + whole, page, PROT_NONE);
-    g.at = g.base + whole - bytes;
-    memset(g.base, 0xff, whole); /* NaN in every float dtype */
-    return g;
-}
-
-static inline void unguard(struct guarded *g)
-{
-    munmap(g->base, g->mapped);
-}
 
 /* ---- cases ---- */
 

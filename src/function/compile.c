@@ -277,7 +277,8 @@ static mc_status find_mode(struct compiling *c)
         }
     }
     const char *near = mc_near_miss(word, modes, NELEM(modes));
-    return mc_fail(MC_EARG, "compile: there is no mode '%s'%s%s%s", word, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return mc_fail(MC_EARG, "compile: there is no mode '%s'%s%s%s", word, near ? "; did you mean '" : "; there are FAST_RUN, FAST_COMPILE, DEBUG and NANGUARD",
+                   near ? near : "", near ? "'?" : "");
 }
 
 static void let_go(struct compiling *c)

@@ -193,7 +193,7 @@ bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param
     }
     if (v->kind == V_NONE) {
         out->none = true;
-        ok = param->dflt.none || param->kind == ATTR_AXES;
+        ok = (param->optional && param->dflt.none) || param->kind == ATTR_AXES;
     } else if (param->kind == ATTR_INT) {
         ok = as_int(v, &i);
     } else if (param->kind == ATTR_BOOL) {
@@ -230,19 +230,34 @@ bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param
         ok = out->ints != NULL;
     }
     if (!ok) {
-        mc_parse_fail(p, v->at, "%s: %s must be %s", op->name, param->name, kind_says[param->kind]);
+        mc_parse_fail(p, v->at, "%s: %s must be %s%s", op->name, param->name, kind_says[param->kind],
+                      param->kind == ATTR_REAL && v->kind == V_TEXT ? ", 'inf' or '-inf'" : "");
     }
     return ok;
 }
 
+/* Attributes without a default must be given. */
+const struct mc_param *mc_attr_missing(const struct mc_op *op, const bool *given)
+{
+    for (int i = 0; i < op->sig->nparam; i++) {
+        const struct mc_param *q = &op->sig->param[i];
+        if (q->kind > ATTR_TENSORS && !q->optional && !given[i]) {
+            return q;
+        }
+    }
+    return NULL;
+}
+
 mc_status mc_attrs_parse(mc_graph *g, const struct mc_op *op, const char *text, struct mc_attr *out)
 {
+    bool given[24] = { 0 };
+    const struct mc_param *missing = mc_attr_missing(op, given);
     mc_attr_defaults(op, out);
-    if (!text || !*text) {
+    if (!missing && (!text || !*text)) {
         return MC_OK;
     }
     struct parser p;
-    mc_parse_begin(&p, g, text, NULL, 0);
+    mc_parse_begin(&p, g, text ? text : "", NULL, 0);
     int position = 0;
     while (p.tok.kind != T_END) {
         const struct mc_param *q = NULL;
@@ -267,6 +282,7 @@ mc_status mc_attrs_parse(mc_graph *g, const struct mc_op *op, const char *text, 
             if (named ? strlen(r->name) == name.n && strncmp(r->name, p.text + name.at, name.n) == 0 : k == position) {
                 q = r;
                 found = k;
+                given[i] = true;
             }
         }
         if (!q) {
@@ -285,6 +301,11 @@ mc_status mc_attrs_parse(mc_graph *g, const struct mc_op *op, const char *text, 
     }
     bool failed = p.failed;
     mc_parse_end(&p);
+    missing = mc_attr_missing(op, given);
+    if (missing && !failed) {
+        mc_node_fail(g, MC_EARG, "%s needs the argument '%s': %s(%s)", op->name, missing->name, op->name, op->params);
+        failed = true;
+    }
     return failed ? g->status : MC_OK;
 }
 

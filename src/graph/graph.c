@@ -49,10 +49,14 @@ void mc_graph_free(mc_graph *g)
 
 /* ---- mistakes ---- */
 
-/* The line of text that holds byte `at`, and under it a caret. */
+/* The line of text that holds byte `at`, and under it a caret: behind the last word where the text ends too early. */
 static void caret(struct mc_str *out, const struct mc_place *p)
 {
-    size_t from = p->at, to = p->at;
+    size_t at = p->at;
+    while (at > 0 && !p->text[p->at + strspn(p->text + p->at, " \t\r\n")] && strchr(" \t\r\n", p->text[at - 1])) {
+        at--;
+    }
+    size_t from = at, to = at;
     while (from > 0 && p->text[from - 1] != '\n') {
         from--;
     }
@@ -62,7 +66,7 @@ static void caret(struct mc_str *out, const struct mc_place *p)
     mc_str_add(out, "\n    ");
     mc_str_addn(out, p->text + from, to - from);
     mc_str_add(out, "\n    ");
-    for (size_t i = from; i < p->at; i++) {
+    for (size_t i = from; i < at; i++) {
         mc_str_add(out, p->text[i] == '\t' ? "\t" : ((unsigned char)p->text[i] & 0xc0) == 0x80 ? "" : " ");
     }
     mc_str_add(out, "^");

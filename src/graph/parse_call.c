@@ -119,15 +119,15 @@ static struct val call_array(struct parser *p, struct args *a, size_t at)
     int64_t dims[MC_MAX_RANK];
     bool ok = a->n == 3 && a->value[0].kind == V_TEXT && mc_dtype_parse(a->value[0].text, &d) >= 0 &&
               a->value[1].kind == V_LIST && a->value[1].n <= MC_MAX_RANK && a->value[2].kind == V_TEXT;
+    size_t bytes = ok ? mc_dtypes[d].size : 0;
     for (int i = 0; ok && i < a->value[1].n; i++) {
-        ok = a->value[1].item[i].kind == V_INT;
         dims[i] = a->value[1].item[i].i;
+        ok = a->value[1].item[i].kind == V_INT && dims[i] >= 0 && mc_mul_size(bytes, (size_t)dims[i], &bytes);
     }
-    mc_array *v = ok ? mc_array_new(d, a->value[1].n, dims) : NULL;
-    size_t bytes = v ? (size_t)mc_array_size(v) * mc_dtypes[v->dtype].size : 0;
     const char *hex = ok ? a->value[2].text : "";
-    if (!v || strlen(hex) != 2 * bytes || strspn(hex, "0123456789abcdef") != 2 * bytes) {
-        mc_array_unref(&v);
+    ok = ok && strlen(hex) / 2 == bytes && strlen(hex) % 2 == 0 && hex[strspn(hex, "0123456789abcdef")] == '\0';
+    mc_array *v = ok ? mc_array_new(d, a->value[1].n, dims) : NULL; /* never larger than the text */
+    if (!v) {
         mc_parse_fail(p, at, "array takes a dtype, a list of sizes and as many hexadecimal bytes");
         return mc_val_of(p->g->error, at);
     }
@@ -269,6 +269,10 @@ static struct val call_op(struct parser *p, const struct mc_op *op, struct args 
         if (!q.arg[i] && !(op->sig->param[i].optional && (op->build || op->formula))) {
             mc_parse_fail(p, at, "%s needs the argument '%s': %s(%s)", op->name, op->sig->param[i].name, op->name, op->params);
         }
+    }
+    const struct mc_param *missing = mc_attr_missing(op, q.given);
+    if (missing && !p->failed) {
+        mc_parse_fail(p, at, "%s needs the argument '%s': %s(%s)", op->name, missing->name, op->name, op->params);
     }
     if (p->failed) {
         return mc_val_of(p->g->error, at);

@@ -3,6 +3,7 @@
  * Invariant: a run that was broken off ends with the bits of one that was not. */
 #include "train_room.h"
 #include <math.h>
+#include <sys/stat.h>
 #include <time.h>
 
 /* ---- the same numbers ---- */
@@ -224,6 +225,9 @@ TEST(data_sets_are_not_replaced_by_checkpoints)
         { "iris.txt --data link.npz --save a --new",           "'a.old' is there and is no checkpoint" },
         { "iris.txt --data link.npz --save b --new",           "'b.new' is there and is no checkpoint" },
         { "iris.txt --data link.npz --save cut.npz --new",     "'cut.npz' is there and is no checkpoint" },
+        { "iris.txt --data link.npz --save folder --new",      "'folder' is there and is no checkpoint" },
+        { "iris.txt --data link.npz --save folder",            "'folder' is there and is no checkpoint" },
+        { "iris.txt --data link.npz --save pipe --new",        "'pipe' is there and is no checkpoint" },
     };
     static const char *const texts[] = { "notes", "a.old", "b.new", "cut.npz" };
     char folder[] = "/tmp/mctrainXXXXXX", path[2][64], link_path[64], command[512], *data[2] = { 0 }, *now = NULL;
@@ -241,6 +245,11 @@ TEST(data_sets_are_not_replaced_by_checkpoints)
         CHECK(mc_file_read(path[i], &data[i], &n[i]) == MC_OK, "%s", mc_last_error());
     }
     CHECK(symlink("iris.npz", link_path) == 0, "no link");
+    char kept[2][64];
+    struct stat st;
+    snprintf(kept[0], sizeof kept[0], "%s/folder", folder);
+    snprintf(kept[1], sizeof kept[1], "%s/pipe", folder);
+    CHECK(mkdir(kept[0], 0700) == 0 && mkfifo(kept[1], 0600) == 0, "no folder, no pipe");
     for (size_t i = 0; i < COUNT(rows); i++) {
         int status;
         snprintf(command, sizeof command, "cd %s && " TRAIN " %s --quiet%s", folder, rows[i].words, strstr(rows[i].words, "--report") ? "" : " --report none");
@@ -258,6 +267,8 @@ TEST(data_sets_are_not_replaced_by_checkpoints)
             CHECK(has_text(folder, texts[k], "PK, not a zip"), "%s: %s is another now", rows[i].words, texts[k]);
             put_text(folder, texts[k], "PK, not a zip");
         }
+        CHECK(lstat(kept[0], &st) == 0 && S_ISDIR(st.st_mode), "%s: the folder is another now", rows[i].words);
+        CHECK(lstat(kept[1], &st) == 0 && S_ISFIFO(st.st_mode), "%s: the pipe is another now", rows[i].words);
         CHECK(has_text(folder, "iris.txt", "input 4\ndense 3 softmax\nbatch 10\nepochs 1\n"), "%s: the model is another now", rows[i].words);
     }
     for (int i = 0; i < 2; i++) {

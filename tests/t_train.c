@@ -68,6 +68,8 @@ static const struct row good[] = {
     { TRAIN " wild.txt" SMALL " --report none", 1, { "is not finite in epoch 1, batch ", "it arose in epoch 1, batch ", "wild" } },
     { TRAIN " n.txt" SMALL " --report none --epochs 12 --line 'schedule step every=9 by=1e38'", 1, { "is not finite in epoch 10, batch ", "it arose in epoch 10, batch " } },
     { "@/monochord predict", 1, { "usage: monochord predict" } },
+    { "@/monochord predict m.npz", 1, { "predict: nothing to look at: name pictures, or --data WHERE" } },
+    { "mkdir net && " TRAIN " net" SMALL, 1, { "'net': Is a directory" } },
     { "@/monochord predict m.txt x.png", 1, { "m.txt" } },
     { "@/monochord predict m.npz --data", 1, { "--data needs a value" } },
     { TRAIN " m.txt" SMALL " --quiet --report none && @/monochord predict m.npz x.png", 1, { "'x.png'" } },

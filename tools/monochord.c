@@ -312,6 +312,9 @@ static int command_wisdom(int argc, char **argv)
     } else if (argc == 3 && strcmp(what, "picture") == 0) {
         return wisdom_picture(argv[2]);
     } else {
+        if (argc > 1) {
+            complain("wisdom: '%s%s%s' is not understood", what, argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
+        }
         return complain_usage("wisdom");
     }
     return s < 0 ? complain_library("wisdom") : 0;
@@ -341,7 +344,7 @@ static int command_docs(int argc, char **argv)
     if (mkdir(argv[1], 0777) != 0 && errno != EEXIST) {
         return complain("cannot make '%s': %s", argv[1], strerror(errno));
     }
-    return write_manual(argv[1], "ops.md", mc_ops_manual) | write_manual(argv[1], "flags.md", mc_flags_manual) |
+    return write_manual(argv[1], "ops.md", mc_ops_manual) || write_manual(argv[1], "flags.md", mc_flags_manual) ||
            write_manual(argv[1], "layers.md", mc_nn_manual);
 }
 
@@ -359,7 +362,7 @@ static int command_ops(int argc, char **argv)
             shown++;
         }
     }
-    return shown ? 0 : complain("there is no such op; monochord ops lists them");
+    return shown ? 0 : complain("there is no such op: none has '%s'%s in its name or description", argc > 1 ? argv[1] : "", argc > 2 ? " and the other words" : "");
 }
 
 static int no_command(const char *word)

@@ -142,7 +142,7 @@ int command_predict(int argc, char **argv)
         }
     }
     if (good && !(file && (pictures || where))) {
-        good = !complain_usage("predict");
+        good = !(file ? complain("predict: nothing to look at: name pictures, or --data WHERE") : complain_usage("predict"));
     }
     good = good && train_floats() && checkpoint_model(&m, file, &classes, &data);
     mc_function *f = good && pictures ? mc_net_predictor(m.net) : NULL;

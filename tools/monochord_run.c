@@ -37,8 +37,9 @@ static bool sizes_of(const struct program *p, int i, const struct options *o, in
     for (int k = 0; k < mc_node_rank(x); k++) {
         dims[k] = mc_node_dims(x)[k] >= 0 ? mc_node_dims(x)[k] : UNKNOWN_SIZE;
         if (given && *given) {
+            errno = 0;
             dims[k] = strtoll(given, &end, 10);
-            if (end == given || dims[k] < 0 || (*end && *end != ',')) {
+            if (end == given || errno || dims[k] < 0 || (*end && *end != ',')) {
                 complain("--size %s: '%s' is no list of sizes", p->input[i], given);
                 return false;
             }
@@ -262,23 +263,30 @@ const char run_options[] =
     "  --dot FILE, --svg FILE   a picture of the graph\n"
     "  --report FILE      one HTML page on the function\n";
 
-static bool add_pair(struct pair *list, int *n, const char *arg)
+static bool add_pair(const char *option, struct pair *list, int *n, const char *arg)
 {
     const char *eq = strchr(arg, '=');
     if (!eq || *n == MOST_FEEDS) {
         complain(eq ? "too many values like '%s'" : "'%s' is not NAME=VALUE", arg);
         return false;
     }
+    for (int i = 0; i < *n; i++) {
+        if (strncmp(list[i].name, arg, (size_t)(eq - arg) + 1) == 0) {
+            complain("%s: '%.*s' is given twice", option, (int)(eq - arg), arg);
+            return false;
+        }
+    }
     list[(*n)++] = (struct pair){ arg, eq + 1 };
     return true;
 }
 
-static bool whole(const char *arg, long *out)
+static bool whole(const char *option, const char *arg, long *out)
 {
     char *end;
+    errno = 0;
     *out = strtol(arg, &end, 10);
-    if (*end || end == arg || *out < 1) {
-        complain("'%s' is no whole number above 0", arg);
+    if (*end || end == arg || *out < 1 || errno) {
+        complain("%s: '%s' is no whole number above 0", option, arg);
         return false;
     }
     return true;
@@ -300,7 +308,7 @@ static bool read_options(int argc, char **argv, struct options *o, const char **
                 known = true;
                 value = !table[k].yes;
                 if (value && next) {
-                    table[k].text ? (void)(*table[k].text = next) : (void)(good = whole(next, table[k].number));
+                    table[k].text ? (void)(*table[k].text = next) : (void)(good = whole(word, next, table[k].number));
                 } else if (!value) {
                     *table[k].yes = true;
                 }
@@ -313,7 +321,7 @@ static bool read_options(int argc, char **argv, struct options *o, const char **
         if (feed && strcmp(next, "random") == 0) {
             o->random = true;
         } else if (feed || size) {
-            good = feed ? add_pair(o->feed, &o->nfeed, next) : add_pair(o->size, &o->nsize, next);
+            good = feed ? add_pair(word, o->feed, &o->nfeed, next) : add_pair(word, o->size, &o->nsize, next);
         } else if (!known && (*path || (word[0] == '-' && word[1]))) {
             complain_word("run", word);
             return false;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* models/NAME.txt, built in; the last row is empty. */
 static const struct {
@@ -48,6 +49,10 @@ bool model_find(struct text *out, const char *name)
         text_addf(&known, "%s%s", i ? ", " : "", built_in[i].name);
     }
     const char *near = near_model(name);
+    if (access(name, F_OK) == 0) { /* a folder */
+        text_free(&known);
+        return text_read(out, name);
+    }
     complain("there is no file '%s', and no such model%s%s%s; models: %s", name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", known.s);
     text_free(&known);
     return false;

@@ -224,8 +224,11 @@ static bool is_other_file(const char *path, bool damaged)
 {
     struct stat st;
     char head[2] = { 'P', 'K' };
-    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) {
-        return false; /* devices and pipes are written to */
+    if (stat(path, &st) != 0) {
+        return false;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return true; /* a folder, a device or a pipe: it would be renamed */
     }
     mc_npz *z = mc_npz_open(path);
     bool good = z && has(z, "train/model") && has(z, "train/progress");

@@ -27,12 +27,23 @@ else
     cmake -S . -B "$build" -G "Unix Makefiles" $options >/dev/null
 fi
 env -u MAKEFLAGS -u MAKELEVEL cmake --build "$build" -j"${JOBS:-2}" --target fuzzers
-export XDG_CACHE_HOME=$PWD/$build/cache UBSAN_OPTIONS=print_stacktrace=1
+export XDG_CACHE_HOME=$PWD/$build/cache UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=allocator_may_return_null=1
+# Words for the formats that are text: those of the corpus and of the tables.
+words() {
+    case $1 in
+        parse) cat src/op/*.def src/op/*.c ;;
+        model) cat src/nn/*.c ;;
+        flags) cat src/base/flags.def ;;
+        *) echo '"PK", "IDAT", "descr", "shape"' ;;
+    esac | grep -oE '[("][A-Za-z_][A-Za-z_0-9.]{1,23}[",]' | tr -d '(",' | sort -u | sed 's/.*/"&"/'
+}
 for name in $names; do
     echo "fuzz_$name for $seconds s"
     if [ $led ] && [ "$name" != graph ]; then
         mkdir -p "$build/corpus/$name"
-        "$build/fuzz_$name" -max_total_time="$seconds" -max_len=4096 -rss_limit_mb=4096 -timeout=20 -print_final_stats=1 -verbosity=0 \
+        words "$name" >"$build/$name.dict"
+        "$build/fuzz_$name" -max_total_time="$seconds" -max_len=4096 -rss_limit_mb=4096 -malloc_limit_mb=256 -timeout=20 \
+            -print_final_stats=1 -verbosity=0 -dict="$build/$name.dict" \
             -artifact_prefix="$build/$name-" "$build/corpus/$name" "tests/corpus/$name" || exit 1
         if [ "${FUZZ_MERGE:-}" ]; then
             rm -rf "$build/least"

@@ -1,24 +1,10 @@
 /* fuzz_model.c: whatever is written, reading it as a model ends in a net or in a message with the line and a caret.  With
  * libFuzzer (-DMC_LIBFUZZER) it brings the text; without, `fuzz_model SECONDS` mixes words of good lines, the same way on
- * every run.
- *
- * Invariant: no array is larger than MOST bytes: layers of a million units end in the message that there is no memory. */
+ * every run. */
 #include "fuzz.h"
 #include <monochord_nn.h>
 
 #include <stdio.h>
-
-enum { MOST = 4 << 20 };
-
-static void *small(void *arg, void *p, size_t n)
-{
-    (void)arg;
-    if (n == 0) {
-        free(p);
-        return NULL;
-    }
-    return n > MOST ? NULL : realloc(p, n);
-}
 
 static void wrong(const char *what, const char *text, const char *more)
 {
@@ -45,12 +31,8 @@ static void use(mc_net *net, const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    static bool begun;
+    fuzz_small_memory();
     char *text = malloc(n + 1);
-    if (!begun) {
-        mc_set_allocator(&(mc_allocator){ .realloc = small });
-        begun = true;
-    }
     mc_graph *g = mc_graph_new();
     mc_net *net = g ? mc_net_new(g, NULL, 1) : NULL;
     if (!text || !net) {

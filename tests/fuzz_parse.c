@@ -40,6 +40,7 @@ static void use(mc_graph *g, mc_node *n, const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
+    fuzz_small_memory();
     char *text = malloc(n + 1);
     mc_graph *g = mc_graph_new();
     if (!text || !g) {

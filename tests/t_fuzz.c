@@ -1,7 +1,7 @@
 /* t_fuzz.c: the fuzzers' corpus is replayed: inputs that once led somewhere new, or wrong.  `make fuzz` finds others. */
 #include "program.h"
 
-static const char *const fuzzers[] = { "parse", "npy", "data", "model", "wisdom", "checkpoint", "flags" };
+static const char *const fuzzers[] = { "parse", "npy", "data", "png", "model", "wisdom", "checkpoint", "flags" };
 
 TEST(the_corpus_is_replayed)
 {

@@ -288,6 +288,117 @@ TEST(errors_tell_nothing_of_earlier_ones)
     mc_graph_free(g);
 }
 
+/* Wrong calls of the rest of the API, with NULL, bad words, sizes and files: each leaves a status and a text of its own. */
+TEST(every_wrong_call_has_a_text_of_its_own)
+{
+    mc_graph *g = mc_graph_new(), *other = mc_graph_new();
+    mc_node *x = mc_input(g, "x", MC_FLOAT32, 1), *y = mc_sqr(mc_input(other, "y", MC_FLOAT32, 0)), *out = NULL;
+    mc_shared *s = mc_shared_zeros(g, "s", MC_FLOAT32, MC_SHAPE(3));
+    mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3)), *b = mc_array_new(MC_FLOAT32, MC_SHAPE(4));
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x * 2" });
+    const int order[] = { 0, 0 };
+    const int64_t far[] = { 7, 7 };
+    mc_dtype d;
+    char *text = NULL, few[4];
+    size_t n = 0;
+    double worst;
+#define FAILS(call) \
+    do { \
+        mc_fail(MC_EDEVICE, "something earlier"); \
+        CHECK(call, "%s succeeds", #call); \
+        CHECK(*mc_last_error() && !strstr(mc_last_error(), "earlier") && mc_last_status() < 0, "%s: %s", #call, mc_last_error()); \
+    } while (0)
+    FAILS(mc_dtype_parse("float33", &d) < 0);
+    FAILS(mc_dtype_parse(NULL, &d) < 0);
+    FAILS(!mc_array_new(MC_FLOAT32, MC_SHAPE(-1)));
+    FAILS(!mc_array_new(MC_FLOAT32, 99, far));
+    FAILS(!mc_array_new((mc_dtype)99, MC_SHAPE(1)));
+    FAILS(!mc_array_new(MC_FLOAT32, MC_SHAPE(INT64_C(1) << 40, INT64_C(1) << 40)));
+    FAILS(!mc_array_wrap(MC_FLOAT32, MC_SHAPE(3), NULL, NULL, NULL, NULL));
+    FAILS(!mc_array_slice(a, 5, 0, 1, 1));
+    FAILS(!mc_array_slice(a, 0, 9, 1, 1));
+    FAILS(!mc_array_slice(NULL, 0, 0, 1, 1));
+    FAILS(!mc_array_transpose(a, order));
+    FAILS(!mc_array_transpose(NULL, NULL));
+    FAILS(!mc_array_reshape(a, MC_SHAPE(5)));
+    FAILS(!mc_array_reshape(NULL, MC_SHAPE(5)));
+    FAILS(!mc_array_copy(NULL));
+    FAILS(!mc_array_cast(NULL, MC_INT8));
+    FAILS(!mc_array_cast(a, (mc_dtype)99));
+    FAILS(mc_array_assign(a, b) < 0);
+    FAILS(mc_array_assign(NULL, b) < 0);
+    FAILS(!mc_array_to(a, "moon"));
+    FAILS(!mc_array_to(NULL, "cpu"));
+    FAILS(mc_array_set(a, far, 1) < 0);
+    FAILS(mc_array_set(NULL, NULL, 1) < 0);
+    FAILS(mc_array_print(NULL, stdout) < 0);
+    FAILS(!mc_array_text(NULL));
+    FAILS(!mc_npy_load(NULL));
+    FAILS(!mc_npy_load("/nowhere/a.npy"));
+    FAILS(mc_npy_save("/nowhere/a.npy", a) < 0);
+    FAILS(mc_npy_save("/tmp/a.npy", NULL) < 0);
+    FAILS(!mc_npz_open("/nowhere/a.npz"));
+    FAILS(!mc_npz_load(NULL, "a"));
+    FAILS(mc_npz_save("/nowhere/a.npz", 1, (const char *[]){ "a" }, (const mc_array *[]){ a }) < 0);
+    FAILS(mc_npz_save("/tmp/a.npz", 1, NULL, NULL) < 0);
+    FAILS(!mc_array_to_dlpack(NULL));
+    FAILS(!mc_array_from_dlpack(NULL));
+    FAILS(!mc_array_from_dlpack_versioned(NULL));
+    FAILS(mc_shared_set(s, b) < 0);
+    FAILS(mc_shared_set(s, NULL) < 0);
+    FAILS(mc_shared_set(NULL, b) < 0);
+    FAILS(!mc_shared_get(NULL));
+    FAILS(mc_shared_default_update(g, NULL, x) < 0);
+    FAILS(mc_grads(NULL, 1, &x, &out, NULL) < 0);
+    FAILS(mc_grads(y, 1, &x, &out, NULL) < 0);
+    FAILS(mc_grads(y, 1, NULL, &out, NULL) < 0);
+    FAILS(mc_verify_grad(NULL, 1, &x, &a, &worst) < 0);
+    FAILS(mc_verify_grad(y, 1, &x, NULL, &worst) < 0);
+    FAILS(mc_rewrite_add(other, "log(", "x", NULL) < 0);
+    FAILS(mc_rewrite_add(NULL, "x", "x", NULL) < 0);
+    FAILS(mc_register(g, NULL) < 0);
+    FAILS(mc_register(other, &(mc_custom){ .name = "1" }) < 0);
+    FAILS(!mc_compile(NULL, &(mc_spec){ .outputs = "x" }));
+    FAILS(!mc_compile(g, NULL));
+    FAILS(!mc_function_copy(NULL, 0));
+    FAILS(mc_call(f, MC_IN(a), MC_NONE) < 0);
+    FAILS(mc_call(NULL, MC_IN(a), MC_NONE) < 0);
+    FAILS(mc_call(f, MC_NONE, MC_NONE) < 0);
+    FAILS(mc_function_set(f, "z", mc_arg_real(1)) < 0);
+    FAILS(mc_function_set(NULL, "x", mc_arg_real(1)) < 0);
+    FAILS(mc_function_profile(NULL, stdout) < 0);
+    FAILS(mc_function_report(NULL, stdout) < 0);
+    FAILS(mc_flag_set("nothing", "1") < 0);
+    FAILS(mc_flag_set(NULL, "1") < 0);
+    FAILS(mc_flag_set("threads", NULL) < 0);
+    FAILS(mc_flag_set("threads", "many") < 0);
+    FAILS(mc_flags_parse("threads") < 0);
+    FAILS(!mc_flag_get("nothing"));
+    FAILS(mc_wisdom_import("/nowhere/wisdom") < 0);
+    FAILS(mc_wisdom_import(NULL) < 0);
+    FAILS(mc_file_read("/nowhere/a", &text, &n) < 0);
+    FAILS(mc_file_read("/tmp", &text, &n) < 0);
+    FAILS(mc_file_write("/nowhere/a", "", 0) < 0);
+    FAILS(mc_inflate(few, sizeof few, "\7", 1) < 0);
+    FAILS(!mc_image_load("/nowhere/a.png"));
+    FAILS(!mc_data_open("/nowhere/data", MC_TRAIN));
+    FAILS(!mc_data_open(NULL, MC_TRAIN));
+    FAILS(!mc_image_load(NULL));
+    FAILS(!mc_array_from(MC_FLOAT32, MC_SHAPE(3), NULL));
+    FAILS(mc_graph_dot(g, 1, NULL, stdout) < 0);
+    FAILS(mc_graph_svg(g, 1, NULL, stdout) < 0);
+    FAILS(!mc_graph_text(g, 1, NULL));
+    FAILS(!mc_graph_text(NULL, 1, &x));
+    FAILS(mc_file_read(NULL, &text, &n) < 0);
+    FAILS(mc_file_write(NULL, "", 0) < 0);
+#undef FAILS
+    mc_function_free(f);
+    mc_array_unref(&a);
+    mc_array_unref(&b);
+    mc_graph_free(g);
+    mc_graph_free(other);
+}
+
 /* Who returns a status because of what the graph has met says what that was. */
 TEST(statuses_of_a_graphs_mistake_have_its_text)
 {

@@ -63,6 +63,9 @@ mc_status mc_file_read(const char *path, char **data, size_t *n)
 {
     *data = NULL;
     *n = 0;
+    if (!path) {
+        return mc_fail(MC_EARG, "there is no path of a file to read (NULL)");
+    }
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return fail_at("open", path);
@@ -124,6 +127,9 @@ mc_status mc_file_write_pieces(const char *path, const struct mc_piece *piece, s
 {
     char *name = NULL, real[PATH_MAX];
     mc_status s = MC_OK;
+    if (!path) {
+        return mc_fail(MC_EARG, "there is no path of a file to write (NULL)");
+    }
     const bool special = is_special(path);
     path = realpath(path, real) ? real : path;  /* a link stays a link */
     int fd = special ? open(path, O_WRONLY | O_CLOEXEC) : open_neighbour(path, &name);

@@ -225,6 +225,9 @@ static mc_status add_reader(struct mc_picture *p, const mc_node *x, const unsign
 mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs, const struct mc_picture_says *says)
 {
     *p = (struct mc_picture){ 0 };
+    if (n > 0 && !outputs) {
+        return mc_fail(MC_EARG, "picture: there is no list of nodes (NULL)");
+    }
     mc_graph *g = mc_graph_of(n, outputs);
     for (int i = 0; i < n; i++) {
         if (mc_is_error(outputs[i])) {

@@ -283,6 +283,14 @@ char *mc_graph_text(const mc_graph *g, int n, mc_node *const *outputs)
 {
     struct mc_str out = { 0 };
     size_t count = 0, temp = 0;
+    bool given = g && (n < 1 || outputs);
+    for (int i = 0; given && i < n; i++) {
+        given = outputs[i];
+    }
+    if (!given) {
+        mc_fail(MC_EARG, g ? "text of a graph: a node is NULL" : "text of a graph: there is no graph (NULL)");
+        return NULL;
+    }
     mc_node **list = mc_graph_reach(n, outputs, &count);
     const char **label = mc_calloc(g->nodes.n + 1, sizeof *label, "text");
     uint16_t *uses = mc_calloc(g->nodes.n + 1, sizeof *uses, "text"), *deep = mc_calloc(g->nodes.n + 1, sizeof *deep, "text");

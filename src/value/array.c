@@ -170,7 +170,10 @@ mc_array *mc_array_empty(mc_dtype d, int rank, const int64_t *dims)
 mc_array *mc_array_from(mc_dtype d, int rank, const int64_t *dims, const void *data)
 {
     mc_array *a = mc_array_empty(d, rank, dims);
-    if (a && a->storage->bytes) {
+    if (a && a->storage->bytes && !data) {
+        mc_fail(MC_EARG, "mc_array_from: there are no elements (NULL)");
+        mc_array_unref(&a);
+    } else if (a && a->storage->bytes) {
         memcpy(a->data, data, a->storage->bytes);
     }
     return a;

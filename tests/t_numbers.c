@@ -161,6 +161,44 @@ TEST(functions_at_their_poles_and_next_to_zero)
     check_rows(rows, NELEM(rows));
 }
 
+/* What docs/limits.md says of numbers, and no other test shows. */
+TEST(what_differs_from_numpy)
+{
+    static const struct row rows[] = {
+        { "a // b", MC_INT32, 7, 0, 0 },                 { "a % b", MC_INT32, 7, 0, 0 },
+        { "a // b", MC_UINT8, 7, 0, 0 },                 { "a % b", MC_INT64, -7, 0, 0 },
+        { "a // b", MC_INT32, INT32_MIN, -1, INT32_MIN }, { "a // b", MC_INT8, INT8_MIN, -1, INT8_MIN },
+        { "a ** b", MC_INT32, 3, -2, 0 },                { "a ** b", MC_INT32, 1, -2, 1 },
+        { "a ** b", MC_INT32, -1, -3, -1 },              { "a ** b", MC_INT64, -1, -2, 1 },
+        { "sgn(a)", MC_FLOAT32, -0.0, 0, -0.0 },         { "sgn(a)", MC_FLOAT64, -0.0, 0, -0.0 },
+        { "clip(a, b, 1)", MC_FLOAT32, 0.5, NAN, 0.5 },  { "clip(a, b, 1)", MC_FLOAT32, 3, NAN, 1 },
+        { "clip(a, 0, b)", MC_FLOAT64, 3, NAN, 3 },      { "gammaln(a)", MC_FLOAT64, -INFINITY, 0, INFINITY },
+        { "gammaln(a)", MC_FLOAT32, -INFINITY, 0, INFINITY },
+        { "sum(a[:0])", MC_FLOAT32, 1, 0, 0 },           { "sum(a)", MC_FLOAT32, -0.0, 0, 0 },
+        { "1 / 0 + 0 * a", MC_FLOAT64, 1, 0, INFINITY },  { "a + 2 ** 100", MC_FLOAT64, 0, 0, 0x1p100 },
+        { "cast(a, int8)", MC_INT32, 300, 0, 44 },       { "cast(a, uint8)", MC_FLOAT64, 300, 0, 255 },
+        { "cast(a, uint8)", MC_FLOAT64, -1, 0, 0 },      { "cast(a, int32)", MC_FLOAT32, NAN, 0, 0 },
+        { "dot(a, 2)", MC_FLOAT32, 3, 0, 6 },            { "norm(stack(a[:1], 2 * a[:1]))", MC_FLOAT64, 3, 0, 6.708203932499369 },
+    };
+    static const struct { const char *formula; mc_dtype is; } types[] = {
+        { "cast(1, bool) + 1", MC_INT8 }, { "j + 300", MC_INT16 }, { "t + 1", MC_INT8 }, { "t & True", MC_BOOL },
+    };
+    static const char *const refused[] = { "1 // 0", "1 % 0", "j ** -1", "j and t", "u + (-1)", "x @ 2", "matmul(2, x)", "norm(x, 'fro')", "norm(x, 'nuc')" };
+    check_rows(rows, NELEM(rows));
+    for (size_t i = 0; i < NELEM(types) + NELEM(refused); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_formula(g, "input j int8[?]; input t bool[?]; input u uint64[?]; input x float32[3, 3]");
+        const char *text = i < NELEM(types) ? types[i].formula : refused[i - NELEM(types)];
+        mc_node *n = mc_formula(g, text);
+        if (i < NELEM(types)) {
+            CHECK(!mc_is_error(n) && mc_node_dtype(n) == types[i].is, "%s is %s: %s", text, mc_dtype_name(mc_node_dtype(n)), mc_error(g));
+        } else {
+            CHECK(mc_is_error(n) && *mc_error(g), "%s is accepted", text);
+        }
+        mc_graph_free(g);
+    }
+}
+
 /* Order of what is in a's dtype the largest, and of floats, where NaN is last. */
 TEST(order_is_that_of_the_numbers)
 {

@@ -301,7 +301,7 @@ mc_array *mc_npz_load(mc_npz *z, const char *name)
         return NULL;
     }
     char label[512]; /* messages put it in quotes */
-    snprintf(label, sizeof label, "%s' of '%s", name, z->source.name);
+    mc_snprintf(label, sizeof label, "%s' of '%s", name, z->source.name);
     mc_array *a = mc_npy_read(&(struct mc_source){ .fd = -1, .mem = text, .size = m->size, .name = label });
     mc_free_pages(text);
     return a;

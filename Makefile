@@ -59,7 +59,7 @@ ifeq ($(WHAT),)
 	$(venv)
 	@$(extremes)
 	@$(random) --seeds 0:100 --quick --quiet
-	@scripts/fake_gpu.sh $(BUILD) -- $(random) --seeds 0:6 --quick --quiet --device cuda
+	@scripts/fake_gpu.sh $(BUILD) -- env $(random) --seeds 0:6 --quick --quiet --device cuda
 endif
 
 test-full: all ## all tests, the slow ones too

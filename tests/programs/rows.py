@@ -51,7 +51,7 @@ def arithmetic(d):
     if o == "/" and d.coin(0.7):
         two = f"(abs({two}) + 0.5)"
     if o in ("//", "%") and d.coin(0.6):
-        two = d.any("2", "3", "0.5", "7") if is_float(a.dt) else d.any("2", "3", "7")
+        two = d.any("2", "3", "0.5", "7", "0.1", "0.3", "inf", "-0.7") if is_float(a.dt) else d.any("2", "3", "7")
         one = a.name
     if o == "**":
         return f"{a.name} ** {d.any('2', '3', '2', '1', '0')}" if d.coin(0.7) else f"(abs({a.name}) + 0.5) ** {two}"

@@ -162,11 +162,7 @@ static mc_array *noise_of_operands(const mc_node *from, const struct leaves *l, 
     mc_array *in[8] = { 0 }, *slack[8] = { 0 }, *all = NULL;
     mc_status s = from->nin <= 8 ? mc_eval((int)l->node.n, l->node.at, l->value.at, from->nin, from->in, in) : MC_EARG;
     for (int i = 0; i < from->nin && s >= 0; i++) {
-        slack[i] = mc_is_float(in[i]->dtype) ? mc_array_new(MC_FLOAT64, in[i]->rank, in[i]->dims) : NULL;
-        for (int64_t k = 0, n = slack[i] ? mc_array_size(in[i]) : 0; k < n; k++) {
-            double x = fabs(mc_load_f64(in[i]->dtype, in[i]->data + (size_t)k * mc_dtypes[in[i]->dtype].size));
-            ((double *)(void *)slack[i]->data)[k] = isfinite(x) ? noise * x : 0;
-        }
+        slack[i] = mc_is_float(in[i]->dtype) ? mc_slack_of(in[i], noise) : NULL;
     }
     all = s >= 0 ? mc_slack(from, in, slack, value, 0) : NULL;
     for (int i = 0; i < 8; i++) {

@@ -162,7 +162,7 @@ static mc_status compare_value(struct table *t, int step, int v, mc_node *n, int
     for (size_t i = 0; i < t->at.n && tol > 0 && st->kernel && st->kernel->nreduce; i++) {
         scale = MC_MAX(scale, largest(t->at.at[i].array));
     }
-    double rough = tol * scale + (tol > 0 ? want->dtype == MC_FLOAT16 ? 0x1p-22 : 1e-30 : 0); /* a few of the least numbers there are */
+    double rough = tol * scale + (tol > 0 ? want->dtype == MC_FLOAT16 ? 0x1p-22 : 1e-30 : 0); /* a few times the least number above 0 */
     int64_t bad = mc_array_differs(have, want, tol, rough);
     if (bad >= 0 && item == 0 && mc_dims_equal(have->rank, have->dims, want->rank, want->dims)) {
         bad = beyond(t, n, have, want, eps, rough);

@@ -96,7 +96,7 @@ static void over_absolute_values(const mc_node *n, mc_array *const *in, mc_array
     }
 }
 
-/* The least number above 0 of a dtype of few bits, which rounding there goes by. */
+/* The least number above 0 of a half type: below the normal range, values are rounded to multiples of it. */
 static double least(mc_dtype d)
 {
     return d == MC_FLOAT16 ? 0x1p-24 : d == MC_BFLOAT16 ? 0x1p-133 : 0;
@@ -108,8 +108,7 @@ static bool is_off_near_roots(const mc_node *n)
     return mc_is_op(n, "psi") || mc_is_op(n, "tri_gamma") || mc_is_op(n, "gammaln");
 }
 
-/* The rounding of `a` as a slack. */
-static mc_array *rounding(const mc_array *a, double tol)
+mc_array *mc_slack_of(const mc_array *a, double tol)
 {
     mc_array *near = mc_array_copy(a), *s = near ? mc_array_new(MC_FLOAT64, a->rank, a->dims) : NULL;
     for (int64_t i = 0, n = s ? mc_array_size(s) : 0; i < n; i++) {
@@ -127,7 +126,7 @@ mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack
     for (int64_t i = 0, size = to && each && mc_is_float(value->dtype) ? mc_array_size(to) : 0; i < size; i++) {
         add(to, i, tol * fabs(at(value, i)) + least(value->dtype));
     }
-    mc_array *digit = to && is_off_near_roots(n) && !slack[0] ? rounding(in[0], tol / 16) : NULL;
+    mc_array *digit = to && is_off_near_roots(n) && !slack[0] ? mc_slack_of(in[0], tol / 16) : NULL;
     if (digit) {
         move_operand(n, in, 0, digit, value, to);
     }

@@ -1,6 +1,6 @@
-/* twice.c: gradients of gradients.  A gradient is a function of all that its cost depends on, also where its formula is
- * constant: that of 2 * x is 2, and differentiated by x again it is 0, not an error.  So the graph remembers what each
- * gradient was taken of.
+/* twice.c: gradients of gradients.  A gradient is a function of all that its cost depends on, also where its
+ * formula is constant: that of 2 * x is 2, and differentiated by x again it is 0, not an error.  So the graph
+ * remembers what each gradient was taken of.
  *
  * Invariant: inputs, shared variables and constants, which others use as well, have no such entry. */
 #include "grad/grad.h"

@@ -306,7 +306,7 @@ def together(d):
 def made(d):
     a = d.pick(lambda v: v.rank > 0)
     n = d.any("2", "3", f"{a.name}.shape[0]")
-    return d.any(f"arange({n})", f"alloc({a.name}, [2] + [1])" if False else f"alloc({literal(d, a)} + {a.name}, [{n}, {', '.join(f'{a.name}.shape[{i}]' for i in range(a.rank))}])",
+    return d.any(f"arange({n})", f"alloc({literal(d, a)} + {a.name}, [{n}, {', '.join(f'{a.name}.shape[{i}]' for i in range(a.rank))}])",
                  f"zeros_like({a.name})", f"ones_like({a.name})", f"eye({n})", f"tri({n}, 3, k={d.any(-1, 0, 1)})", f"zeros([{n}, 2])",
                  f"ones([{n}])", f"meshgrid(arange({n}), arange(3))[{d.any(0, 1)}]", f"to_one_hot(arange({n}), 4)", f"bartlett({n})",
                  f"{a.name}.shape", f"outer(ravel({a.name}), arange(2))", f"alloc({a.name}, {[1] * (a.rank + 1)})" if all(s == 1 for s in a.dims) else f"{a.name} + arange({a.name}.shape[{a.rank - 1}])")
@@ -443,7 +443,6 @@ def normal(d):
             return f"pool({v.name}, {[d.any(1, 2)] * n}, mode='max')" if v else None
         return y
     v = d.real(2)
-    t = d.leaf("int64", [((v.shapes[0][0], v.shapes[1][0]), False)]) if False else None
     return d.any(f"crossentropy_softmax_1hot({v.name}, arange({v.name}.shape[0]) % {v.name}.shape[1])",
                  f"-log(softmax({v.name})[arange({v.name}.shape[0]), arange({v.name}.shape[0]) % {v.name}.shape[1]])",
                  f"categorical_crossentropy(softmax({v.name}), softmax({v.name} * 2))")

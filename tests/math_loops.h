@@ -92,14 +92,24 @@ static inline loop *loop_of(const struct mc_code *code, const struct mc_math_row
     return (loop *)(uintptr_t)mc_code_symbol(code, name);
 }
 
-/* All functions as kernels print them; NULL after a failed check. */
-static inline struct mc_code *kernel_code(void)
+/* HEAD and TEXT, compiled as kernels are; NULL after a failed check. */
+static inline struct mc_code *code_of(const char *head, const char *text)
 {
     mc_status status = MC_OK;
-    char *text = unit();
-    struct mc_code *code = mc_code_load(text, mc_cpu_flags(), &status);
-    mc_free(text);
+    struct mc_str s = { 0 };
+    mc_str_addf(&s, "%s%s", head, text);
+    struct mc_code *code = mc_code_load(s.s, mc_cpu_flags(), &status);
+    mc_str_free(&s);
     CHECK(code, "%s", mc_last_error());
+    return code;
+}
+
+/* All functions as kernels print them, behind HEAD. */
+static inline struct mc_code *kernel_code(const char *head)
+{
+    char *text = unit();
+    struct mc_code *code = code_of(head, text);
+    mc_free(text);
     return code;
 }
 
@@ -112,23 +122,21 @@ static inline const struct mc_math_row *vector_row(const char *name)
     return row_named(c);
 }
 
-/* "run_exp" and its kin over vectors; NULL after a failed check */
-static inline struct mc_code *vector_code(void)
+/* "run_exp" and its kin over vectors, behind HEAD */
+static inline struct mc_code *vector_code(const char *head)
 {
     struct mc_str s = { 0 };
-    mc_status status = MC_OK;
     mc_str_add(&s, "typedef long long i64;\n");
     mc_str_add(&s, mc_wide_text);
     for (int i = 0; i < mc_nwide; i++) {
-        if (vector_row(mc_wide_functions_known[i])) {
+        if (vector_row(mc_wide_functions_known[i].name)) {
             mc_str_addf(&s, "void run_%s(const float *x, const void *y, float *z, i64 n)\n{ (void)y; for (i64 i = 0; i < n; i += 16) {\n"
                             "  vm m = n - i < 16 ? (vm)((1u << (n - i)) - 1) : (vm)-1; v_store(z + i, v_%s(v_load(x + i, m)), m); } }\n",
-                        mc_wide_functions_known[i], mc_wide_functions_known[i]);
+                        mc_wide_functions_known[i].name, mc_wide_functions_known[i].name);
         }
     }
-    struct mc_code *code = mc_code_load(s.s, mc_cpu_flags(), &status);
+    struct mc_code *code = code_of(head, s.s);
     mc_str_free(&s);
-    CHECK(code, "%s", mc_last_error());
     return code;
 }
 

@@ -421,7 +421,7 @@ TEST(a_failed_allocation_while_verifying)
 TEST(each_line_has_its_maximum)
 {
     static const char *const others[] = { "(x - a) * b", "softmax((x - a) * b + a)", "x" };
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < (int)NELEM(others) * 4; i++) {
         const mc_dtype d = i & 1 ? MC_FLOAT64 : MC_FLOAT32;
         const int axis = i >> 1 & 1;
         char outputs[120];

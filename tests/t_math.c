@@ -241,7 +241,7 @@ TEST(math_in_kernels)
     if (!mc_cc_present()) {
         SKIP("no C compiler");
     }
-    struct mc_code *code = kernel_code();
+    struct mc_code *code = kernel_code("");
     for (size_t i = 0; code && i < mc_nmath; i++) {
         if (mc_math_rows[i].arity) {
             test_row(&mc_math_rows[i], loop_of(code, &mc_math_rows[i]), 8, "in a kernel");
@@ -296,12 +296,50 @@ TEST(math_on_vectors)
     if (!vectors_run()) {
         SKIP("no C compiler or no AVX-512");
     }
-    struct mc_code *code = vector_code();
+    struct mc_code *code = vector_code("");
     for (int i = 0; code && i < mc_nwide; i++) {
-        const struct mc_math_row *row = vector_row(mc_wide_functions_known[i]);
+        const struct mc_math_row *row = vector_row(mc_wide_functions_known[i].name);
         if (row) { /* the others are single instructions */
-            test_row(row, vector_loop(code, mc_wide_functions_known[i]), test_is_full() ? 16 : 1, "on vectors");
+            test_row(row, vector_loop(code, mc_wide_functions_known[i].name), test_is_full() ? 16 : 1, "on vectors");
         }
     }
     mc_code_unref(&code);
+}
+
+/* Kernels that are exact compute the same bits over vectors as one number at a time: x == max(x) may need both. */
+TEST(math_on_vectors_has_the_bits_of_plain_kernels)
+{
+    if (!vectors_run()) {
+        SKIP("no C compiler or no AVX-512");
+    }
+    struct mc_code *scalars = kernel_code(mc_dialect_c.exact), *vectors = vector_code(mc_dialect_c.exact);
+    float x[BLOCK], y[BLOCK], z[BLOCK];
+    for (int i = 0; scalars && vectors && i < mc_nwide; i++) {
+        const struct mc_wide_function *f = &mc_wide_functions_known[i];
+        const struct mc_math_row *row = vector_row(f->name);
+        int apart = 0;
+        float at = 0;
+        for (int turn = 0; row && turn < 64; turn++) {
+            for (int k = 0; k < BLOCK; k++) {
+                const uint32_t bits = (uint32_t)test_random();
+                x[k] = (float)test_uniform(-1, 1) * ldexpf(1, (int)(test_random() % 12) - 5);
+                if (turn % 4 == 0) {
+                    memcpy(&x[k], &bits, sizeof x[k]);
+                }
+            }
+            loop_of(scalars, row)(x, x, y, BLOCK);
+            vector_loop(vectors, f->name)(x, x, z, BLOCK);
+            for (int k = 0; k < BLOCK; k++) {
+                if (memcmp(&y[k], &z[k], sizeof y[k]) != 0 && !(isnan(y[k]) && isnan(z[k]))) {
+                    apart++;
+                    at = x[k];
+                }
+            }
+        }
+        if (row) {
+            CHECK(f->differs == (apart > 0), "%s: %d of %d numbers differ, such as that of %a", f->name, apart, 64 * BLOCK, (double)at);
+        }
+    }
+    mc_code_unref(&scalars);
+    mc_code_unref(&vectors);
 }

@@ -49,7 +49,7 @@ static void sweep(const char *name, bool vectors)
     if (!mc_cc_present() || (vectors && !vectors_run())) {
         SKIP("no C compiler, or no AVX-512");
     }
-    struct mc_code *code = kernel_code(), *wide = vectors ? vector_code() : NULL;
+    struct mc_code *code = kernel_code(""), *wide = vectors ? vector_code("") : NULL;
     char row[2][64];
     snprintf(row[0], sizeof row[0], "mcf_%s", name);
     snprintf(row[1], sizeof row[1], "mcd_%s", name);

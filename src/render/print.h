@@ -62,7 +62,8 @@ void mc_print_lane(struct print *p, int v);
 void mc_print_merge(struct print *p, int v);
 /* wide.c: values over vectors; wide_loop.c: the innermost loops */
 extern const char mc_wide_text[], mc_wide_names[];                          /* vector.h; what ops' expressions call its parts */
-extern const char *const mc_wide_functions_known[];                         /* "exp": there is v_exp */
+struct mc_wide_function { const char *name; bool differs; }; /* "exp": there is v_exp; its bits differ from those of mcf_exp */
+extern const struct mc_wide_function mc_wide_functions_known[];
 extern const int mc_nwide;
 void mc_wide_functions(struct mc_str *out, int n, struct mc_kernel *const *kernels);
 void mc_wide_spread(struct print *p, int v);

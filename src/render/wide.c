@@ -1,7 +1,7 @@
 /* wide.c: kernels whose elements are float32, printed over vectors of sixteen (vector.h).
  *
  * Invariant: a kernel that mc_kernel_wide() allows prints the same values as otherwise, within the bounds of the
- * functions of math_f32.def. */
+ * functions of math_f32.def; an exact one prints the same bits. */
 #include "render/print.h"
 #include "device/cpu/cpu.h"
 #include <stdio.h>
@@ -17,15 +17,17 @@ enum { AHEAD = 8 }; /* rows of a column kernel that are fetched before they are 
 
 /* ---- which kernels ---- */
 
-const char *const mc_wide_functions_known[] = { "exp", "expm1", "tanh", "sigmoid", "log", "log1p", "softplus", "sqrt", "fabs", "copysign", "rint",
-    "floor", "ceil", "trunc" };
+const struct mc_wide_function mc_wide_functions_known[] = {
+    { "exp" }, { "expm1" }, { "tanh", .differs = true }, { "sigmoid" }, { "log" }, { "log1p" }, { "softplus", .differs = true },
+    { "sqrt" }, { "fabs" }, { "copysign" }, { "rint" }, { "floor" }, { "ceil" }, { "trunc" } };
 const int mc_nwide = NELEM(mc_wide_functions_known);
 
-static bool known(const char *word, size_t n)
+static bool known(const char *word, size_t n, bool exact)
 {
     for (int i = 0; i < mc_nwide; i++) {
-        if (strlen(mc_wide_functions_known[i]) == n && strncmp(mc_wide_functions_known[i], word, n) == 0) {
-            return true;
+        const struct mc_wide_function *f = &mc_wide_functions_known[i];
+        if (strlen(f->name) == n && strncmp(f->name, word, n) == 0) {
+            return !(exact && f->differs);
         }
     }
     return false;
@@ -47,7 +49,7 @@ static bool number_can(const char *s, size_t n)
 }
 
 /* Do vectors have all that an op's expression says?  A user's may say anything that is C. */
-static bool code_can(const char *code)
+static bool code_can(const char *code, bool exact)
 {
     static const char *const macros[] = { "SEL", "NOT", "LT", "LE", "GT", "GE", "EQ", "NE" };
     for (size_t n; *code; code += n) {
@@ -55,7 +57,7 @@ static bool code_can(const char *code)
         bool can = strchr(" +-*/(),|&^~", *code);
         if (strncmp(code, "M(", 2) == 0) {
             size_t m = word_at(code + 2);
-            can = known(code + 2, m) && code[2 + m] == ')';
+            can = known(code + 2, m, exact) && code[2 + m] == ')';
             n = m + 2;
         } else if (strncmp(code, "C(", 2) == 0) {
             size_t m = strspn(code + 2, "-.0123456789e");
@@ -103,7 +105,7 @@ static bool op_can(const struct mc_kernel *k, const struct mc_kval *v)
         }
     }
     return (t == MC_BOOL ? v->op->typing == TYPE_BITS : v->dtype == MC_BOOL || v->dtype == MC_FLOAT32) &&
-           code_can(mc_print_op_code(v->op, t));
+           code_can(mc_print_op_code(v->op, t), k->exact);
 }
 
 /* A position is only ever compared, never computed with. */

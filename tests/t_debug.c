@@ -116,6 +116,8 @@ TEST(debug_forgives_what_cancels)
         "1 - sigmoid(abs(m) + 40)",
         "cast(m * 1e-6, float16) * 1.5 / (abs(cast(m * 1e-6, float16)) + 1)",
         "psi(cast(m, float64) * 1e-6 + 1.4616321449683623)",
+        "mean(sqr(cast(m * 400, float16)), axis=0)",
+        "sqr(cast(m * 400, float16)) // 0.3",
     };
     for (size_t i = 0; i < NELEM(formulas); i++) {
         mc_graph *g = mc_graph_new();

@@ -210,6 +210,28 @@ TEST(promises_that_do_not_fit_are_refused)
     }
 }
 
+/* What is left out of a formula leaves its sizes behind: 1 row does not become the 4 that were known, nor does it pass for them. */
+TEST(sizes_of_operands_that_are_left_out)
+{
+    static const char *const formulas[] = { "where(c > 0, x, x)", "where(isclose(c, c), x, 1)", "where(c > 0, x, x) + c", "x * 1 ** c", "sum(where(c == c, x, x), axis=1)" };
+    for (size_t k = 0; k < NELEM(formulas); k++) {
+        for (int64_t rows = 1; rows <= 4; rows += 3) {
+            mc_graph *g = mc_graph_new();
+            mc_formula(g, "input x float32[?, ?]; input c float32[4, 1]");
+            mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x, c", .outputs = formulas[k] }));
+            mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(rows, 3)), *c = mc_array_new(MC_FLOAT32, MC_SHAPE(4, 1)), *y = NULL;
+            const mc_status s = mc_call(f, MC_IN(x, c), MC_OUT(&y));
+            CHECK(s == (rows == 4 ? MC_OK : MC_ESHAPE), "%s of %lld rows: %s", formulas[k], (long long)rows, mc_status_name(s));
+            CHECK(s != MC_OK || y->dims[0] == 4, "%s has %lld rows", formulas[k], (long long)y->dims[0]);
+            mc_array_unref(&x);
+            mc_array_unref(&c);
+            mc_array_unref(&y);
+            mc_function_free(f);
+            mc_graph_free(g);
+        }
+    }
+}
+
 /* ---- axes of size 1: their strides mean nothing ---- */
 
 /* A view over rising numbers with these strides, in elements, through a formula on unknown sizes. */

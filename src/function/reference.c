@@ -131,18 +131,43 @@ static mc_array *slack_of(struct table *t, mc_node *n, double tol)
     return slack;
 }
 
+static bool has_infinity(const mc_array *a)
+{
+    mc_array *near = mc_is_float(a->dtype) ? mc_array_copy(a) : NULL;
+    bool has = false;
+    for (int64_t i = 0, n = near ? mc_array_size(near) : 0; i < n && !has; i++) {
+        has = isinf(mc_load_f64(near->dtype, near->data + (size_t)i * mc_dtypes[near->dtype].size));
+    }
+    mc_array_unref(&near);
+    return has;
+}
+
+/* Did the step make an infinity in a half type from what is finite?  Kernels compute halves in float32, where it is none yet. */
+static bool halves_overflowed(const struct table *t)
+{
+    bool made = false, read = false;
+    for (size_t i = 0; i < t->at.n; i++) {
+        const mc_array *a = t->at.at[i].array;
+        if (!t->at.at[i].made || mc_dtypes[a->dtype].size == 2) {
+            *(t->at.at[i].made ? &made : &read) |= has_infinity(a);
+        }
+    }
+    return made && !read;
+}
+
 /* The first element that is beyond its slack as well; -1: none. */
 static int64_t beyond(struct table *t, mc_node *n, const mc_array *have, mc_array *want, double tol, double rough)
 {
     mc_array *slack = slack_at(t, n, want, tol), *near = slack ? mc_array_copy(have) : NULL;
     int64_t bad = near && mc_array_is_contiguous(want) ? -1 : 0;
     size_t size = mc_dtypes[want->dtype].size;
+    const bool overflowed = bad < 0 && halves_overflowed(t);
     for (int64_t i = 0, many = bad < 0 ? mc_array_size(want) : 0; i < many && bad < 0; i++) {
         const char *pa = near->data + (size_t)i * size, *pb = want->data + (size_t)i * size;
         double a = mc_load_f64(want->dtype, pa), b = mc_load_f64(want->dtype, pb);
         double may = ((const double *)(const void *)slack->data)[i];
         bool same = memcmp(pa, pb, size) == 0 || (isnan(a) && isnan(b)) || (mc_is_float(want->dtype) && a == b);
-        bad = same || (isfinite(a) && isfinite(b) && fabs(a - b) <= may + rough) ? -1 : i;
+        bad = same || (overflowed && !isfinite(b)) || (isfinite(a) && isfinite(b) && fabs(a - b) <= may + rough) ? -1 : i;
     }
     mc_array_unref(&slack);
     mc_array_unref(&near);

@@ -68,6 +68,20 @@ mc_node *mc_shape_vector(mc_node *n)
     return mc_shape_stack(n->graph, n->type.rank, size);
 }
 
+/* x with the sizes that are known of n and not of x: another operand, which is gone, said them.  Running checks them. */
+static mc_node *promised(const mc_node *n, mc_node *x)
+{
+    int64_t size[MC_MAX_RANK];
+    bool more = false;
+    for (int i = 0; i < n->type.rank; i++) {
+        const bool news = x->type.dims[i] < 0 && n->type.dims[i] >= 0;
+        size[i] = news ? n->type.dims[i] : -1;
+        more |= news;
+    }
+    struct mc_attr sizes = { .kind = ATTR_INTS, .n = n->type.rank, .ints = size };
+    return more ? mc_apply(x->graph, mc_op_find("specify_shape"), 1, &x, &sizes) : x;
+}
+
 /* Sizes known on both sides must agree, and what n promises to be 1 must stay 1.  An axis that x
  * would broadcast has to be filled out: n's size there may be anything. */
 mc_node *mc_fit(mc_node *n, mc_node *x)
@@ -87,9 +101,6 @@ mc_node *mc_fit(mc_node *n, mc_node *x)
         }
         small = have == 1 && want != 1;
     }
-    if (!small) {
-        return x;
-    }
-    mc_node *y = mc_op2("alloc", x, mc_shape_vector(n));
+    mc_node *y = small ? mc_op2("alloc", x, mc_shape_vector(n)) : promised(n, x);
     return mc_is_error(y) ? NULL : y;
 }

@@ -31,7 +31,19 @@ static mc_node *largest(mc_node *x, struct mc_attr axes)
     return mc_expr(x->graph, "consider_constant(where(isinf(m), 0, m))", b, 1);
 }
 
-/* log(sum(exp(x)))  ==>  m + log(sum(exp(x - m))), m the maximum; an infinite m is not subtracted. */
+/* Does n reduce axes of size 1 alone, or none? */
+static bool sums_one(const mc_node *n)
+{
+    int axis[MC_MAX_RANK];
+    const int naxis = (int)mc_axes_of(n, 0, n->in[0]->type.rank, axis);
+    bool one = true;
+    for (int i = 0; i < naxis; i++) {
+        one &= n->in[0]->type.dims[axis[i]] == 1;
+    }
+    return one;
+}
+
+/* log(sum(exp(x)))  ==>  m + log(sum(exp(x - m))), m the maximum; an infinite m is not subtracted.  Of one element it is x. */
 static mc_node *log_sum_exp(const struct mc_match *m)
 {
     mc_node *x = mc_letter(m, 'x');
@@ -39,7 +51,7 @@ static mc_node *log_sum_exp(const struct mc_match *m)
     int64_t order[MC_MAX_RANK];
     struct mc_attr a[2] = { *m->attr[0], *m->attr[1] };
     const mc_node *sum = m->root->in[0];
-    if ((n = (int)mc_axes_of(sum, 0, rank, axis)) <= 0 || (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
+    if ((n = (int)mc_axes_of(sum, 0, rank, axis)) < 0 || (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
         return NULL; /* nothing to sum, or x - m already */
     }
     struct mc_bind b[] = { { "x", x, NULL }, { "m", largest(x, a[0]), NULL }, { "a", NULL, &a[0] }, { "k", NULL, &a[1] },
@@ -55,7 +67,7 @@ static mc_node *log_sum_exp(const struct mc_match *m)
         }
         b[4].node = mc_shuffle(b[1].node, kept, order);
     }
-    return mc_expr(m->g, "r + log(sum(exp(x - m), axis=a, keepdims=k))", b, 5);
+    return mc_expr(m->g, sums_one(sum) ? "max(x, axis=a, keepdims=k)" : "r + log(sum(exp(x - m), axis=a, keepdims=k))", b, 5);
 }
 
 /* The denominator without what only spreads it over the numerator's shape. */
@@ -94,7 +106,8 @@ static bool sums_its_own(const mc_node *n, const mc_node *x)
     return true;
 }
 
-/* exp(x) / sum(exp(x)) over any axes  ==>  e / sum(e), e = exp(x - m), m the maximum.  y: a factor of exp(x). */
+/* exp(x) / sum(exp(x)) over any axes  ==>  e / sum(e), e = exp(x - m), m the maximum; of one element 1, where x is finite.
+ * y: a factor of exp(x). */
 static mc_node *exp_over_sum(const struct mc_match *m)
 {
     mc_node *x = mc_letter(m, 'x'), *y = mc_letter(m, 'y'), *below = mc_letter(m, 'z'), *sum = unspread(below);
@@ -103,7 +116,7 @@ static mc_node *exp_over_sum(const struct mc_match *m)
         return NULL;
     }
     struct mc_bind b[] = { { "x", x, NULL }, { "m", largest(x, sum->attr[0]), NULL }, { "a", NULL, &sum->attr[0] } };
-    mc_node *p = mc_expr(m->g, "e = exp(x - m); e / sum(e, axis=a, keepdims=True)", b, 3);
+    mc_node *p = mc_expr(m->g, sums_one(sum) ? "x - x + 1" : "e = exp(x - m); e / sum(e, axis=a, keepdims=True)", b, 3);
     return y ? mc_op2("mul", p, y) : p;
 }
 
@@ -125,7 +138,8 @@ static mc_node *mean_by_exp(const struct mc_match *m)
     }
     struct mc_bind v[] = { { "x", x, NULL }, { "m", largest(x, below->attr[0]), NULL }, { "y", above->in[0]->in[1 - k], NULL },
                            { "a", NULL, &below->attr[0] }, { "k", NULL, &below->attr[1] } };
-    return mc_expr(m->g, "e = exp(x - m); sum(e * y, axis=a, keepdims=k) / sum(e, axis=a, keepdims=k)", v, 5);
+    return mc_expr(m->g, sums_one(below) ? "sum((x - x + 1) * y, axis=a, keepdims=k)"
+                                         : "e = exp(x - m); sum(e * y, axis=a, keepdims=k) / sum(e, axis=a, keepdims=k)", v, 5);
 }
 
 /* log(f(...)) for which there is a formula that does not take the detour over f. */

@@ -35,7 +35,7 @@ SLACK = 4.0
 NORMALISES = re.compile(r"\bstd\(|\bvar\(|norm|lrn|softmax|/ sum\(")
 SATURATES = re.compile(r"tanh|sigmoid|erf|arctan")     # 1 - tanh(x) ** 2 and its like cancel
 # What is refused only when sizes are known: a size of 1 that was not declared does not broadcast.
-LATER = re.compile("declare the size 1 to broadcast it|only a size known to be 1 broadcasts")
+LATER = re.compile("declare the size 1 to broadcast it|only a size known to be 1 broadcasts|specify_shape: axis [0-9]+ has size 1,")
 
 
 def show(v):

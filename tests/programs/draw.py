@@ -49,8 +49,8 @@ class Drawer:
                 s[1] = s[0]
         self.rank = rank
 
-    def leaf(self, dt=None, axes=None, name=None, shared=False):
-        """axes: pairs of sizes with whether they are known; from the space otherwise."""
+    def leaf(self, dt=None, axes=None, name=None, shared=False, numbers=None):
+        """axes: pairs of sizes with whether they are known; from the space otherwise.  numbers: one for each round."""
         rng = self.rng
         dt = dt or rng.choice(leaves.DTYPES)
         if axes is None:
@@ -60,6 +60,8 @@ class Drawer:
                 axes.append(([1, 1], True) if rng.random() < 0.18 else (self.size[i], self.known[i]))
         dims = [s[0] if known or shared else -1 for s, known in axes]
         arrays = [leaves.array(rng, dt, [s[0 if shared else k] for s, _ in axes]) for k in range(2)]
+        if numbers:
+            arrays = [np.full(a.shape, n, a.dtype) for a, n in zip(arrays, numbers)]
         if shared:
             arrays[1] = arrays[0]
         x = Leaf(name or f"{'w' if shared else 'x'}{len(self.p.leaves)}", dt, dims, arrays, shared)

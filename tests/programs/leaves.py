@@ -10,12 +10,16 @@ SIZES = [0] + [1] * 3 + [2] * 6 + [3] * 6 + [4] * 4 + [5] * 3 + [7, 8, 8, 9, 16,
 
 
 def whole_numbers(rng, dt, shape, n):
-    """Integers, mostly small; now and then all that the dtype holds."""
+    """Integers, mostly small; now and then all that the dtype holds, or the ends and the middle of its range."""
     if dt == "bool":
         return n.integers(0, 2, shape).astype(bool)
     info = np.iinfo(dt)
-    if rng.random() < 0.12:
+    kind = rng.random()
+    if kind < 0.12:
         return n.integers(info.min, info.max, shape, dtype=dt, endpoint=True)
+    if kind < 0.24:
+        middle = info.max // 2
+        return n.choice(np.array([info.min, info.min + 1, 0, 1, middle, middle + 1, info.max - 1, info.max], dt), shape)
     low = 0 if info.min == 0 or rng.random() < 0.3 else -6
     return n.integers(low, 10, shape).astype(dt)
 

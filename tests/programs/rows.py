@@ -306,6 +306,8 @@ def together(d):
 def made(d):
     a = d.pick(lambda v: v.rank > 0)
     n = d.any("2", "3", f"{a.name}.shape[0]")
+    if d.coin(0.1):
+        return f"arange({d.leaf(d.any('float32', 'float64'), [], numbers=[d.any(0, 1, 2, 3), d.any(0.5, 2.0, 2.25, 2.75, 3.5)]).name})"
     return d.any(f"arange({n})", f"alloc({literal(d, a)} + {a.name}, [{n}, {', '.join(f'{a.name}.shape[{i}]' for i in range(a.rank))}])",
                  f"zeros_like({a.name})", f"ones_like({a.name})", f"eye({n})", f"tri({n}, 3, k={d.any(-1, 0, 1)})", f"zeros([{n}, 2])",
                  f"ones([{n}])", f"meshgrid(arange({n}), arange(3))[{d.any(0, 1)}]", f"to_one_hot(arange({n}), 4)", f"bartlett({n})",

@@ -351,6 +351,9 @@ def arange(start, stop=None, step=None, dtype=None):
     if stop is None:
         start, stop = 0, start
     step = 1 if step is None else step
+    if isinstance(stop, V) and is_float(stop.dt) and stop.e is None and stop.v.ndim == 0 and isinstance(start, int) and isinstance(step, int):
+        y = V(np.arange(start, float(stop.v), step).astype(REAL), None, stop.dt)
+        return cast(y, dtype) if dtype else y
     if not all(isinstance(i, (int, np.integer)) or isinstance(i, V) and not is_float(i.dt) for i in (start, stop, step)):
         raise Unsure("a range of floats")
     y = V(np.arange(int(start), int(stop), int(step), dtype=np.int64), None, "int64")

@@ -191,7 +191,8 @@ static mc_node *gather(const struct plan_index *q, mc_node *x)
     return mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &y, &to);
 }
 
-static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n)
+/* *whole: where a part of a stack is one of its operands, the same part as it would be without that. */
+static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n, mc_node **whole)
 {
     struct plan_index q = { .in = { x }, .nin = 1 };
     mc_graph *g = p->g;
@@ -228,7 +229,9 @@ static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n)
     }
     if (q.basic) {
         struct mc_attr a = { .kind = ATTR_INTS, .n = x->type.rank * SPEC_N, .ints = q.spec };
+        mc_node *of = x;
         x = mc_apply(g, mc_op_find("subtensor"), q.nin, q.in, &a);
+        *whole = x != of && !mc_is_error(x) && !mc_is_op(x, "subtensor") && !q.nindex && !q.shuffled ? mc_node_make(g, mc_op_find("subtensor"), q.nin, q.in, &a) : NULL;
     }
     if (q.nindex && !mc_is_error(x)) {
         return gather(&q, x);
@@ -243,8 +246,11 @@ static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n)
 /* The node remembers x: whoever sets x[...] gets x with that part set, also where x is a part of another tensor. */
 mc_node *mc_index_apply(struct parser *p, mc_node *x, struct val *item, int n)
 {
-    mc_node *part = apply(p, x, item, n);
-    if (!mc_is_error(part)) {
+    mc_node *whole = NULL, *part = apply(p, x, item, n, &whole);
+    if (whole && !mc_is_error(whole)) {
+        whole->indexed = x;
+        part->indexed = whole;
+    } else if (!mc_is_error(part)) {
         part->indexed = x;
     }
     return part;
@@ -329,6 +335,10 @@ mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
     const mc_node *part = region;
     while (!part->indexed && mc_is_op(part, "dimshuffle")) { /* x[1:, :2].T */
         part = part->in[0];
+    }
+    if (part == region && part->indexed && mc_is_op(part->indexed, "subtensor") && part->indexed->type.rank == part->type.rank &&
+        !mc_is_op(part, "subtensor") && !mc_is_op(part, "gather") && !(part->op->flags & OP_VIEW)) {
+        part = region = part->indexed;
     }
     return update_of(part->indexed, region, y, set);
 }

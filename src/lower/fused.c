@@ -99,7 +99,7 @@ static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group
             return -1;
         }
     }
-    if (divides_row(k, n, &v)) { /* x / row = x * (1 / row): one division a row, not one an element */
+    if (!m->exact && divides_row(k, n, &v)) { /* x / row = x * (1 / row): one division a row, not one an element */
         const struct mc_kval *row = &k->val.at[v.arg[1]];
         struct mc_kval once = { .kind = K_OP, .op = mc_op_find("reciprocal"), .dtype = v.dtype, .narg = 1, .arg = { v.arg[1] }, .varies = row->varies };
         v.op = mc_op_find("mul");

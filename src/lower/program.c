@@ -273,28 +273,24 @@ static mc_status begin_narrow(struct make *m, mc_node **out, int nout, enum mc_f
     return MC_OK;
 }
 
-/* Does a comparison of floats meet values that are computed, both of them? */
-static bool compares(const struct mc_kernel *k)
+/* x == max(x) asks for the same bits, and x may be computed once for the maximum and once more here: where the compiler
+ * fused a product and a sum in one of the two places only, or one of them had a product by 1 / y for a quotient, no element would
+ * be the largest. */
+static bool compares(mc_node *const *list, size_t n)
 {
     bool found = false;
-    for (size_t i = 0; i < k->val.n; i++) {
-        const struct mc_kval *x = &k->val.at[i], *a = &k->val.at[x->arg[0]], *b = &k->val.at[x->arg[1]];
-        found |= x->kind == K_OP && x->op->typing == TYPE_BOOL && x->narg == 2 && mc_is_float(a->dtype) && a->kind != K_CONST && b->kind != K_CONST;
+    for (size_t i = 0; i < n; i++) {
+        const mc_node *x = list[i];
+        found |= x->op->typing == TYPE_BOOL && x->op->arity == 2 && mc_is_float(x->in[0]->type.dtype) && !mc_is_const(x->in[0]) && !mc_is_const(x->in[1]);
     }
     return found;
 }
 
-/* x == max(x) asks for the same bits, and x may be computed once for the maximum and once more here: where the compiler
- * fused a product and a sum in one of the two places only, no element would be the largest. */
 static void make_exact(struct mc_program *p)
 {
-    bool exact = false;
-    for (size_t i = 0; i < p->step.n; i++) {
-        exact |= p->step.at[i].kernel && compares(p->step.at[i].kernel);
-    }
     for (size_t i = 0; i < p->step.n; i++) {
         if (p->step.at[i].kernel) {
-            p->step.at[i].kernel->exact = exact;
+            p->step.at[i].kernel->exact = true;
         }
     }
 }
@@ -306,6 +302,7 @@ static mc_status build(struct make *m, mc_node *const *out, int nout)
     struct mc_program *p = m->p;
     mc_node **list = m->groups.list;
     size_t count = m->groups.count;
+    m->exact = compares(list, count);
     TRY(mc_find_epilogues(m, list, count));
     mc_node **sorted = mc_alloc((count + 1) * sizeof *sorted, "lower");
     mc_status st = sorted ? mc_order_groups(m, list, count, sorted) : MC_EMEMORY;
@@ -321,7 +318,9 @@ static mc_status build(struct make *m, mc_node *const *out, int nout)
         st = v >= 0 ? MC_OK : mc_fail(MC_EINTERNAL, "lower: an output has no value");
     }
     if (st == MC_OK) {
-        make_exact(p);
+        if (m->exact) {
+            make_exact(p);
+        }
         mc_join_steps(p);
         find_lifetimes(p);
     }

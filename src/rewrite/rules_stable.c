@@ -5,6 +5,43 @@
 #include "rewrite/rewrite.h"
 #include <math.h>
 
+enum { VIEWS_DEEP = 8 };
+
+static bool is_view(const mc_node *n)
+{
+    static const char *const views[] = { "dimshuffle", "reshape", "subtensor", "gather", "alloc" };
+    bool view = false;
+    for (size_t i = 0; i < NELEM(views); i++) {
+        view |= mc_is_op(n, views[i]);
+    }
+    return view && n->nin <= MC_MAX_RANK * 3 + 1;
+}
+
+static const mc_node *below_views(const mc_node *n)
+{
+    for (int deep = 0; deep < VIEWS_DEEP && is_view(n); deep++) {
+        n = n->in[0];
+    }
+    return n;
+}
+
+/* The views of n, over log of what lies below them; `exponent`: over what is exponentiated there. */
+static mc_node *views_of(mc_node *n, bool exponent)
+{
+    mc_node *in[MC_MAX_RANK * 3 + 1];
+    if (!is_view(n)) {
+        return exponent ? n->in[0] : mc_op1("log", n);
+    }
+    memcpy(in, n->in, (size_t)n->nin * sizeof *in);
+    in[0] = views_of(n->in[0], exponent);
+    return mc_is_error(in[0]) ? in[0] : mc_node_make(n->graph, n->op, n->nin, in, n->attr);
+}
+
+/* Exponentials, as they are or as parts of them in another shape and order. */
+static bool is_exp(const mc_node *n) { return mc_is_op(below_views(n), "exp"); }
+static bool is_sum_of_exp(const mc_node *n) { return mc_is_op(n, "sum") && is_exp(n->in[0]); }
+
+
 static bool k_positive(const struct mc_match *m) { return mc_letter_number(m, 'k') > 0; }
 
 static bool k_is_minus_m(const struct mc_match *m)
@@ -46,12 +83,15 @@ static bool sums_one(const mc_node *n)
 /* log(sum(exp(x)))  ==>  m + log(sum(exp(x - m))), m the maximum; an infinite m is not subtracted.  Of one element it is x. */
 static mc_node *log_sum_exp(const struct mc_match *m)
 {
-    mc_node *x = mc_letter(m, 'x');
-    int axis[MC_MAX_RANK], rank = x->type.rank, n;
-    int64_t order[MC_MAX_RANK];
-    struct mc_attr a[2] = { *m->attr[0], *m->attr[1] };
     const mc_node *sum = m->root->in[0];
-    if ((n = (int)mc_axes_of(sum, 0, rank, axis)) < 0 || (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
+    if (!is_sum_of_exp(sum) || !sum->attr[2].none || !sum->attr[3].none) {
+        return NULL;
+    }
+    mc_node *x = views_of(sum->in[0], true);
+    int axis[MC_MAX_RANK], rank = sum->in[0]->type.rank, n;
+    int64_t order[MC_MAX_RANK];
+    struct mc_attr a[2] = { sum->attr[0], sum->attr[1] };
+    if (mc_is_error(x) || (n = (int)mc_axes_of(sum, 0, rank, axis)) < 0 || (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
         return NULL; /* nothing to sum, or x - m already */
     }
     struct mc_bind b[] = { { "x", x, NULL }, { "m", largest(x, a[0]), NULL }, { "a", NULL, &a[0] }, { "k", NULL, &a[1] },
@@ -151,7 +191,7 @@ static bool has_log(const mc_node *f)
             return true;
         }
     }
-    return mc_is_op(f, "sum") && mc_is_op(f->in[0], "exp");
+    return is_sum_of_exp(f);
 }
 
 /* log of a product or quotient with such an f, of its square or root. */
@@ -172,7 +212,7 @@ static mc_node *log_of_product(const struct mc_match *m)
 static bool is_exps(const mc_node *n, int deep)
 {
     double k;
-    if (mc_is_op(n, "exp") || (mc_is_op(n, "sum") && mc_is_op(n->in[0], "exp"))) {
+    if (mc_is_op(n, "exp") || is_sum_of_exp(n)) {
         return true;
     }
     if (deep == 0 || n->nin != 2) {
@@ -198,30 +238,6 @@ static mc_node *log_of_exps(const struct mc_match *m)
     return two ? mc_op2("logaddexp", mc_op1("log", s->in[0]), mc_op1("log", s->in[1])) : NULL;
 }
 
-enum { VIEWS_DEEP = 8 };
-
-static bool is_view(const mc_node *n)
-{
-    static const char *const views[] = { "dimshuffle", "reshape", "subtensor", "gather", "alloc" };
-    bool view = false;
-    for (size_t i = 0; i < NELEM(views); i++) {
-        view |= mc_is_op(n, views[i]);
-    }
-    return view && n->nin <= MC_MAX_RANK * 3 + 1;
-}
-
-/* The views of n, over log of what lies below them. */
-static mc_node *views_of_log(mc_node *n)
-{
-    mc_node *in[MC_MAX_RANK * 3 + 1];
-    if (!is_view(n)) {
-        return mc_op1("log", n);
-    }
-    memcpy(in, n->in, (size_t)n->nin * sizeof *in);
-    in[0] = views_of_log(n->in[0]);
-    return mc_is_error(in[0]) ? in[0] : mc_node_make(n->graph, n->op, n->nin, in, n->attr);
-}
-
 /* log of parts, of other shapes and orders of f: the same of log(f). */
 static mc_node *log_of_view(const struct mc_match *m)
 {
@@ -231,7 +247,7 @@ static mc_node *log_of_view(const struct mc_match *m)
         v = v->in[0];
         deep++;
     }
-    return deep && has_log(v) ? views_of_log(m->root->in[0]) : NULL;
+    return deep && has_log(v) ? views_of(m->root->in[0], false) : NULL;
 }
 
 /* log(1 - exp(x)): where exp(x) is small by log1p, else by expm1.  Neither branch meets the other's arguments. */
@@ -394,8 +410,9 @@ static const struct mc_rule rows[] = {
     { .op = "true_div", .make = mean_by_exp, .promise = ROUND, .name = "mean by exp",
       .sample = "sum(exp(x) * y) / sum(exp(x)); sum(y * exp(x), axis=1) / sum(exp(x), axis=1)" },
     { "log(exp(x) + k)",            "logaddexp(x, log(k))",      ROUND,  .when = k_positive },
-    { "log(sum(exp(x), axis=a, keepdims=b))", NULL, ROUND, .make = log_sum_exp, .name = "log sum exp",
-      .sample = "log(sum(exp(x), axis=1)); log(sum(exp(x))); log(sum(exp(x), axis=0, keepdims=True))" },
+    { .op = "log", .make = log_sum_exp, .promise = ROUND, .name = "log sum exp",
+      .sample = "log(sum(exp(x), axis=1)); log(sum(exp(x))); log(sum(exp(x), axis=0, keepdims=True)); log(sum(reshape(exp(x), [-1]))); "
+                "log(sum(alloc(exp(x), [2, x.shape[0], x.shape[1]]), axis=0)); log(sum(exp(x)[[0, 1, 1]], axis=1))" },
     { "exp(x) / z",                 NULL, ROUND, .make = exp_over_sum, .name = "exp over its sum",
       .sample = "exp(x) / sum(exp(x)); exp(x) / sum(exp(x), axis=[0, 1], keepdims=True)" },
     { "(exp(x) * y) / z",           NULL, ROUND, .make = exp_over_sum, .name = "product with exp over its sum",

@@ -144,6 +144,24 @@ TEST(debug_forgives_what_cancels)
     }
 }
 
+/* Of kernels over no elements nothing is asked; of sums of none, zeros are. */
+TEST(debug_knows_kernels_over_nothing)
+{
+    mc_graph *g = mc_graph_new();
+    mc_formula(g, "input x float32[2, ?, ?, 2]; input y float32[1, 2]");
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, y", .mode = "DEBUG",
+        .outputs = "var(minimum(exp(x) / sum(exp(x), axis=0, keepdims=True), cast(y * 2, float64)), axis=3, ddof=1), sum(x * sqr(y), axis=2)" });
+    mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(2, 8, 0, 2)), *y = mc_array_from(MC_FLOAT32, MC_SHAPE(1, 2), (float[]){ 3, 7 }), *v = NULL, *sum = NULL;
+    CHECK(f && mc_call(f, MC_IN(x, y), MC_OUT(&v, &sum)) == MC_OK, "%s", mc_last_error());
+    CHECK(v && mc_array_size(v) == 0 && sum && mc_array_size(sum) == 32, "other sizes");
+    mc_array *all[] = { x, y, v, sum };
+    for (size_t i = 0; i < NELEM(all); i++) {
+        mc_array_unref(&all[i]);
+    }
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
 TEST(debug_survives_every_failed_allocation)
 {
     float v[3] = { 0.5f, 1, 2 };

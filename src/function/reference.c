@@ -220,6 +220,17 @@ static bool has_none(const struct mc_step *st)
     return c && !c->run && !c->kernel;
 }
 
+/* A kernel without elements to go over makes nothing, of other results neither: whoever reads those goes over none as well. */
+static bool goes_over_none(const struct mc_step *st, const struct mc_shape_plan *p)
+{
+    bool none = false;
+    for (int k = 0; st->kernel && k < st->ndst; k++) {
+        const struct mc_spot *at = &p->place[st->dst[k]];
+        none |= at->base != BASE_NONE && at->base != BASE_TYPE && mc_dims_count(at->type.rank, at->type.dims) == 0;
+    }
+    return none;
+}
+
 mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p, int step, bool compare)
 {
     const struct mc_program *pr = &f->code->program;
@@ -233,10 +244,12 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
     for (int i = st->heavy && st->kernel ? -1 : 0; i < st->nnode && s == MC_OK; i++) {
         mc_node *n = i < 0 ? st->heavy : st->node[i];
         mc_array **in = mc_alloc((size_t)(n->nin + 1) * sizeof *in, "reference"), *made[16] = { 0 };
+        bool left_out = compare && goes_over_none(st, p);
         s = in ? MC_OK : MC_EMEMORY;
         for (int k = 0; k < n->nin && s == MC_OK; k++) {
             in[k] = array_of(&t, n->in[k], 0);
             s = in[k] ? MC_OK : mc_last_status();
+            left_out &= s == MC_OK && mc_array_size(in[k]) > 0;
         }
         s = s < 0 ? s : direct ? results(&t, step, n, made) : MC_OK;
         s = s < 0 ? s : direct && mc_lines_apart(n, made[0]) ? mc_lines_eval(n, in, made[0], f->threads) : mc_eval_node(n, in, made);
@@ -247,9 +260,9 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
                 continue; /* there already */
             }
             bool ours = v >= 0 && (pr->value.at[v].step == step || n->nout > 1) && p->place[v].base != BASE_TYPE;
-            if (ours && compare) {
+            if (ours && compare && !left_out) {
                 s = compare_value(&t, step, v, n, k, made[k]);
-            } else if (ours) {
+            } else if (ours && !compare) {
                 s = mc_value_store(f, p, v, made[k]);
             }
         }

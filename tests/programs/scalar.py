@@ -251,6 +251,10 @@ def scalar(name, *args):
         with np.errstate(all="ignore"):
             turns = (errors(a) + np.abs(a.v / b.v) * errors(b)) / np.abs(b.v)
         y = V(y.v, np.where(turns > 0.4, np.inf, y.e), out)
+    if name in ("sin", "cos", "tan") and args[0].e is not None and y.e is not None:      # what is not known of a turn's part
+        y = V(y.v, np.where(args[0].e > 0.05, np.inf if name == "tan" else np.maximum(y.e, 2.0), y.e), out)
+    if name == "arctan2":                                    # which 0 it is
+        y = V(y.v, np.where(args[0].v == 0, np.inf, errors(y)), out)
     if name in ("true_div", "reciprocal") and y.e is not None and args[-1].e is not None:    # may the divisor be 0?
         y = V(y.v, np.where(np.abs(args[-1].v) <= args[-1].e, np.inf, y.e), out)
     return y

@@ -133,3 +133,24 @@ TEST(marks_of_equal_cells_stay_where_they_are_seen)
     mc_array_unref(&v);
     mc_graph_free(g);
 }
+
+/* log(sum(exp(x))) is made stable before the largest is taken in front of it. */
+TEST(logarithms_are_stable_before_they_are_pooled)
+{
+    static const char *const formulas[] = { "pool(logsumexp(x, axis=3, keepdims=True), [2, 1])", "pool(log(1 + exp(x)), [2, 2])",
+                                            "pool(log1p(sum(exp(x), axis=3, keepdims=True)), [2, 1])" };
+    for (size_t i = 0; i < NELEM(formulas); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_FLOAT32, 4);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = formulas[i] });
+        mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(1, 1, 2, 2), (float[]){ 1000, 3, 4, -1000 }), *y = NULL;
+        if (CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", formulas[i], f ? mc_last_error() : mc_error(g))) {
+            const double have = mc_load_f64(MC_FLOAT32, y->data);
+            CHECK(have >= 1000 && have <= 1000, "%s: %g, not 1000", formulas[i], have);
+        }
+        mc_array_unref(&x);
+        mc_array_unref(&y);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}

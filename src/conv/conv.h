@@ -26,7 +26,7 @@ struct mc_conv_problem {
     bool has_epilogue;
     bool c0_apart;                  /* c0 is not the result */
     bool has_bias;                  /* on a GPU, whose epilogues are no functions of ours: forward adds one number a filter */
-    enum mc_act act;                /* there, after that */
+    enum mc_act act;                /* there, after that: forward alone */
     bool tf32;                      /* there: float32 operands may be rounded to 10 bits; mc_conv_cuda_plan sets it from precision */
     const char *algo, *precision;   /* instead of the flags conv.algo_* and conv.precision; NULL: as those say */
     bool wide;                      /* accumulate in float64 whatever dtype is; mc_conv_plan sets it from precision */

@@ -36,6 +36,12 @@ static bool is_positive(const mc_node *n)
     return mc_const_number(n, &k) && k > 0 && isfinite(k);
 }
 
+/* Logarithms of what is computed may have a stable form, which they lose where something comes between. */
+static bool waits_for_stable(const mc_node *n)
+{
+    return (mc_is_op(n, "log") || mc_is_op(n, "log1p")) && (n->in[0]->op->arity || n->in[0]->op->flags & OP_REDUCES);
+}
+
 /* The operand that n grows with, alone or beside what is flat; NULL: not seen to.  *strictly: and with every bit of the way. */
 static mc_node *grows_with(const mc_node *n, int rank, unsigned pooled, bool *strictly)
 {
@@ -46,7 +52,7 @@ static mc_node *grows_with(const mc_node *n, int rank, unsigned pooled, bool *st
     mc_node *const *in = n->in;
     mc_node *x = NULL;
     *strictly = true;
-    if (n->op->flags & OP_MONOTONE && n->nin == 1) {
+    if (n->op->flags & OP_MONOTONE && n->nin == 1 && !waits_for_stable(n)) {
         x = in[0];
     }
     for (size_t i = 0; i < NELEM(shapes) && !x; i++) {

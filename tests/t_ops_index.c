@@ -170,6 +170,31 @@ TEST(regions_are_set_and_increased)
     }
 }
 
+/* A part of a stack may be one of its operands: the whole is set all the same. */
+TEST(parts_of_stacks_are_set)
+{
+    static const struct { const char *formula; double want[3]; } rows[] = {
+        { "set_subtensor(x.shape[0], 7)", { 7, 3, 4 } },
+        { "inc_subtensor(x.shape[-2], x.shape[-2] * 2)", { 2, 9, 4 } },
+        { "inc_subtensor(stack([sum(x), max(x), min(x)])[1], 5)", { 24, 6, 1 } },
+        { "set_subtensor([sum(x), max(x), min(x)][1:], 5)", { 24, 5, 5 } },
+    };
+    for (size_t r = 0; r < NELEM(rows); r++) {
+        mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3, 4));
+        for (int i = 0; i < 24; i++) {
+            mc_store_f64(MC_FLOAT32, x->data + i * 4, 1);
+        }
+        mc_array *have = run(1, (struct leaf[]){ { "x", x, 0, false } }, rows[r].formula);
+        CHECK(have && have->rank == 1 && have->dims[0] == 3, "%s has not three elements", rows[r].formula);
+        for (int64_t i = 0; have && have->rank == 1 && i < 3; i++) {
+            const double v = mc_array_get(have, &i);
+            CHECK(v >= rows[r].want[i] && v <= rows[r].want[i], "%s: element %d is %g, not %g", rows[r].formula, (int)i, v, rows[r].want[i]);
+        }
+        mc_array_unref(&have);
+        mc_array_unref(&x);
+    }
+}
+
 TEST(index_out_of_range_says_where)
 {
     mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 3, 5 }, -1, 1), *i = mc_array_scalar(MC_INT64, 7);

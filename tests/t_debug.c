@@ -144,7 +144,7 @@ TEST(debug_forgives_what_cancels)
     }
 }
 
-/* Of kernels over no elements nothing is asked; of sums of none, zeros are. */
+/* What a kernel over no elements leaves unset is not compared; a sum of no elements is 0. */
 TEST(debug_knows_kernels_over_nothing)
 {
     mc_graph *g = mc_graph_new();

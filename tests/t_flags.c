@@ -82,7 +82,7 @@ TEST(strict_math_keeps_infinities)
     mc_flag_set("strict_math", "False");
 }
 
-/* Of one element there is no maximum to take off, time and again. */
+/* log(sum(exp(x))) of one element is x: there is no maximum to subtract. */
 TEST(strict_math_knows_sums_of_one)
 {
     static const char *const formulas[] = { "logsumexp(x[0, 0])", "logsumexp(x)", "logsumexp(x, axis=1)", "log(sum(exp(x[0])))", "x * exp(x) / sum(exp(x))",

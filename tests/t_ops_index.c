@@ -170,7 +170,7 @@ TEST(regions_are_set_and_increased)
     }
 }
 
-/* A part of a stack may be one of its operands: the whole is set all the same. */
+/* stack([a, b])[0] is folded to a; set_subtensor still sets it in the stack. */
 TEST(parts_of_stacks_are_set)
 {
     static const struct { const char *formula; double want[3]; } rows[] = {

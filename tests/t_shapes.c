@@ -210,7 +210,7 @@ TEST(promises_that_do_not_fit_are_refused)
     }
 }
 
-/* What is left out of a formula leaves its sizes behind: 1 row does not become the 4 that were known, nor does it pass for them. */
+/* A rule may drop an operand; its known sizes stay checked: 1 row is refused where c has 4. */
 TEST(sizes_of_operands_that_are_left_out)
 {
     static const char *const formulas[] = { "where(c > 0, x, x)", "where(isclose(c, c), x, 1)", "where(c > 0, x, x) + c", "x * 1 ** c", "sum(where(c == c, x, x), axis=1)" };

@@ -63,7 +63,7 @@ static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_spot *y = &p->place[mc_heavy_result(st, 0)];
     if (!mc_tail_of(f, p, step, t) || (t->act != ACT_NONE && q->s.pass != CONV_FORWARD)) {
-        return false; /* solvers know activations of a forward pass alone */
+        return false; /* solvers apply activations in the forward pass alone */
     }
     for (int i = 0; i < t->nadded; i++) {
         const struct mc_spot *added = &p->place[t->added[i]];

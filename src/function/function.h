@@ -251,7 +251,8 @@ mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, i
 mc_status mc_value_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
 mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p, int step, bool compare);
 /* slack.c: how far apart two right ways to compute n over in may be; in[i] may be off by slack[i], NULL: it is what both read */
-mc_array *mc_slack_of(const mc_array *a, double tol); /* tol of each element's magnitude, 0 where it is not finite */
+/* tol of each element's magnitude, 0 where it is not finite */
+mc_array *mc_slack_of(const mc_array *a, double tol);
 mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value, double tol);
 /* lines.c: can threads share what n does?  Then out, which is there already, is made by so many */
 bool mc_lines_apart(const mc_node *n, const mc_array *out);

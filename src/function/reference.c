@@ -142,17 +142,19 @@ static bool has_infinity(const mc_array *a)
     return has;
 }
 
-/* Did the step make an infinity in a half type from what is finite?  Kernels compute halves in float32, where it is none yet. */
+/* Did the step make an infinity in a half type from finite operands?
+ * A kernel computes halves in float32, whose range is larger. */
 static bool halves_overflowed(const struct table *t)
 {
-    bool made = false, read = false;
+    bool overflowed = false;
     for (size_t i = 0; i < t->at.n; i++) {
-        const mc_array *a = t->at.at[i].array;
-        if (!t->at.at[i].made || mc_dtypes[a->dtype].size == 2) {
-            *(t->at.at[i].made ? &made : &read) |= has_infinity(a);
+        const struct known *x = &t->at.at[i];
+        if (!x->made && has_infinity(x->array)) {
+            return false;
         }
+        overflowed |= x->made && mc_dtypes[x->array->dtype].size == 2 && has_infinity(x->array);
     }
-    return made && !read;
+    return overflowed;
 }
 
 /* The first element that is beyond its slack as well; -1: none. */
@@ -167,7 +169,8 @@ static int64_t beyond(struct table *t, mc_node *n, const mc_array *have, mc_arra
         double a = mc_load_f64(want->dtype, pa), b = mc_load_f64(want->dtype, pb);
         double may = ((const double *)(const void *)slack->data)[i];
         bool same = memcmp(pa, pb, size) == 0 || (isnan(a) && isnan(b)) || (mc_is_float(want->dtype) && a == b);
-        bad = same || (overflowed && !isfinite(b)) || (isfinite(a) && isfinite(b) && fabs(a - b) <= may + rough) ? -1 : i;
+        bool near_enough = isfinite(a) && isfinite(b) && fabs(a - b) <= may + rough;
+        bad = same || near_enough || (overflowed && !isfinite(b)) ? -1 : i;
     }
     mc_array_unref(&slack);
     mc_array_unref(&near);
@@ -187,7 +190,8 @@ static mc_status compare_value(struct table *t, int step, int v, mc_node *n, int
     for (size_t i = 0; i < t->at.n && tol > 0 && st->kernel && st->kernel->nreduce; i++) {
         scale = MC_MAX(scale, largest(t->at.at[i].array));
     }
-    double rough = tol * scale + (tol > 0 ? want->dtype == MC_FLOAT16 ? 0x1p-22 : 1e-30 : 0); /* a few times the least number above 0 */
+    double least = want->dtype == MC_FLOAT16 ? 0x1p-22 : 1e-30; /* a few times the least number above 0 */
+    double rough = tol > 0 ? tol * scale + least : 0;
     int64_t bad = mc_array_differs(have, want, tol, rough);
     if (bad >= 0 && item == 0 && mc_dims_equal(have->rank, have->dims, want->rank, want->dims)) {
         bad = beyond(t, n, have, want, eps, rough);
@@ -220,7 +224,8 @@ static bool has_none(const struct mc_step *st)
     return c && !c->run && !c->kernel;
 }
 
-/* A kernel without elements to go over makes nothing, of other results neither: whoever reads those goes over none as well. */
+/* Does the step's kernel have a result without elements?  Then its loop runs no turn, and results that the loop would
+ * store at its side stay unset: all their readers loop over no elements either. */
 static bool goes_over_none(const struct mc_step *st, const struct mc_shape_plan *p)
 {
     bool none = false;

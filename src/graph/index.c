@@ -191,8 +191,8 @@ static mc_node *gather(const struct plan_index *q, mc_node *x)
     return mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &y, &to);
 }
 
-/* *whole: where a part of a stack is one of its operands, the same part as it would be without that. */
-static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n, mc_node **whole)
+/* *unfolded: where stack([a, b])[0] has become a, the subtensor node that it would have been; NULL elsewhere. */
+static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n, mc_node **unfolded)
 {
     struct plan_index q = { .in = { x }, .nin = 1 };
     mc_graph *g = p->g;
@@ -229,9 +229,12 @@ static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n, mc_
     }
     if (q.basic) {
         struct mc_attr a = { .kind = ATTR_INTS, .n = x->type.rank * SPEC_N, .ints = q.spec };
-        mc_node *of = x;
-        x = mc_apply(g, mc_op_find("subtensor"), q.nin, q.in, &a);
-        *whole = x != of && !mc_is_error(x) && !mc_is_op(x, "subtensor") && !q.nindex && !q.shuffled ? mc_node_make(g, mc_op_find("subtensor"), q.nin, q.in, &a) : NULL;
+        const struct mc_op *op = mc_op_find("subtensor");
+        mc_node *part = mc_apply(g, op, q.nin, q.in, &a);
+        if (part != x && !mc_is_error(part) && part->op != op && !q.nindex && !q.shuffled) {
+            *unfolded = mc_node_make(g, op, q.nin, q.in, &a);
+        }
+        x = part;
     }
     if (q.nindex && !mc_is_error(x)) {
         return gather(&q, x);
@@ -243,13 +246,14 @@ static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n, mc_
     return x;
 }
 
-/* The node remembers x: whoever sets x[...] gets x with that part set, also where x is a part of another tensor. */
+/* The node remembers x: whoever sets x[...] gets x with that part set, also where x is a part of another tensor.  A folded
+ * part remembers its unfolded one, which remembers x. */
 mc_node *mc_index_apply(struct parser *p, mc_node *x, struct val *item, int n)
 {
-    mc_node *whole = NULL, *part = apply(p, x, item, n, &whole);
-    if (whole && !mc_is_error(whole)) {
-        whole->indexed = x;
-        part->indexed = whole;
+    mc_node *unfolded = NULL, *part = apply(p, x, item, n, &unfolded);
+    if (unfolded && !mc_is_error(unfolded)) {
+        unfolded->indexed = x;
+        part->indexed = unfolded;
     } else if (!mc_is_error(part)) {
         part->indexed = x;
     }
@@ -327,6 +331,13 @@ static mc_node *update_of(const mc_node *base, mc_node *region, mc_node *y, bool
     return inner;
 }
 
+static bool is_folded(const mc_node *part)
+{
+    const mc_node *x = part->indexed;
+    return x && mc_is_op(x, "subtensor") && x->type.rank == part->type.rank && !mc_is_op(part, "subtensor") &&
+           !mc_is_op(part, "gather") && !(part->op->flags & OP_VIEW);
+}
+
 mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
 {
     if (!region || !y || mc_is_error(region) || mc_is_error(y)) {
@@ -336,8 +347,7 @@ mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
     while (!part->indexed && mc_is_op(part, "dimshuffle")) { /* x[1:, :2].T */
         part = part->in[0];
     }
-    if (part == region && part->indexed && mc_is_op(part->indexed, "subtensor") && part->indexed->type.rank == part->type.rank &&
-        !mc_is_op(part, "subtensor") && !mc_is_op(part, "gather") && !(part->op->flags & OP_VIEW)) {
+    if (part == region && is_folded(part)) {
         part = region = part->indexed;
     }
     return update_of(part->indexed, region, y, set);

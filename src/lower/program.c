@@ -273,15 +273,16 @@ static mc_status begin_narrow(struct make *m, mc_node **out, int nout, enum mc_f
     return MC_OK;
 }
 
-/* x == max(x) asks for the same bits, and x may be computed once for the maximum and once more here: where the compiler
- * fused a product and a sum in one of the two places only, or one of them had a product by 1 / y for a quotient, no element would
- * be the largest. */
+/* x == max(x) compares bits, and x may be computed twice: once for the maximum, once here.  If the compiler fuses a product
+ * and a sum in one of the two places alone, or one of them multiplies by 1 / y where the other divides, no element is the
+ * largest. */
 static bool compares(mc_node *const *list, size_t n)
 {
     bool found = false;
     for (size_t i = 0; i < n; i++) {
         const mc_node *x = list[i];
-        found |= x->op->typing == TYPE_BOOL && x->op->arity == 2 && mc_is_float(x->in[0]->type.dtype) && !mc_is_const(x->in[0]) && !mc_is_const(x->in[1]);
+        found |= x->op->typing == TYPE_BOOL && x->op->arity == 2 && mc_is_float(x->in[0]->type.dtype) &&
+                 !mc_is_const(x->in[0]) && !mc_is_const(x->in[1]);
     }
     return found;
 }

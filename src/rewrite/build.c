@@ -68,7 +68,7 @@ mc_node *mc_shape_vector(mc_node *n)
     return mc_shape_stack(n->graph, n->type.rank, size);
 }
 
-/* x with the sizes that are known of n and not of x: another operand, which is gone, said them.  Running checks them. */
+/* x with a check, at run time, of the sizes that are known of n and not of x: an operand that the rule dropped had them. */
 static mc_node *promised(const mc_node *n, mc_node *x)
 {
     int64_t size[MC_MAX_RANK];

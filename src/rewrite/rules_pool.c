@@ -36,7 +36,7 @@ static bool is_positive(const mc_node *n)
     return mc_const_number(n, &k) && k > 0 && isfinite(k);
 }
 
-/* Logarithms of what is computed may have a stable form, which they lose where something comes between. */
+/* log(f(x)) may have a stable form, whose rule finds no f behind a pooling. */
 static bool waits_for_stable(const mc_node *n)
 {
     return (mc_is_op(n, "log") || mc_is_op(n, "log1p")) && (n->in[0]->op->arity || n->in[0]->op->flags & OP_REDUCES);

@@ -41,7 +41,6 @@ static mc_node *views_of(mc_node *n, bool exponent)
 static bool is_exp(const mc_node *n) { return mc_is_op(below_views(n), "exp"); }
 static bool is_sum_of_exp(const mc_node *n) { return mc_is_op(n, "sum") && is_exp(n->in[0]); }
 
-
 static bool k_positive(const struct mc_match *m) { return mc_letter_number(m, 'k') > 0; }
 
 static bool k_is_minus_m(const struct mc_match *m)
@@ -242,12 +241,7 @@ static mc_node *log_of_exps(const struct mc_match *m)
 static mc_node *log_of_view(const struct mc_match *m)
 {
     mc_node *v = m->root->in[0];
-    int deep = 0;
-    while (is_view(v) && deep < VIEWS_DEEP) {
-        v = v->in[0];
-        deep++;
-    }
-    return deep && has_log(v) ? views_of(m->root->in[0], false) : NULL;
+    return is_view(v) && has_log(below_views(v)) ? views_of(v, false) : NULL;
 }
 
 /* log(1 - exp(x)): where exp(x) is small by log1p, else by expm1.  Neither branch meets the other's arguments. */

@@ -118,6 +118,8 @@ TEST(debug_forgives_what_cancels)
         "psi(cast(m, float64) * 1e-6 + 1.4616321449683623)",
         "mean(sqr(cast(m * 400, float16)), axis=0)",
         "sqr(cast(m * 400, float16)) // 0.3",
+        "argmax(sqr(cast(m, float16)) * 0.1 + 1, axis=0)",
+        "sqr(cast(m * 1e-4, float16)) / (sqr(cast(m * 1e-4, float16)) + sqr(cast(m[::-1] * 1e-4, float16)))",
     };
     for (size_t i = 0; i < NELEM(formulas); i++) {
         mc_graph *g = mc_graph_new();

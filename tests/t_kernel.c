@@ -253,6 +253,41 @@ TEST(threads_change_no_bit)
     agree_free(&a);
 }
 
+/* A compiler got this wrong: over vectors, where 16 bits lie beside 32. */
+TEST(sums_of_signs_beside_the_signs)
+{
+    static const mc_dtype dtypes[] = { MC_FLOAT16, MC_BFLOAT16, MC_FLOAT32, MC_FLOAT64, MC_INT8, MC_INT16, MC_INT32 };
+    for (size_t i = 0; i < NELEM(dtypes); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", dtypes[i], 1);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "sgn(x), sum(sgn(x))" });
+        CHECK(f, "%s", mc_error(g));
+        for (int n = 1; n < 200 && f; n += 1 + n / 7) {
+            mc_array *x = mc_array_new(dtypes[i], MC_SHAPE(n)), *y = NULL, *sum = NULL;
+            const size_t size = mc_dtypes[dtypes[i]].size;
+            int want = 0, wrong = 0;
+            for (int k = 0; k < n; k++) {
+                const int v = (int)(test_random() % 7) - 3;
+                mc_store_f64(dtypes[i], x->data + (size_t)k * size, v);
+                want += (v > 0) - (v < 0);
+            }
+            CHECK(mc_call(f, MC_IN(x), MC_OUT(&y, &sum)) == MC_OK, "%s", mc_last_error());
+            for (int k = 0; y && k < n; k++) {
+                const double v = mc_load_f64(dtypes[i], x->data + (size_t)k * size);
+                wrong += mc_load_f64(dtypes[i], y->data + (size_t)k * size) != (v > 0) - (v < 0);
+            }
+            const double have = sum ? mc_load_f64(sum->dtype, sum->data) : NAN;
+            CHECK(wrong == 0 && have == want, "%d of %s: %d signs are wrong, their sum is %g and should be %d", n, mc_dtype_name(dtypes[i]), wrong,
+                  have, want);
+            mc_array_unref(&x);
+            mc_array_unref(&y);
+            mc_array_unref(&sum);
+        }
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
 /* ---- at random ---- */
 
 static unsigned draw(void *arg)

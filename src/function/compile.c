@@ -159,7 +159,7 @@ static mc_status lower(struct compiling *c)
     bool whole = c->mode != MODE_FAST_COMPILE && !c->plain && (c->code->cuda || mc_cc_known());
     enum mc_fusing fuse = !whole ? FUSE_NOTHING : c->code->cuda ? FUSE_DRAWS : FUSE_TALLIES;
     mc_status s = mc_program_make(&c->code->program, c->g, (int)c->in.n, c->in.at, (int)c->out.n, c->out.at, (int)c->target.n,
-                                  c->target.at, c->update.at, fuse);
+                                  c->target.at, c->update.at, fuse, c->mode == MODE_DEBUG);
     c->code->graph = c->g;
     c->g = NULL; /* the code's now */
     if (s == MC_OK && c->code->program.dynamic && c->code->cuda && !mc_flag_int(FLAG_cuda_host)) {

@@ -14,7 +14,7 @@
 #include "rewrite/rewrite.h"
 
 /* What kernels are compiled with: integers wrap, loops say themselves what may be reordered. */
-#define MC_KERNEL_FLAGS "-fwrapv -fopenmp-simd"
+#define MC_KERNEL_FLAGS "-fwrapv -fopenmp-simd -fno-thread-jumps"
 
 enum mc_mode { MODE_FAST_RUN, MODE_FAST_COMPILE, MODE_DEBUG, MODE_NANGUARD };
 

@@ -84,6 +84,19 @@ static bool acc_is_asked(const mc_node *n, const struct mc_attr *acc, mc_dtype x
     return !acc->none || (mc_is_float(x) ? mc_dtypes[n->type.dtype].cls != mc_dtypes[x].cls : mc_is_float(n->type.dtype));
 }
 
+/* v as its memory would have it: kernels compute halves in float32. */
+static int add_rounded(const struct make *m, struct mc_kernel *k, struct mc_kval v)
+{
+    const bool half = mc_is_float(v.dtype) && mc_dtypes[v.dtype].size == 2;
+    if (!m->rounds || !half || (v.kind != K_OP && v.kind != K_REDUCE)) {
+        return mc_kernel_add(k, v);
+    }
+    struct mc_kval round = { .kind = K_CAST, .dtype = v.dtype, .narg = 1, .varies = v.varies };
+    v.dtype = MC_FLOAT32;
+    round.arg[0] = mc_kernel_add(k, v);
+    return round.arg[0] < 0 ? -1 : mc_kernel_add(k, round);
+}
+
 static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group)
 {
     struct mc_kval v = { .kind = K_OP, .op = n->op, .dtype = n->type.dtype, .varies = mc_varies(&n->type), .narg = n->nin };
@@ -133,7 +146,7 @@ static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group
             }
         }
     }
-    return mc_kernel_add(k, v);
+    return add_rounded(m, k, v);
 }
 
 /* ---- a group: its values, what it reads, what it stores, the step ---- */

@@ -79,7 +79,7 @@ mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse,
 void mc_groups_free(struct mc_groups *groups);
 /* program.c */
 mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout, mc_node *const *out,
-                          int nup, struct mc_shared *const *shared, mc_node *const *update, enum mc_fusing fuse);
+                          int nup, struct mc_shared *const *shared, mc_node *const *update, enum mc_fusing fuse, bool rounds);
 void mc_program_free(struct mc_program *p);
 /* join.c: which steps may do the work of one in front; before lifetimes are known */
 void mc_join_steps(struct mc_program *p);

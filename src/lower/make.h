@@ -8,6 +8,7 @@ struct make {
     struct mc_program *p;
     struct mc_groups groups;
     bool exact;              /* floats are compared that may be computed twice: see struct mc_kernel */
+    bool rounds;             /* each float16 and bfloat16 is rounded where it is made, not only where it is stored */
     unsigned char *early;    /* by node id: computed on the host when a plan is made */
     unsigned char *needed;   /* its data are needed, not only its type */
     unsigned char *wanted;   /* must have memory: somebody outside its kernel reads it */

@@ -209,7 +209,7 @@ static void free_room(struct make *m)
     mc_free(m->finisher);
     mc_free(m->epilogue);
     mc_groups_free(&m->groups);
-    *m = (struct make){ .p = m->p };
+    *m = (struct make){ .p = m->p, .rounds = m->rounds };
 }
 
 static mc_status find_wanted(struct make *m, mc_node *const *out, int nout, enum mc_fusing fuse)
@@ -275,7 +275,7 @@ static mc_status begin_narrow(struct make *m, mc_node **out, int nout, enum mc_f
 
 /* x == max(x) compares bits, and x may be computed twice: once for the maximum, once here.  If the compiler fuses a product
  * and a sum in one of the two places alone, or one of them multiplies by 1 / y where the other divides, no element is the
- * largest. */
+ * largest.  So it is if one of the two is a half that was stored, and thereby rounded. */
 static bool compares(mc_node *const *list, size_t n)
 {
     bool found = false;
@@ -304,6 +304,7 @@ static mc_status build(struct make *m, mc_node *const *out, int nout)
     mc_node **list = m->groups.list;
     size_t count = m->groups.count;
     m->exact = compares(list, count);
+    m->rounds |= m->exact;
     TRY(mc_find_epilogues(m, list, count));
     mc_node **sorted = mc_alloc((count + 1) * sizeof *sorted, "lower");
     mc_status st = sorted ? mc_order_groups(m, list, count, sorted) : MC_EMEMORY;
@@ -342,11 +343,11 @@ static mc_status add_inputs(struct make *m, int nin, mc_node *const *in)
 }
 
 mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout, mc_node *const *out,
-                          int nup, struct mc_shared *const *shared, mc_node *const *update, enum mc_fusing fuse)
+                          int nup, struct mc_shared *const *shared, mc_node *const *update, enum mc_fusing fuse, bool rounds)
 {
     *p = (struct mc_program){ .graph = g, .ninput = nin, .noutput = nout, .nupdate = nup };
     mc_node **all = mc_alloc((size_t)(nout + nup + 1) * sizeof *all, "lower");
-    struct make m = { .p = p };
+    struct make m = { .p = p, .rounds = rounds };
     p->input = mc_arena_alloc(&p->arena, (size_t)(nin + 1) * sizeof *in);
     p->key_input = mc_arena_alloc(&p->arena, (size_t)nin + 1);
     p->output = mc_arena_alloc(&p->arena, (size_t)(nout + 1) * sizeof *p->output);

@@ -134,6 +134,18 @@ def reduction(d):
     return f"{name}({x}{more})"
 
 
+def peak(d):
+    """What is the largest of something computed is one of its elements, also where it is computed again."""
+    a = d.real(fits=lambda v: v.rank > 0)
+    x, k = a.name, d.axis(a)
+    y = d.take(d.any(f"{x} / (sum(abs({x}), axis={k}, keepdims=True) + 1)", f"{x} / (max(abs({x}), axis={k}, keepdims=True) + 1)", f"sqr({x}) * 0.3",
+                     f"tanh({x}) * {x}", f"{x} * {d.meets(a).name} + {x}", f"exp(-abs({x})) * 0.7", chain(d)))
+    if y is None or y.rank == 0 or not y.real:
+        return None
+    k = d.axis(y)
+    return f"any({y.name} == {d.any('max', 'max', 'min')}({y.name}, axis={k}, keepdims=True), axis={k})"
+
+
 def pair(d):
     a = d.real(fits=lambda v: v.rank > 0)
     return f"max_and_argmax({a.name}{d.axes(a)})[{d.any(0, 1)}]"
@@ -474,7 +486,7 @@ def anything(d):
 
 
 TABLE_OF_ROWS = [
-    (10, unary), (16, arithmetic), (10, chain), (4, comparison), (3, bits), (5, choose), (5, conversion), (14, reduction), (2, pair),
+    (10, unary), (16, arithmetic), (10, chain), (4, comparison), (3, bits), (5, choose), (5, conversion), (14, reduction), (2, pair), (4, peak),
     (7, row_wise), (3, scan), (9, axes_moved), (6, reshaped), (9, indexed), (4, set_part), (5, masked), (7, together), (4, made),
     (8, product), (4, ordered), (7, convolution), (6, pooling), (5, normal), (2, effect), (4, anything),
     (5, other_names.matrices), (5, other_names.by_other_names), (4, other_names.convnet), (6, other_names.tables),

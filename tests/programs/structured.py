@@ -117,7 +117,9 @@ def extreme(f, better):
         if is_float(x.dt):
             best = f(x.v, axis=axes, keepdims=True)
             tie(np.sum(np.abs(x.v - best) <= 16 * EPS[x.dt] * np.abs(best), axis=axes) > 1)
-        return V(np.asarray(v), None if e is None else np.asarray(e), x.dt)
+        y = V(np.asarray(v), None if e is None else np.asarray(e), x.dt)
+        y.peak = x.v, axes
+        return y
     return g
 
 
@@ -158,7 +160,8 @@ OPS["argmax"], OPS["argmin"] = arg_extreme(1), arg_extreme(-1)
 def any_(x, axis=None, keepdims=False):
     x = cast(T(x), "bool")
     axes = axes_of(x, axis)
-    return make(np.any(x.v, axis=axes, keepdims=keepdims), x.e if x.e is None else np.any(x.e > 0, axis=axes, keepdims=keepdims), "bool")
+    e = x.e if x.e is None else np.any(x.e > 0, axis=axes, keepdims=keepdims)
+    return make(np.any(x.v, axis=axes, keepdims=keepdims), None if x.peak == (None, axes) else e, "bool")
 
 
 @op
@@ -600,6 +603,17 @@ for word, name in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "true_di
     setattr(V, f"__r{word}__", binary(name, swap=True))
 for word, name in {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq", "ne": "neq"}.items():
     setattr(V, f"__{word}__", binary(name))
+
+
+def equal(a, b):
+    """x == max(x) is true somewhere, however x was rounded."""
+    y, b = scalar("eq", a, T(b)), T(b)
+    sure = b.peak[0] is a.v and a.v.size and np.all(np.isfinite(a.v)) and np.all(np.isfinite(errors(a)))
+    y.peak = None, b.peak[1] if sure else None
+    return y
+
+
+V.__eq__ = equal
 for word, name in {"neg": "neg", "invert": "invert"}.items():
     setattr(V, f"__{word}__", lambda a, name=name: scalar(name, a))
 V.__matmul__ = lambda a, b: OPS["@"](a, b)

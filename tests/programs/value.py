@@ -73,13 +73,14 @@ def rounded(v, dt):
 
 
 class V:
-    """One tensor: v its values, e their error bounds or None, dt the library's name of its dtype."""
+    """One tensor: v its values, e their error bounds or None, dt the library's name of its dtype.  peak: of a maximum, the
+    values and the axes that it is of; of the comparison of the two, None and the axes along which something is true."""
     __array_priority__ = 100
     __array_ufunc__ = None
-    __slots__ = ("v", "e", "dt")
+    __slots__ = ("v", "e", "dt", "peak")
 
     def __init__(self, v, e, dt):
-        self.v, self.e, self.dt = v, e, dt
+        self.v, self.e, self.dt, self.peak = v, e, dt, (None, None)
 
     shape = property(lambda x: V(np.array(x.v.shape, np.int64), None, "int64"))
     ndim = property(lambda x: x.v.ndim)

@@ -41,11 +41,8 @@ ROWS = [
     ("DEBUG knows no slack", "src/function/reference.c", "        bad = beyond(t, n, have, want, eps, rough);\n", "        (void)beyond;\n"),
     ("heavy work is finished before its other results", "src/lower/order.c", "(n->nout == 1 || !waits_for_others(&members, m, list, group, n))", "(n->nout >= 1)"),
     ("groups wait for each other", "src/lower/group.c", "if (h != of && f->group.at[h].newest < f->group.at[of].newest) {", "if (h < 0) {"),
-    ("known sizes go with what is left out", "src/rewrite/build.c", 'mc_op2("alloc", x, mc_shape_vector(n)) : promised(n, x);', 'mc_op2("alloc", x, mc_shape_vector(n)) : (promised(n, x), x);'),
     ("x / row is rounded otherwise in one kernel", "src/lower/fused.c", "if (!m->exact && divides_row(k, n, &v))", "if (divides_row(k, n, &v))"),
     ("halves are rounded where they are stored alone", "src/lower/program.c", "    m->rounds |= m->exact;\n", ""),
-    ("a part of a stack is no part", "src/graph/index.c", "part->indexed = unfolded", "part->indexed = x"),
-    ("log-sum-exp of exponentials that are views", "src/rewrite/rules_stable.c", 'static bool is_exp(const mc_node *n) { return mc_is_op(below_views(n), "exp"); }', 'static bool is_exp(const mc_node *n) { return mc_is_op(n, "exp"); }'),
     ("softmax of no elements", "src/op/formulas.def", "e = exp(f - sup(f, axis=axis, keepdims=True)); e / sum", "e = exp(f - max(f, axis=axis, keepdims=True)); e / sum"),
 ]
 

@@ -119,6 +119,8 @@ TEST(debug_forgives_what_cancels)
         "mean(sqr(cast(m * 400, float16)), axis=0)",
         "sqr(cast(m * 400, float16)) // 0.3",
         "argmax(sqr(cast(m, float16)) * 0.1 + 1, axis=0)",
+        "logsoftmax(m - max(abs(m)) * 1e17, axis=1)",
+        "x = m - max(m, axis=1, keepdims=True); grad(sum((x - mean(x, axis=1, keepdims=True)) / (std(x, axis=1, keepdims=True) + 0.5)), m)",
         "sqr(cast(m * 1e-4, float16)) / (sqr(cast(m * 1e-4, float16)) + sqr(cast(m[::-1] * 1e-4, float16)))",
     };
     for (size_t i = 0; i < NELEM(formulas); i++) {

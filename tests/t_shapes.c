@@ -232,6 +232,49 @@ TEST(sizes_of_operands_that_are_left_out)
     }
 }
 
+/* A size of 1 that was not declared: what lies behind the one element must not be read. */
+TEST(vectors_of_one_do_not_fill_rows)
+{
+    static const char *const formulas[] = { "where(c, x, x)", "where(c, x * 2, x * 2)", "where(c, x, x) + 1", "sum(where(c, x, x), axis=0)",
+                                            "alloc(x, c.shape)", "where(c, sqr(x), sqr(x))[::-1]" };
+    for (size_t k = 0; k < NELEM(formulas); k++) {
+        for (int64_t n = 1; n <= 3; n += 2) {
+            mc_graph *g = mc_graph_new();
+            mc_formula(g, "input x float32[?]; input c bool[?, ?]");
+            mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x, c", .outputs = formulas[k] }));
+            mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(n)), *c = mc_array_new(MC_BOOL, MC_SHAPE(2, 3)), *y = NULL;
+            const mc_status s = mc_call(f, MC_IN(x, c), MC_OUT(&y));
+            CHECK(s == (n == 3 ? MC_OK : MC_ESHAPE), "%s of %lld: %s", formulas[k], (long long)n, mc_status_name(s));
+            mc_array_unref(&x);
+            mc_array_unref(&c);
+            mc_array_unref(&y);
+            mc_function_free(f);
+            mc_graph_free(g);
+        }
+    }
+}
+
+/* The product's elements are needed for how many are not 0, and by the kernel of its square. */
+TEST(counts_of_products_that_a_kernel_reads)
+{
+    mc_graph *g = mc_graph_new();
+    mc_formula(g, "input x float64[?, ?]; t = dot(x, x.T)");
+    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "sum(nonzero(t)[0] * 0 + 1), grad(sum(sqr(t)), x)" }));
+    mc_array *x = mc_array_from(MC_FLOAT64, MC_SHAPE(2, 3), (double[]){ 1, 0, 0, 0, 2, 0 }), *count = NULL, *slope = NULL;
+    if (f && fine(mc_call(f, MC_IN(x), MC_OUT(&count, &slope)))) { /* t = diag(1, 4); 4 t x */
+        static const double want[] = { 4, 0, 0, 0, 32, 0 };
+        CHECK(at(count, 0) == 2, "%g are not 0", at(count, 0));
+        for (int i = 0; i < 6; i++) {
+            CHECK(at(slope, i) == want[i], "element %d of the gradient is %g, not %g", i, at(slope, i), want[i]);
+        }
+    }
+    mc_array_unref(&x);
+    mc_array_unref(&count);
+    mc_array_unref(&slope);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
 /* ---- axes of size 1: their strides mean nothing ---- */
 
 /* A view over rising numbers with these strides, in elements, through a formula on unknown sizes. */

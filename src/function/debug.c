@@ -7,6 +7,7 @@
 #include <math.h>
 
 enum { LEEWAY = 16 };               /* one part in so many: forms to be mended may be that far off */
+enum { DEPTH = 5 };                 /* of nodes where values cancel */
 static const double noise = 1e-6;   /* of the largest value around: what may be left where values cancel */
 
 mc_status mc_debug_note(void *arg, const struct mc_rule *rule, mc_node *from, mc_node *to)
@@ -155,16 +156,18 @@ static bool *acts(const struct mc_graph *g)
 
 /* ---- what is said ---- */
 
-/* How far `from` moves when its operands are off by noise: erf(6) - 1 and -erfc(6) have nothing in common but being small.
- * NULL: it cannot be told. */
-static mc_array *noise_of_operands(const mc_node *from, const struct leaves *l, const mc_array *value)
+/* How far n, whose value this is, moves when what it is made of is off by noise: erf(6) - 1 and -erfc(6) have nothing in common
+ * but being small, and x - 1e18 has lost x.  depth: of nodes that are looked at.  NULL: it cannot be told. */
+static mc_array *noise_within(const mc_node *n, const struct leaves *l, const mc_array *value, double tol, int depth)
 {
     mc_array *in[8] = { 0 }, *slack[8] = { 0 }, *all = NULL;
-    mc_status s = from->nin <= 8 ? mc_eval((int)l->node.n, l->node.at, l->value.at, from->nin, from->in, in) : MC_EARG;
-    for (int i = 0; i < from->nin && s >= 0; i++) {
-        slack[i] = mc_is_float(in[i]->dtype) ? mc_slack_of(in[i], noise) : NULL;
+    mc_status s = n->nin <= 8 ? mc_eval((int)l->node.n, l->node.at, l->value.at, n->nin, n->in, in) : MC_EARG;
+    for (int i = 0; i < n->nin && s >= 0; i++) {
+        const bool is_float = mc_is_float(in[i]->dtype), leaf = n->in[i]->op->flags & OP_LEAF;
+        slack[i] = is_float && depth > 1 && !leaf ? noise_within(n->in[i], l, in[i], noise, depth - 1) : NULL;
+        slack[i] = is_float && !slack[i] ? mc_slack_of(in[i], noise) : slack[i];
     }
-    all = s >= 0 ? mc_slack(from, in, slack, value, 0) : NULL;
+    all = s >= 0 ? mc_slack(n, in, slack, value, tol) : NULL;
     for (int i = 0; i < 8; i++) {
         mc_array_unref(&in[i]);
         mc_array_unref(&slack[i]);
@@ -177,7 +180,7 @@ static mc_status compare(const struct mc_function *f, const struct mc_rewritten 
 {
     int64_t bad = differs(r, from, to, NULL);
     if (bad >= 0) {
-        mc_array *slack = noise_of_operands(r->wide[0], l, from);
+        mc_array *slack = noise_within(r->wide[0], l, from, 0, DEPTH);
         bad = differs(r, from, to, slack);
         mc_array_unref(&slack);
     }

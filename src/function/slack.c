@@ -3,7 +3,8 @@
  *
  *   elementwise ops   the rounding of the result, and how far it moves when an operand moves by its own slack
  *   other ops         the rounding of the same op over absolute values, and how far that moves; of heavy work, which may add up in
- *                     transformed domains, the largest of these for all elements
+ *                     transformed domains, the largest of these for all elements; of what is no sum, as softmax, at least how far it
+ *                     moves when an operand's elements move either way
  *
  * Slacks are arrays of float64 in C order; NULL: none.  Invariant: what has no slack must be equal. */
 #include "function/function.h"
@@ -59,6 +60,24 @@ static void move_operand(const mc_node *n, mc_array *const *in, int which, const
     }
     mc_array_unref(&far[0]);
     mc_array_unref(&far[1]);
+}
+
+/* The same for an operand whose elements move one up, the other down. */
+static void shake_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by, const mc_array *value, mc_array *slack)
+{
+    mc_array *signs = mc_array_copy(by), *some = mc_array_new(MC_FLOAT64, value->rank, value->dims);
+    for (int64_t i = 0, size = signs ? mc_array_size(signs) : 0; i < size; i++) {
+        double *s = (double *)(void *)signs->data + i;
+        *s = (uint32_t)i * UINT32_C(2654435761) >> 31 ? -*s : *s;
+    }
+    if (signs && some) {
+        move_operand(n, in, which, signs, value, some);
+    }
+    for (int64_t i = 0, size = some ? mc_array_size(some) : 0; i < size; i++) {
+        add(slack, i, fmax(at(some, i) - at(slack, i), 0));
+    }
+    mc_array_unref(&signs);
+    mc_array_unref(&some);
 }
 
 /* Pooling's keys say which element was the largest: their values are no summands. */
@@ -138,6 +157,11 @@ mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack
     }
     if (to && !each) {
         over_absolute_values(n, in, slack, tol, to);
+    }
+    for (int i = 0; i < n->nin && to && !each && !(n->op->flags & (OP_HEAVY | OP_REDUCES)); i++) {
+        if (slack[i]) {
+            shake_operand(n, in, i, slack[i], value, to);
+        }
     }
     return to;
 }

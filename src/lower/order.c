@@ -111,7 +111,7 @@ mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
         bool only = true;
         for (size_t k = i + 1; k < count && only; k++) {
             for (int j = 0; j < list[k]->nin; j++) {
-                if (list[k]->in[j] == y && m->needed[list[k]->id]) {
+                if (list[k]->in[j] == y && (m->needed[list[k]->id] || mc_is_shape_arg(list[k], j))) {
                     int h = mc_is_fusible(list[k]) && !m->early[list[k]->id] ? m->groups.of[list[k]->id] : -1;
                     only &= h >= 0 && (group < 0 || group == h) && list[k]->type.rank == y->type.rank && mc_varies(&list[k]->type) == mc_varies(&y->type);
                     group = h;

@@ -107,20 +107,28 @@ static mc_node *alloc_size(mc_node *n, int item, int axis)
 }
 
 /* As in scalar ops only a promised size of 1 broadcasts: the gradient is made from the promise. */
+mc_status mc_alloc_fits(const mc_node *n, const int64_t *x, const int64_t *y)
+{
+    const struct mc_type *type = &n->in[0]->type;
+    for (int i = 0; i < type->rank; i++) {
+        const int64_t to = y[n->type.rank - type->rank + i];
+        if (x[i] != to && type->dims[i] != 1) {
+            return mc_fail(MC_ESHAPE, "alloc: axis %d of the value has size %lld, not %lld; declare a size of 1 to broadcast it", i,
+                           (long long)x[i], (long long)to);
+        }
+    }
+    return MC_OK;
+}
+
 static mc_status alloc_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
     int64_t strides[MC_MAX_RANK] = { 0 };
     const mc_array *x = in[0];
     mc_array *y = out[0];
+    TRY(mc_alloc_fits(n, x->dims, y->dims));
     for (int i = 0; i < x->rank; i++) {
-        int axis = y->rank - x->rank + i;
-        if (x->dims[i] == y->dims[axis]) {
-            strides[axis] = x->strides[i];
-        } else if (n->in[0]->type.dims[i] != 1) {
-            return mc_fail(MC_ESHAPE,
-                           "alloc: axis %d of the value has size %lld, not %lld; declare a size of 1 to broadcast it",
-                           i, (long long)x->dims[i], (long long)y->dims[axis]);
-        }
+        const int axis = y->rank - x->rank + i;
+        strides[axis] = x->dims[i] == y->dims[axis] ? x->strides[i] : 0;
     }
     mc_array *view = mc_array_view(x, y->rank, y->dims, strides, x->data);
     mc_status s = view ? mc_array_assign(y, view) : mc_last_status();

@@ -60,6 +60,8 @@ const struct mc_attr *mc_attr_named(const mc_node *n, const char *name);
 bool mc_shape_entry(const struct mc_infer *q, int i, int k, int64_t *size); /* entry k of input i; false: not known */
 mc_node *mc_shape_entry_node(mc_node *shape, int k);           /* the same as an int64 scalar; NULL: not to be had */
 mc_status mc_shape_wanted(const struct mc_infer *q, int i, mc_dtype d, struct mc_type *out); /* no size may be negative */
+/* Does a value of sizes x fit the result of alloc n, of sizes y? */
+mc_status mc_alloc_fits(const mc_node *n, const int64_t *x, const int64_t *y);
 mc_node *mc_shape_stack(mc_graph *g, int n, mc_node *const *size);  /* int64 scalars as a shape */
 
 /* product.c: may stacks of a and b matrices be multiplied by node n? */

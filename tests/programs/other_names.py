@@ -5,7 +5,7 @@ import numpy as np
 from . import images, normal
 from .images import OPS, correlate, each, to_images, to_weights
 from .structured import T, index_of, ints, op
-from .value import Unsure, V, cast, linear, move, promote
+from .value import Unsure, V, cast, linear, move, promote, tie
 
 conv, conv_inputs, conv_weights = images.conv, images.conv_inputs, images.conv_weights
 FRONT = (3, 0, 1, 2)      # c01b to bc01; also filters, c01f to fc01
@@ -128,6 +128,7 @@ def chosen(x, cells, ties):
         return np.ones(cells.shape, bool)
     v = x.v.reshape(-1)[cells]
     hit = v == v.max(axis=-1, keepdims=True)
+    tie(hit.sum(axis=-1) > 1)
     return hit if ties == "all" else hit & (np.cumsum(hit, axis=-1) == 1)
 
 
@@ -351,7 +352,7 @@ def tables(d):
         f"confusion_matrix({t}, arange({n}) % 2)[{d.any(0, 1)}]", f"softmax_with_bias({v.name}, {bias})",
         f"dot({p}, transpose({p}))", f"tril({v.name}, k={d.any(-1, 0, 1)})", f"triu({v.name}, k={d.any(-1, 0, 2)})",
         f"divmod({v.name}, 0.5)[{d.any(0, 1)}]", f"allclose({v.name}, {v.name} * 1.5)", f"mgrid(3, {d.any(2, 4)})[{d.any(0, 1)}] * 2", f"ogrid(3, 2)[{d.any(0, 1)}] + {v.name}[0, 0]",
-        f"tensor_copy({v.name})", f"assert_({v.name}, {v.name} == {v.name})", f"grad_clip({v.name}, -1e9, 1e9)", f"grad_scale({v.name}, 1)",
+        f"tensor_copy({v.name})", f"assert_({v.name}, ~({v.name} < {v.name}))", f"grad_clip({v.name}, -1e9, 1e9)", f"grad_scale({v.name}, 1)",
         f"gather({v.name}, {t}, axes=[1])", f"gather({v.name}, arange(2), arange(2)[::-1], axes=[0, 1])", f"join({v.name}, {v.name}, axis={d.any(0, 1)})",
         f"shape_padaxis({v.name}, {d.any(0, 1, 2)})", f"squeeze(expand_dims({v.name}, 1), axis=1)", f"unbroadcast({v.name}, 0)",
         f"bartlett({d.any(1, 2, 5)}) + {v.name}[0, 0]", f"{v.name}.shape * 2", f"nervana_dot({v.name}, transpose({v.name}), relu={d.coin()})", f"size({v.name}, {d.any(0, 1)}) * {v.name}",

@@ -12,13 +12,17 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 class Leaf:
-    """An input or a shared variable: declared sizes (-1: not known), arrays for both rounds as they lie in memory."""
+    """An input or a shared variable: declared sizes (-1: not known), arrays for two rounds as they lie in memory."""
 
     def __init__(self, name, dt, dims, arrays, shared=False):
         self.name, self.dt, self.dims, self.arrays, self.shared = name, dt, list(dims), arrays, shared
 
+    def at(self, k):
+        """The array of round 0 or 1; of round 2, which has the sizes of 0 and the numbers of 1."""
+        return self.arrays[k if k < 2 else int(self.arrays[0].ndim == 0)]
+
     def value(self, k):
-        a = self.arrays[k]
+        a = self.at(k)
         return V(a.float32().astype(REAL) if self.dt == "bfloat16" else np.array(a, REAL if is_float(self.dt) else a.dtype), None, self.dt)
 
     def text(self):

@@ -245,6 +245,7 @@ def scalar(name, *args):
         a = args[0].v
         with np.errstate(all="ignore"):
             moved = np.maximum(*[np.abs(f(a * (1 + t * REAL(EPS[dt]))) - y.v) for t in (-2, 2)])
+            moved = np.where((a < 0) & (errors(args[0]) + EPS[dt] * np.abs(a) > 0.05), np.inf, moved)     # a pole may be there
             y = V(y.v, errors(y) + np.where(np.isnan(moved), np.inf, moved).astype(np.float64), out)
     if name in ("mod", "int_div") and is_float(dt) and y.e is not None:      # how many times b is in a may be another number
         a, b = args

@@ -58,6 +58,14 @@ def summed(dt):
     return dt if is_float(dt) else "uint64" if dt.startswith("uint") else "int64"
 
 
+def passed_on(x, dt):
+    """x as dt; the kernel that made it may pass it on as it was."""
+    y = cast(x, dt)
+    with np.errstate(all="ignore"):
+        lost = np.abs(y.v - x.v).astype(np.float64)
+    return y if y.e is None and not np.any(lost > 0) else V(y.v, errors(y) + np.where(np.isnan(lost), 0, lost), dt)
+
+
 @op
 def sum_(x, axis=None, keepdims=False, dtype=None, acc_dtype=None):
     x = T(x)
@@ -81,7 +89,7 @@ def sum_(x, axis=None, keepdims=False, dtype=None, acc_dtype=None):
         wide = "float32" if wide in ("float16", "bfloat16") else wide
     if is_float(wide) and wide != dt:
         s = linear(f, wide, V(x.v, x.e, wide), ulps=2, count=n)
-        return cast(s, dt)
+        return passed_on(s, dt)
     return linear(f, dt, x, ulps=2, count=n)
 
 
@@ -492,7 +500,7 @@ def product(f, a, b, n):
         return make(y, None if a.e is None and b.e is None else np.full(y.shape, np.inf), dt)
     if dt in ("float16", "bfloat16"):
         y = linear(f, "float32", V(a.v, a.e, "float32"), V(b.v, b.e, "float32"), ulps=2, count=n)
-        return cast(y, dt)
+        return passed_on(y, dt)
     return linear(f, dt, a, b, ulps=2, count=n)
 
 
@@ -559,7 +567,8 @@ def argsort(x, axis=-1):
 @op
 def permute_row_elements(x, p, axis=-1):
     x, p = T(x), T(p)
-    return move(lambda v: np.take_along_axis(v, np.broadcast_to(p.v, v.shape), axis), x)
+    y = move(lambda v: np.take_along_axis(v, np.broadcast_to(p.v, v.shape), axis), x)
+    return y if p.e is None else V(y.v, np.where(np.broadcast_to(p.e, y.v.shape) > 0, np.inf, errors(y)), x.dt)
 
 
 # ---- constants to gradients

@@ -288,6 +288,35 @@ TEST(sums_of_signs_beside_the_signs)
     }
 }
 
+/* 1 / row overflows where x / row does not. */
+TEST(rows_near_zero_divide)
+{
+    static const struct { mc_dtype dtype; double x; const char *formula; double want, off; } rows[] = {
+        { MC_FLOAT32, 1e-39, "x / sum(x, axis=1, keepdims=True)", 1.0 / 3, 1e-6 }, { MC_FLOAT32, 1e-40, "x / max(x, axis=1, keepdims=True)", 1, 1e-6 },
+        { MC_FLOAT32, -1e-39, "x / sum(x, axis=0, keepdims=True)", 0.25, 1e-6 }, { MC_FLOAT64, 1e-309, "x / sum(x, axis=1, keepdims=True)", 1.0 / 3, 1e-6 },
+        { MC_BFLOAT16, 0x1p-130, "x / sum(x, axis=1, keepdims=True)", 1.0 / 3, 2e-3 }, { MC_FLOAT32, 1e-39, "sum(x / sum(x, axis=1, keepdims=True), axis=1)", 1, 1e-6 },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", rows[i].dtype, 2);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = rows[i].formula });
+        mc_array *x = mc_array_new(rows[i].dtype, MC_SHAPE(4, 3)), *y = NULL;
+        const size_t size = mc_dtypes[rows[i].dtype].size;
+        for (int k = 0; k < 12; k++) {
+            mc_store_f64(rows[i].dtype, x->data + (size_t)k * size, rows[i].x);
+        }
+        CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", rows[i].formula, f ? mc_last_error() : mc_error(g));
+        for (int64_t k = 0; y && k < mc_array_size(y); k++) {
+            const double have = mc_load_f64(y->dtype, y->data + (size_t)k * size);
+            CHECK(fabs(have - rows[i].want) <= rows[i].off, "%s of %g: %g, not %g", rows[i].formula, rows[i].x, have, rows[i].want);
+        }
+        mc_array_unref(&x);
+        mc_array_unref(&y);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
 /* ---- at random ---- */
 
 static unsigned draw(void *arg)

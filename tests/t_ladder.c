@@ -368,6 +368,39 @@ TEST(gradients_of_stable_forms_are_those_of_the_cost)
 
 /* log(0) = -inf and softmax of nothing is empty, as in SciPy and PyTorch; 0 / 0 is NaN.  The maximum that a stable form takes off must not
  * refuse what the formula as written has a value for. */
+/* Rows of 1000 and 3, and of 4 and -1000: what has not become softmax is inf / inf. */
+TEST(softmax_is_found_behind_views)
+{
+#define S "(exp(x) / sum(exp(x), axis=1, keepdims=True))"
+    static const struct { const char *formula; double sum; } rows[] = {
+        { S ".T", 2 }, { S "[:, 0]", 2 }, { S "[::-1] * 3", 6 }, { "reshape(" S ", [4])", 2 }, { "concatenate([" S ", " S "], axis=0)", 4 },
+        { "flatten(" S ") + 1", 6 }, { S "[[1, 0, 1]]", 3 }, { "expand_dims(" S ", 1)", 2 }, { "tile(" S ", [2, 1])", 4 },
+        { "exp(x).T / sum(exp(x).T, axis=0, keepdims=True)", 2 }, { "(exp(x) / sum(exp(x), axis=1)[:, None]).T", 2 },
+        { "(x - log(sum(exp(x), axis=1, keepdims=True))).T", -2001 }, { "(exp(x) / sum(exp(x), axis=1, keepdims=True) * 2).T", 4 },
+    };
+#undef S
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_FLOAT32, 2);
+        char outputs[400];
+        snprintf(outputs, sizeof outputs, "sum(%s), grad(sum(sqr(%s)), x)", rows[i].formula, rows[i].formula);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = outputs });
+        mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 2), (float[]){ 1000, 3, 4, -1000 }), *y = NULL, *slope = NULL;
+        if (CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y, &slope)) == MC_OK, "%s: %s", rows[i].formula, f ? mc_last_error() : mc_error(g))) {
+            const double have = mc_load_f64(MC_FLOAT32, y->data);
+            CHECK(fabs(have - rows[i].sum) < 1e-3, "%s adds up to %g, not %g", rows[i].formula, have, rows[i].sum);
+            for (int k = 0; k < 4; k++) {
+                CHECK(isfinite(mc_load_f64(MC_FLOAT32, slope->data + k * 4)), "element %d of the gradient of %s is not finite", k, rows[i].formula);
+            }
+        }
+        mc_array_unref(&x);
+        mc_array_unref(&y);
+        mc_array_unref(&slope);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
 TEST(stable_forms_of_no_elements)
 {
     static const struct { const char *text; int rank; int64_t dims[3]; double want; } rows[] = {

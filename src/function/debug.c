@@ -27,6 +27,14 @@ static mc_status add_twin(struct compiling *c, mc_node *n)
     return !mc_is_error(t.wide) && VEC_PUSH(c->code->twin, t) ? MC_OK : MC_EMEMORY;
 }
 
+/* What is computed from no input of floats: numbers, and integers that are cast. */
+static mc_node *widened(mc_node *x)
+{
+    const bool narrow = mc_is_float(x->type.dtype) && x->type.dtype != MC_FLOAT64;
+    const bool made = narrow && mc_is_op(x, "cast") && !mc_is_float(x->in[0]->type.dtype);
+    return narrow && mc_is_const(x) ? mc_cast_to(x, MC_FLOAT64) : made ? mc_cast_to(x->in[0], MC_FLOAT64) : NULL;
+}
+
 static mc_status widen(struct compiling *c, mc_node **node, mc_node **from, mc_node **to)
 {
     size_t n = c->code->rewritten.n, have = c->g->nodes.n;
@@ -44,7 +52,15 @@ static mc_status widen(struct compiling *c, mc_node **node, mc_node **from, mc_n
         node[2 * i] = c->code->rewritten.at[i].from;
         node[2 * i + 1] = c->code->rewritten.at[i].to;
     }
-    TRY(mc_graph_replace(c->g, (int)c->code->twin.n, from, to, (int)(2 * n), node));
+    size_t many = c->code->twin.n;
+    for (size_t i = 0; i < have; i++) {
+        mc_node *x = c->g->nodes.at[i], *wide = widened(x);
+        if (wide) {
+            from[many] = x;
+            to[many++] = wide;
+        }
+    }
+    TRY(mc_graph_replace(c->g, (int)many, from, to, (int)(2 * n), node));
     for (size_t i = 0; i < n; i++) {
         c->code->rewritten.at[i].wide[0] = node[2 * i];
         c->code->rewritten.at[i].wide[1] = node[2 * i + 1];

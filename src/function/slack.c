@@ -1,7 +1,8 @@
 /* slack.c: how far apart two right ways to compute a node may be, element by element.  What was added up says it, not what is
  * left of it: 1e6 - 1e6 may be off by the rounding of 1e6.
  *
- *   elementwise ops   the rounding of the result, and how far it moves when an operand moves by its own slack
+ *   elementwise ops   the rounding of the result, and how far it moves when an operand moves by its own slack; a comparison's is 1
+ *                     where its operands are as near as their slacks
  *   other ops         the rounding of the same op over absolute values, and how far that moves; of heavy work, which may add up in
  *                     transformed domains, the largest of these for all elements; of what is no sum, as softmax, at least how far it
  *                     moves when an operand's elements move either way
@@ -25,8 +26,10 @@ static void add(mc_array *slack, int64_t i, double more)
 static mc_array *moved(const mc_array *a, const mc_array *slack, double times, bool absolute)
 {
     mc_array *m = mc_array_copy(a);
-    for (int64_t i = 0, n = m && mc_is_float(m->dtype) ? mc_array_size(m) : 0; i < n; i++) {
+    const bool turns = m && m->dtype == MC_BOOL && slack;
+    for (int64_t i = 0, n = m && (turns || mc_is_float(m->dtype)) ? mc_array_size(m) : 0; i < n; i++) {
         double x = at(m, i), by = slack ? times * ((const double *)(const void *)slack->data)[i] : 0;
+        by = !turns ? by : fabs(by) < 1 ? 0 : x > 0 ? -1 : 1;
         mc_store_f64(m->dtype, m->data + (size_t)i * mc_dtypes[m->dtype].size, (absolute ? fabs(x) : x) + by);
     }
     return m;
@@ -78,6 +81,33 @@ static void shake_operand(const mc_node *n, mc_array *const *in, int which, cons
     }
     mc_array_unref(&signs);
     mc_array_unref(&some);
+}
+
+/* Where an element of y is made of one of x, whose sizes are y's or 1. */
+static int64_t place_in(const mc_array *x, const mc_array *y, int64_t i)
+{
+    int64_t place = 0, step = 1;
+    for (int a = x->rank; a-- > 0; i /= y->dims[a], step *= x->dims[a]) {
+        place += x->dims[a] == 1 ? 0 : i % y->dims[a] * step;
+    }
+    return place;
+}
+
+/* n compares floats: it may turn over where they are as near as their slacks. */
+static void turn_over(mc_array *const *in, mc_array *const *slack, mc_array *to)
+{
+    mc_array *x[2] = { mc_array_copy(in[0]), mc_array_copy(in[1]) };
+    for (int64_t i = 0, size = x[0] && x[1] && (slack[0] || slack[1]) ? mc_array_size(to) : 0; i < size; i++) {
+        double v[2], may = 0;
+        for (int k = 0; k < 2; k++) {
+            const int64_t place = place_in(x[k], to, i);
+            v[k] = at(x[k], place);
+            may += slack[k] ? at(slack[k], place) : 0;
+        }
+        add(to, i, may > 0 && fabs(v[0] - v[1]) <= may ? 1 : 0);
+    }
+    mc_array_unref(&x[0]);
+    mc_array_unref(&x[1]);
 }
 
 /* Pooling's keys say which element was the largest: their values are no summands. */
@@ -150,6 +180,10 @@ mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack
         move_operand(n, in, 0, digit, value, to);
     }
     mc_array_unref(&digit);
+    if (to && n->op->typing == TYPE_BOOL && n->op->arity == 2 && mc_is_float(in[0]->dtype)) {
+        turn_over(in, slack, to);
+        return to;
+    }
     for (int i = 0; i < n->nin && to && each; i++) {
         if (slack[i]) {
             move_operand(n, in, i, slack[i], value, to);

@@ -1,5 +1,6 @@
 /* fused.c: one group of nodes as one kernel: nodes become kernel values, what lies outside operands. */
 #include "lower/make.h"
+#include <math.h>
 
 bool mc_counts(const mc_node *n)
 {
@@ -60,10 +61,45 @@ static int outside_value(struct make *m, struct mc_kernel *k, mc_node *x)
     return v.operand < 0 ? -1 : mc_kernel_add(k, v);
 }
 
+/* Is n sum(exp(x - sup(x))), as softmax has it?  One of its summands is 1. */
+static bool sums_softmax(const mc_node *n)
+{
+    const mc_node *e = n->in[0], *x = mc_is_op(n, "sum") && mc_is_op(e, "exp") && mc_is_op(e->in[0], "sub") ? e->in[0] : NULL;
+    const mc_node *most = x ? x->in[1] : NULL;
+    return most && (mc_is_op(most, "sup") || mc_is_op(most, "max")) && most->in[0] == x->in[0] && mc_varies(&most->type) == mc_varies(&n->type);
+}
+
+/* A number that no element of n is below, by what n is made of, so many nodes deep; NaN may be there. */
+static double least(const mc_node *n, int depth)
+{
+    double v;
+    if (depth == 0) {
+        return -INFINITY;
+    }
+    const bool either = mc_is_op(n, "add") || mc_is_op(n, "maximum") || mc_is_op(n, "mul") || mc_is_op(n, "true_div");
+    const bool same = mc_is_op(n, "dimshuffle") || mc_is_op(n, "cast");
+    const double a = either || same || mc_is_op(n, "sqrt") || mc_is_op(n, "sum") ? least(n->in[0], depth - 1) : -INFINITY;
+    const double b = either ? least(n->in[1], depth - 1) : 0;
+    if (mc_is_const(n)) {
+        return mc_const_number(n, &v) ? v : -INFINITY;
+    }
+    if (mc_is_op(n, "size") || mc_is_op(n, "sqr") || mc_is_op(n, "abs") || mc_is_op(n, "exp") || mc_is_op(n, "sqrt")) {
+        return a > 0 ? sqrt(a) : 0;
+    }
+    if (mc_is_op(n, "sum")) {
+        return sums_softmax(n) ? 1 : a >= 0 ? 0 : -INFINITY;
+    }
+    return mc_is_op(n, "add")       ? a + b
+           : mc_is_op(n, "maximum") ? fmax(a, b)
+           : either                 ? (a >= 0 && b >= 0 ? 0 : -INFINITY)
+                                    : a;
+}
+
+/* x / row = x * (1 / row), but for a row so near to 0 that 1 / row overflows. */
 static bool divides_row(const struct mc_kernel *k, const mc_node *n, const struct mc_kval *v)
 {
     return mc_is_op(n, "true_div") && k->reduced && v->varies & k->reduced && !(k->val.at[v->arg[1]].varies & k->reduced) &&
-           k->val.at[v->arg[1]].kind != K_CONST;
+           k->val.at[v->arg[1]].kind != K_CONST && least(n->in[1], 6) > 0x1p-100;
 }
 
 /* Is n a sum over the other axes than those its row kernel reduces? */
@@ -112,7 +148,7 @@ static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group
             return -1;
         }
     }
-    if (!m->exact && divides_row(k, n, &v)) { /* x / row = x * (1 / row): one division a row, not one an element */
+    if (!m->exact && divides_row(k, n, &v)) { /* one division a row, not one an element */
         const struct mc_kval *row = &k->val.at[v.arg[1]];
         struct mc_kval once = { .kind = K_OP, .op = mc_op_find("reciprocal"), .dtype = v.dtype, .narg = 1, .arg = { v.arg[1] }, .varies = row->varies };
         v.op = mc_op_find("mul");

@@ -162,9 +162,29 @@ static mc_node *argmax_through(const struct mc_match *m)
     return grows ? mc_apply(m->g, m->root->op, 1, f->in, m->root->attr) : NULL;
 }
 
+/* exp(x) / sum(exp(x), axis=a)[:, None]: the axis was put back by hand. */
+static mc_node *softmax_with_axis_restored(const struct mc_match *m)
+{
+    mc_node *e = m->root->in[0], *back = m->root->in[1], *s = mc_is_op(back, "dimshuffle") ? back->in[0] : NULL;
+    int axis[MC_MAX_RANK];
+    const int rank = e->type.rank;
+    if (!mc_is_op(e, "exp") || !s || !mc_is_op(s, "sum") || s->in[0] != e || s->type.rank != rank - 1 || back->type.rank != rank ||
+        !mc_attr_named(s, "acc_dtype")->none || mc_axes_of(s, 0, rank, axis) != 1) {
+        return NULL;
+    }
+    for (int i = 0; i < rank; i++) {
+        if (back->attr[0].ints[i] != (i == axis[0] ? -1 : i - (i > axis[0]))) {
+            return NULL;
+        }
+    }
+    return mc_call_op(m->g, "softmax", 1, &e->in[0], "axis=%d", axis[0]);
+}
+
 #define E "sum(exp(x), axis=a, keepdims=True)"
 static const struct mc_rule rows[] = {
     { "exp(x) / " E,                           "softmax(x, axis=a)",         ROUND  },
+    { .op = "true_div", .make = softmax_with_axis_restored, .promise = ROUND, .name = "softmax with its axis restored",
+      .sample = "exp(x) / sum(exp(x), axis=1)[:, None]; exp(x) / sum(exp(x), axis=0)" },
     { "(exp(x) * y) / " E,                     "softmax(x, axis=a) * y",     ROUND  },
     { "exp(x) * (y / " E ")",                  "softmax(x, axis=a) * y",     ROUND  },
     { "x - log(" E ")",                        "logsoftmax(x, axis=a)",      ROUND  },

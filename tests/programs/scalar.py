@@ -5,7 +5,7 @@ of its result (as the table of ops calls it: same, float, div, bool, bits), and 
 """
 import numpy as np
 
-from .value import EPS, REAL, State, V, Unsure, cast, element, errors, is_float, make, meet, tie, to_float
+from .value import EPS, REAL, State, V, Unsure, cast, element, errors, is_float, make, meet, rounded, tie, to_float
 
 PI = REAL("3.14159265358979323846264338327950288")
 LOG2PI_2 = REAL("0.91893853320467274178032973640561764")
@@ -212,8 +212,10 @@ def scalar(name, *args):
     n, typing, ulps, f = TABLE[name]
     if len(args) != n:
         raise TypeError(f"{name} takes {n}")
-    plain = any(not isinstance(a, V) for a in args)
+    given, plain = args, any(not isinstance(a, V) for a in args)
     args, dt = meet(args)
+    if typing == "bool" and is_float(dt):           # 0.1 is compared as dt has it
+        args = [a if isinstance(x, V) else V(rounded(a.v, dt), None, dt) for x, a in zip(given, args)]
     if is_float(dt) and name in CORNERS:
         tie(CORNERS[name](*[a.v for a in args]))
     if dt == "bool" and name in NOT_BOOL:

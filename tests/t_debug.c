@@ -148,6 +148,25 @@ TEST(debug_forgives_what_cancels)
     }
 }
 
+/* A call holds their locks. */
+TEST(debug_reads_shared_variables)
+{
+    mc_graph *g = mc_graph_new();
+    mc_array *one = mc_array_from(MC_FLOAT32, MC_SHAPE(2), (float[]){ 1, -1 }), *y = NULL;
+    CHECK(mc_shared_new(g, "w", one), "%s", mc_last_error());
+    mc_function *f = mc_compile(g, &(mc_spec){ .outputs = "sigmoid_binary_crossentropy(w, w)", .updates = "w = w + 1", .mode = "DEBUG" });
+    if (CHECK(f && mc_call(f, MC_NONE, MC_OUT(&y)) == MC_OK, "%s", f ? mc_last_error() : mc_error(g))) {
+        static const double want[] = { 0.31326168751822283, -0.68673831248177717 }; /* log(1 + exp(-|w|)) + max(w, 0) - w * w */
+        for (int i = 0; i < 2; i++) {
+            CHECK(fabs(mc_load_f64(MC_FLOAT32, y->data + i * 4) - want[i]) < 1e-6, "of %d: %g", i, mc_load_f64(MC_FLOAT32, y->data + i * 4));
+        }
+    }
+    mc_array_unref(&one);
+    mc_array_unref(&y);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
 /* What a kernel over no elements leaves unset is not compared; a sum of no elements is 0. */
 TEST(debug_knows_kernels_over_nothing)
 {

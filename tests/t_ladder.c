@@ -376,7 +376,8 @@ TEST(softmax_is_found_behind_views)
         { S ".T", 2 }, { S "[:, 0]", 2 }, { S "[::-1] * 3", 6 }, { "reshape(" S ", [4])", 2 }, { "concatenate([" S ", " S "], axis=0)", 4 },
         { "flatten(" S ") + 1", 6 }, { S "[[1, 0, 1]]", 3 }, { "expand_dims(" S ", 1)", 2 }, { "tile(" S ", [2, 1])", 4 },
         { "exp(x).T / sum(exp(x).T, axis=0, keepdims=True)", 2 }, { "(exp(x) / sum(exp(x), axis=1)[:, None]).T", 2 },
-        { "(x - log(sum(exp(x), axis=1, keepdims=True))).T", -2001 }, { "(exp(x) / sum(exp(x), axis=1, keepdims=True) * 2).T", 4 },
+        { "(x - log(sum(exp(x), axis=1, keepdims=True))).T", -2001 }, { "logsumexp(logsumexp(x, axis=1), keepdims=True)", 1000 },
+        { "log(sum(sum(exp(x), axis=0, keepdims=True)[:, ::-1], axis=1))", 1000 }, { "(exp(x) / sum(exp(x), axis=1, keepdims=True) * 2).T", 4 },
     };
 #undef S
     for (size_t i = 0; i < NELEM(rows); i++) {

@@ -35,6 +35,24 @@ static mc_node *widened(mc_node *x)
     return narrow && mc_is_const(x) ? mc_cast_to(x, MC_FLOAT64) : made ? mc_cast_to(x->in[0], MC_FLOAT64) : NULL;
 }
 
+/* Behind the inputs: what a cast reads is over their twins by now. */
+static mc_status widen_numbers(mc_graph *g, int n, mc_node **node)
+{
+    const size_t have = g->nodes.n;
+    mc_node **from = mc_alloc((2 * have + 1) * sizeof *from, "debug"), **to = from ? from + have : NULL;
+    int many = 0;
+    for (size_t i = 0; i < have && from; i++) {
+        mc_node *x = g->nodes.at[i], *wide = widened(x);
+        if (wide) {
+            from[many] = x;
+            to[many++] = wide;
+        }
+    }
+    mc_status s = from ? mc_graph_replace(g, many, from, to, n, node) : MC_EMEMORY;
+    mc_free(from);
+    return s;
+}
+
 static mc_status widen(struct compiling *c, mc_node **node, mc_node **from, mc_node **to)
 {
     size_t n = c->code->rewritten.n, have = c->g->nodes.n;
@@ -52,15 +70,8 @@ static mc_status widen(struct compiling *c, mc_node **node, mc_node **from, mc_n
         node[2 * i] = c->code->rewritten.at[i].from;
         node[2 * i + 1] = c->code->rewritten.at[i].to;
     }
-    size_t many = c->code->twin.n;
-    for (size_t i = 0; i < have; i++) {
-        mc_node *x = c->g->nodes.at[i], *wide = widened(x);
-        if (wide) {
-            from[many] = x;
-            to[many++] = wide;
-        }
-    }
-    TRY(mc_graph_replace(c->g, (int)many, from, to, (int)(2 * n), node));
+    TRY(mc_graph_replace(c->g, (int)c->code->twin.n, from, to, (int)(2 * n), node));
+    TRY(widen_numbers(c->g, (int)(2 * n), node));
     for (size_t i = 0; i < n; i++) {
         c->code->rewritten.at[i].wide[0] = node[2 * i];
         c->code->rewritten.at[i].wide[1] = node[2 * i + 1];

@@ -30,16 +30,21 @@ static mc_node *views_of(mc_node *n, bool exponent)
 {
     mc_node *in[MC_MAX_RANK * 3 + 1];
     if (!is_view(n)) {
-        return exponent ? n->in[0] : mc_op1("log", n);
+        return exponent && mc_is_op(n, "exp") ? n->in[0] : mc_op1("log", n);
     }
     memcpy(in, n->in, (size_t)n->nin * sizeof *in);
     in[0] = views_of(n->in[0], exponent);
     return mc_is_error(in[0]) ? in[0] : mc_node_make(n->graph, n->op, n->nin, in, n->attr);
 }
 
-/* Exponentials, as they are or as parts of them in another shape and order. */
-static bool is_exp(const mc_node *n) { return mc_is_op(below_views(n), "exp"); }
+static bool is_exp(const mc_node *n);
 static bool is_sum_of_exp(const mc_node *n) { return mc_is_op(n, "sum") && is_exp(n->in[0]); }
+
+/* Exponentials or sums of them, as they are or as parts of them in another shape and order. */
+static bool is_exp(const mc_node *n)
+{
+    return mc_is_op(below_views(n), "exp") || is_sum_of_exp(below_views(n));
+}
 
 static bool k_positive(const struct mc_match *m) { return mc_letter_number(m, 'k') > 0; }
 
@@ -406,7 +411,8 @@ static const struct mc_rule rows[] = {
     { "log(exp(x) + k)",            "logaddexp(x, log(k))",      ROUND,  .when = k_positive },
     { .op = "log", .make = log_sum_exp, .promise = ROUND, .name = "log sum exp",
       .sample = "log(sum(exp(x), axis=1)); log(sum(exp(x))); log(sum(exp(x), axis=0, keepdims=True)); log(sum(reshape(exp(x), [-1]))); "
-                "log(sum(alloc(exp(x), [2, x.shape[0], x.shape[1]]), axis=0)); log(sum(exp(x)[[0, 1, 1]], axis=1))" },
+                "log(sum(alloc(exp(x), [2, x.shape[0], x.shape[1]]), axis=0)); log(sum(exp(x)[[0, 1, 1]], axis=1)); "
+                "log(sum(sum(exp(x), axis=1), keepdims=True))" },
     { "exp(x) / z",                 NULL, ROUND, .make = exp_over_sum, .name = "exp over its sum",
       .sample = "exp(x) / sum(exp(x)); exp(x) / sum(exp(x), axis=[0, 1], keepdims=True)" },
     { "(exp(x) * y) / z",           NULL, ROUND, .make = exp_over_sum, .name = "product with exp over its sum",

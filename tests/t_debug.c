@@ -148,7 +148,7 @@ TEST(debug_forgives_what_cancels)
     }
 }
 
-/* A call holds their locks. */
+/* Rules are checked while the call holds the locks of its variables. */
 TEST(debug_reads_shared_variables)
 {
     mc_graph *g = mc_graph_new();

@@ -253,7 +253,7 @@ TEST(threads_change_no_bit)
     agree_free(&a);
 }
 
-/* A compiler got this wrong: over vectors, where 16 bits lie beside 32. */
+/* GCC 12 miscompiled this for AVX-512: bfloat16 is stored in 16 bits beside a sum in 32. */
 TEST(sums_of_signs_beside_the_signs)
 {
     static const mc_dtype dtypes[] = { MC_FLOAT16, MC_BFLOAT16, MC_FLOAT32, MC_FLOAT64, MC_INT8, MC_INT16, MC_INT32 };
@@ -288,7 +288,7 @@ TEST(sums_of_signs_beside_the_signs)
     }
 }
 
-/* 1 / row overflows where x / row does not. */
+/* x / row is a number where 1 / row overflows. */
 TEST(rows_near_zero_divide)
 {
     static const struct { mc_dtype dtype; double x; const char *formula; double want, off; } rows[] = {

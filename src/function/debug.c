@@ -7,7 +7,7 @@
 #include <math.h>
 
 enum { LEEWAY = 16 };               /* one part in so many: forms to be mended may be that far off */
-enum { DEPTH = 5 };                 /* of nodes where values cancel */
+enum { DEPTH = 5 };                 /* nodes below a result among which values may cancel */
 static const double noise = 1e-6;   /* of the largest value around: what may be left where values cancel */
 
 mc_status mc_debug_note(void *arg, const struct mc_rule *rule, mc_node *from, mc_node *to)
@@ -27,15 +27,19 @@ static mc_status add_twin(struct compiling *c, mc_node *n)
     return !mc_is_error(t.wide) && VEC_PUSH(c->code->twin, t) ? MC_OK : MC_EMEMORY;
 }
 
-/* What is computed from no input of floats: numbers, and integers that are cast. */
+/* x in float64, if it is a narrower constant or an integer cast to a narrower float: no twin of an input widens these. */
 static mc_node *widened(mc_node *x)
 {
     const bool narrow = mc_is_float(x->type.dtype) && x->type.dtype != MC_FLOAT64;
+    if (narrow && mc_is_const(x)) {
+        return mc_cast_to(x, MC_FLOAT64);
+    }
     const bool made = narrow && mc_is_op(x, "cast") && !mc_is_float(x->in[0]->type.dtype);
-    return narrow && mc_is_const(x) ? mc_cast_to(x, MC_FLOAT64) : made ? mc_cast_to(x->in[0], MC_FLOAT64) : NULL;
+    return made ? mc_cast_to(x->in[0], MC_FLOAT64) : NULL;
 }
 
-/* Behind the inputs: what a cast reads is over their twins by now. */
+/* requires: inputs and shared variables are replaced by their twins.  What a cast reads must be over the twins too: a call
+ * holds the locks of the variables themselves. */
 static mc_status widen_numbers(mc_graph *g, int n, mc_node **node)
 {
     const size_t have = g->nodes.n;
@@ -183,9 +187,10 @@ static bool *acts(const struct mc_graph *g)
 
 /* ---- what is said ---- */
 
-/* How far n, whose value this is, moves when what it is made of is off by noise: erf(6) - 1 and -erfc(6) have nothing in common
- * but being small, and x - 1e18 has lost x.  depth: of nodes that are looked at.  NULL: it cannot be told. */
-static mc_array *noise_within(const mc_node *n, const struct leaves *l, const mc_array *value, double tol, int depth)
+/* How far n may be off if the nodes below it, to this depth, are off by noise and n itself by tol: erf(6) - 1 and -erfc(6)
+ * agree in nothing but being small, and x - 1e18 has lost x.  value: n's.  NULL: it cannot be told. */
+static mc_array *noise_within(const mc_node *n, const struct leaves *l, const mc_array *value, double tol,
+                              int depth)
 {
     mc_array *in[8] = { 0 }, *slack[8] = { 0 }, *all = NULL;
     mc_status s = n->nin <= 8 ? mc_eval((int)l->node.n, l->node.at, l->value.at, n->nin, n->in, in) : MC_EARG;

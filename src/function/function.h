@@ -13,7 +13,8 @@
 #include "plan/plan.h"
 #include "rewrite/rewrite.h"
 
-/* What kernels are compiled with: integers wrap, loops say themselves what may be reordered. */
+/* What kernels are compiled with: integers wrap, loops say themselves what may be reordered.  GCC 12 and 13 miscompile sums
+ * beside stores of 16 bits for AVX-512 where jump threading has merged conditions (t_kernel/sums_of_signs_beside_the_signs). */
 #define MC_KERNEL_FLAGS "-fwrapv -fopenmp-simd -fno-thread-jumps"
 
 enum mc_mode { MODE_FAST_RUN, MODE_FAST_COMPILE, MODE_DEBUG, MODE_NANGUARD };
@@ -250,9 +251,9 @@ mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p
 mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, int value);    /* on a GPU: a copy here */
 mc_status mc_value_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
 mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p, int step, bool compare);
-/* slack.c: how far apart two right ways to compute n over in may be; in[i] may be off by slack[i], NULL: it is what both read */
-/* tol of each element's magnitude, 0 where it is not finite */
+/* slack.c: tol of each element's magnitude, 0 where it is not finite */
 mc_array *mc_slack_of(const mc_array *a, double tol);
+/* How far apart two right ways to compute n over in may be; in[i] may be off by slack[i], NULL: it is what both read. */
 mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value, double tol);
 /* lines.c: can threads share what n does?  Then out, which is there already, is made by so many */
 bool mc_lines_apart(const mc_node *n, const mc_array *out);

@@ -131,46 +131,19 @@ static mc_array *slack_of(struct table *t, mc_node *n, double tol)
     return slack;
 }
 
-static bool has_infinity(const mc_array *a)
-{
-    mc_array *near = mc_is_float(a->dtype) ? mc_array_copy(a) : NULL;
-    bool has = false;
-    for (int64_t i = 0, n = near ? mc_array_size(near) : 0; i < n && !has; i++) {
-        has = isinf(mc_load_f64(near->dtype, near->data + (size_t)i * mc_dtypes[near->dtype].size));
-    }
-    mc_array_unref(&near);
-    return has;
-}
-
-/* Did the step make an infinity in a half type from finite operands?
- * A kernel computes halves in float32, whose range is larger. */
-static bool halves_overflowed(const struct table *t)
-{
-    bool overflowed = false;
-    for (size_t i = 0; i < t->at.n; i++) {
-        const struct known *x = &t->at.at[i];
-        if (!x->made && has_infinity(x->array)) {
-            return false;
-        }
-        overflowed |= x->made && mc_dtypes[x->array->dtype].size == 2 && has_infinity(x->array);
-    }
-    return overflowed;
-}
-
 /* The first element that is beyond its slack as well; -1: none. */
 static int64_t beyond(struct table *t, mc_node *n, const mc_array *have, mc_array *want, double tol, double rough)
 {
     mc_array *slack = slack_at(t, n, want, tol), *near = slack ? mc_array_copy(have) : NULL;
     int64_t bad = near && mc_array_is_contiguous(want) ? -1 : 0;
     size_t size = mc_dtypes[want->dtype].size;
-    const bool overflowed = bad < 0 && halves_overflowed(t);
     for (int64_t i = 0, many = bad < 0 ? mc_array_size(want) : 0; i < many && bad < 0; i++) {
         const char *pa = near->data + (size_t)i * size, *pb = want->data + (size_t)i * size;
         double a = mc_load_f64(want->dtype, pa), b = mc_load_f64(want->dtype, pb);
         double may = ((const double *)(const void *)slack->data)[i];
         bool same = memcmp(pa, pb, size) == 0 || (isnan(a) && isnan(b)) || (mc_is_float(want->dtype) && a == b);
         bool near_enough = isfinite(a) && isfinite(b) && fabs(a - b) <= may + rough;
-        bad = same || near_enough || (overflowed && !isfinite(b)) ? -1 : i;
+        bad = same || near_enough ? -1 : i;
     }
     mc_array_unref(&slack);
     mc_array_unref(&near);
@@ -224,14 +197,15 @@ static bool has_none(const struct mc_step *st)
     return c && !c->run && !c->kernel;
 }
 
-/* Does the step's kernel have a result without elements?  Then its loop runs no turn, and results that the loop would
- * store at its side stay unset: all their readers loop over no elements either. */
+/* Does the step's kernel have a result without elements?  Then its loop does not run, and its other results stay unset:
+ * all their readers loop over no elements either. */
 static bool goes_over_none(const struct mc_step *st, const struct mc_shape_plan *p)
 {
     bool none = false;
     for (int k = 0; st->kernel && k < st->ndst; k++) {
         const struct mc_spot *at = &p->place[st->dst[k]];
-        none |= at->base != BASE_NONE && at->base != BASE_TYPE && mc_dims_count(at->type.rank, at->type.dims) == 0;
+        const bool has_memory = at->base != BASE_NONE && at->base != BASE_TYPE;
+        none |= has_memory && mc_dims_count(at->type.rank, at->type.dims) == 0;
     }
     return none;
 }

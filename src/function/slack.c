@@ -1,11 +1,11 @@
 /* slack.c: how far apart two right ways to compute a node may be, element by element.  What was added up says it, not what is
  * left of it: 1e6 - 1e6 may be off by the rounding of 1e6.
  *
- *   elementwise ops   the rounding of the result, and how far it moves when an operand moves by its own slack; a comparison's is 1
- *                     where its operands are as near as their slacks
- *   other ops         the rounding of the same op over absolute values, and how far that moves; of heavy work, which may add up in
- *                     transformed domains, the largest of these for all elements; of what is no sum, as softmax, at least how far it
- *                     moves when an operand's elements move either way
+ *   elementwise ops   the rounding of the result, and how far it moves when an operand moves by its own slack
+ *   comparisons       1 where the operands differ by no more than their slacks
+ *   other ops         the rounding of the same op over absolute values, and how far that moves
+ *     heavy work      may add up in transformed domains: the largest of these for all elements
+ *     neither heavy nor a reduction, as softmax: at least how far it moves if an operand's elements move, each its own way
  *
  * Slacks are arrays of float64 in C order; NULL: none.  Invariant: what has no slack must be equal. */
 #include "function/function.h"
@@ -65,8 +65,9 @@ static void move_operand(const mc_node *n, mc_array *const *in, int which, const
     mc_array_unref(&far[1]);
 }
 
-/* The same for an operand whose elements move one up, the other down. */
-static void shake_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by, const mc_array *value, mc_array *slack)
+/* The same, but each element moves up or down by a sign of its own: softmax does not move if all move alike. */
+static void shake_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by,
+                          const mc_array *value, mc_array *slack)
 {
     mc_array *signs = mc_array_copy(by), *some = mc_array_new(MC_FLOAT64, value->rank, value->dims);
     for (int64_t i = 0, size = signs ? mc_array_size(signs) : 0; i < size; i++) {
@@ -83,7 +84,7 @@ static void shake_operand(const mc_node *n, mc_array *const *in, int which, cons
     mc_array_unref(&some);
 }
 
-/* Where an element of y is made of one of x, whose sizes are y's or 1. */
+/* The index into x, whose sizes are y's or 1, of what element i of y is made of. */
 static int64_t place_in(const mc_array *x, const mc_array *y, int64_t i)
 {
     int64_t place = 0, step = 1;
@@ -93,7 +94,7 @@ static int64_t place_in(const mc_array *x, const mc_array *y, int64_t i)
     return place;
 }
 
-/* n compares floats: it may turn over where they are as near as their slacks. */
+/* A comparison of in[0] and in[1] may turn over where they differ by no more than their slacks. */
 static void turn_over(mc_array *const *in, mc_array *const *slack, mc_array *to)
 {
     mc_array *x[2] = { mc_array_copy(in[0]), mc_array_copy(in[1]) };

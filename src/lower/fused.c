@@ -61,45 +61,45 @@ static int outside_value(struct make *m, struct mc_kernel *k, mc_node *x)
     return v.operand < 0 ? -1 : mc_kernel_add(k, v);
 }
 
-/* Is n sum(exp(x - sup(x))), as softmax has it?  One of its summands is 1. */
+/* Is n sum(exp(x - max(x))), as in softmax?  One of its summands is 1. */
 static bool sums_softmax(const mc_node *n)
 {
-    const mc_node *e = n->in[0], *x = mc_is_op(n, "sum") && mc_is_op(e, "exp") && mc_is_op(e->in[0], "sub") ? e->in[0] : NULL;
-    const mc_node *most = x ? x->in[1] : NULL;
-    return most && (mc_is_op(most, "sup") || mc_is_op(most, "max")) && most->in[0] == x->in[0] && mc_varies(&most->type) == mc_varies(&n->type);
+    const mc_node *e = mc_is_op(n, "sum") ? n->in[0] : NULL;
+    if (!e || !mc_is_op(e, "exp") || !mc_is_op(e->in[0], "sub")) {
+        return false;
+    }
+    const mc_node *x = e->in[0]->in[0], *most = e->in[0]->in[1];
+    return (mc_is_op(most, "sup") || mc_is_op(most, "max")) && most->in[0] == x && mc_varies(&most->type) == mc_varies(&n->type);
 }
 
-/* A number that no element of n is below, by what n is made of, so many nodes deep; NaN may be there. */
-static double least(const mc_node *n, int depth)
+/* A lower bound of n's elements that are numbers, from the formula down to this depth; -INFINITY: none was found. */
+static double lower_bound(const mc_node *n, int depth)
 {
+    static const char *const two[] = { "add", "maximum", "mul", "true_div" }, *const one[] = { "sqrt", "sum", "dimshuffle", "cast" };
+    static const char *const never_negative[] = { "size", "sqr", "abs", "exp" };
+    bool reads[2] = { false }, from_0 = false;
     double v;
-    if (depth == 0) {
-        return -INFINITY;
+    if (mc_is_const(n) || depth == 0) {
+        return mc_is_const(n) && mc_const_number(n, &v) ? v : -INFINITY;
     }
-    const bool either = mc_is_op(n, "add") || mc_is_op(n, "maximum") || mc_is_op(n, "mul") || mc_is_op(n, "true_div");
-    const bool same = mc_is_op(n, "dimshuffle") || mc_is_op(n, "cast");
-    const double a = either || same || mc_is_op(n, "sqrt") || mc_is_op(n, "sum") ? least(n->in[0], depth - 1) : -INFINITY;
-    const double b = either ? least(n->in[1], depth - 1) : 0;
-    if (mc_is_const(n)) {
-        return mc_const_number(n, &v) ? v : -INFINITY;
+    for (size_t i = 0; i < NELEM(two); i++) {
+        reads[1] |= mc_is_op(n, two[i]);
+        reads[0] |= mc_is_op(n, two[i]) || mc_is_op(n, one[i]);
+        from_0 |= mc_is_op(n, never_negative[i]);
     }
-    if (mc_is_op(n, "size") || mc_is_op(n, "sqr") || mc_is_op(n, "abs") || mc_is_op(n, "exp") || mc_is_op(n, "sqrt")) {
-        return a > 0 ? sqrt(a) : 0;
+    const double a = reads[0] ? lower_bound(n->in[0], depth - 1) : from_0 ? 0 : -INFINITY;
+    const double b = reads[1] ? lower_bound(n->in[1], depth - 1) : 0;
+    if (mc_is_op(n, "mul") || mc_is_op(n, "true_div") || mc_is_op(n, "sum")) {
+        return sums_softmax(n) ? 1 : a >= 0 && b >= 0 ? 0 : -INFINITY;
     }
-    if (mc_is_op(n, "sum")) {
-        return sums_softmax(n) ? 1 : a >= 0 ? 0 : -INFINITY;
-    }
-    return mc_is_op(n, "add")       ? a + b
-           : mc_is_op(n, "maximum") ? fmax(a, b)
-           : either                 ? (a >= 0 && b >= 0 ? 0 : -INFINITY)
-                                    : a;
+    return mc_is_op(n, "maximum") ? fmax(a, b) : mc_is_op(n, "sqrt") ? sqrt(fmax(a, 0)) : a + b;
 }
 
-/* x / row = x * (1 / row), but for a row so near to 0 that 1 / row overflows. */
+/* x / row becomes x * (1 / row): one division a row, not one an element.  Not if 1 / row might overflow. */
 static bool divides_row(const struct mc_kernel *k, const mc_node *n, const struct mc_kval *v)
 {
     return mc_is_op(n, "true_div") && k->reduced && v->varies & k->reduced && !(k->val.at[v->arg[1]].varies & k->reduced) &&
-           k->val.at[v->arg[1]].kind != K_CONST && least(n->in[1], 6) > 0x1p-100;
+           k->val.at[v->arg[1]].kind != K_CONST && lower_bound(n->in[1], 6) > 0x1p-100;
 }
 
 /* Is n a sum over the other axes than those its row kernel reduces? */
@@ -120,7 +120,7 @@ static bool acc_is_asked(const mc_node *n, const struct mc_attr *acc, mc_dtype x
     return !acc->none || (mc_is_float(x) ? mc_dtypes[n->type.dtype].cls != mc_dtypes[x].cls : mc_is_float(n->type.dtype));
 }
 
-/* v as its memory would have it: kernels compute halves in float32. */
+/* The kernel value v.  Kernels compute halves in float32: if the program rounds, a cast to v's own dtype follows. */
 static int add_rounded(const struct make *m, struct mc_kernel *k, struct mc_kval v)
 {
     const bool half = mc_is_float(v.dtype) && mc_dtypes[v.dtype].size == 2;
@@ -148,7 +148,7 @@ static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group
             return -1;
         }
     }
-    if (!m->exact && divides_row(k, n, &v)) { /* one division a row, not one an element */
+    if (!m->exact && divides_row(k, n, &v)) {
         const struct mc_kval *row = &k->val.at[v.arg[1]];
         struct mc_kval once = { .kind = K_OP, .op = mc_op_find("reciprocal"), .dtype = v.dtype, .narg = 1, .arg = { v.arg[1] }, .varies = row->varies };
         v.op = mc_op_find("mul");

@@ -77,7 +77,7 @@ bool mc_is_fusible(const mc_node *n);
 enum mc_fusing { FUSE_NOTHING, FUSE_TALLIES, FUSE_DRAWS }; /* tallies: sums over rows ride along with what one thread walks; draws: they too, as kernels' work */
 mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse, struct mc_groups *groups);
 void mc_groups_free(struct mc_groups *groups);
-/* program.c */
+/* program.c; rounds: float16 and bfloat16 are rounded after each operation, as the reference does */
 mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout, mc_node *const *out,
                           int nup, struct mc_shared *const *shared, mc_node *const *update, enum mc_fusing fuse, bool rounds);
 void mc_program_free(struct mc_program *p);

@@ -273,9 +273,9 @@ static mc_status begin_narrow(struct make *m, mc_node **out, int nout, enum mc_f
     return MC_OK;
 }
 
-/* x == max(x) compares bits, and x may be computed twice: once for the maximum, once here.  If the compiler fuses a product
- * and a sum in one of the two places alone, or one of them multiplies by 1 / y where the other divides, no element is the
- * largest.  So it is if one of the two is a half that was stored, and thereby rounded. */
+/* x == max(x) compares bits, and x may be computed twice: once for the maximum, once here.  The two must round alike, or no
+ * element is the largest.  They would not if the compiler fuses a product and a sum in one place alone, if one multiplies by
+ * 1 / y where the other divides, or if one is a half that was stored and the other was not. */
 static bool compares(mc_node *const *list, size_t n)
 {
     bool found = false;

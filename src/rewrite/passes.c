@@ -14,7 +14,7 @@
 #define SPELLING &mc_rules_fold, &mc_rules_shape, &mc_rules_reduce, &mc_rules_canon
 enum { FULL = 1 << REWRITE_FULL, FAST = 1 << REWRITE_FAST, COST = 1 << REWRITE_COST };
 static const struct mc_pass passes[] = {
-    { "recognise",    { &mc_rules_recognise },                         FULL | FAST | COST }, /* as it was written: before views go inside */
+    { "recognise",    { &mc_rules_recognise },                         FULL | FAST | COST }, /* as written: before views move into a quotient */
     { "canonicalize", { ALWAYS },                                      FULL | FAST },
     { "recognise",    { ALWAYS, &mc_rules_recognise },                 FULL },  /* before a part of what it looks for is made stable */
     { "stabilize",    { ALWAYS, &mc_rules_recognise, &mc_rules_stable }, FULL },

@@ -162,7 +162,7 @@ static mc_node *argmax_through(const struct mc_match *m)
     return grows ? mc_apply(m->g, m->root->op, 1, f->in, m->root->attr) : NULL;
 }
 
-/* exp(x) / sum(exp(x), axis=a)[:, None]: the axis was put back by hand. */
+/* exp(x) / sum(exp(x), axis=1)[:, None]  ==>  softmax(x, axis=1), over any axis that was dropped and put back. */
 static mc_node *softmax_with_axis_restored(const struct mc_match *m)
 {
     mc_node *e = m->root->in[0], *back = m->root->in[1], *s = mc_is_op(back, "dimshuffle") ? back->in[0] : NULL;

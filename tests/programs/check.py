@@ -39,6 +39,10 @@ SATURATES = re.compile(r"tanh|sigmoid|erf|arctan")     # 1 - tanh(x) ** 2 and it
 LATER = re.compile("declare (the|a) size (of )?1 to broadcast it|only a size known to be 1 broadcasts|specify_shape: axis [0-9]+ has size 1,")
 
 
+def flags_of(way):
+    return {k: v for k, v in WAYS[way].items() if k not in SPEC and k != "floatX"}
+
+
 def show(v):
     v = np.asarray(v)
     return np.array2string(v.astype(np.float64) if v.dtype == REAL else v, precision=9, threshold=24, edgeitems=2, max_line_width=10 ** 6).replace("\n", "")
@@ -96,6 +100,10 @@ class Slope:
         self.tie = State.tie
         self.frozen, State.frozen = State.frozen, None
         self.eps = max([EPS[v.dt] for v in self.base.values() if isinstance(v, V) and is_float(v.dt)])
+
+    def largest(self):
+        """The largest magnitude among the values of floats."""
+        return max((np.max(np.abs(a.v), initial=REAL(0)) for a in self.base.values() if isinstance(a, V) and is_float(a.dt)), default=REAL(0))
 
     def at(self, moves, noise):
         """The cost with each leaf of moves = [(name, direction, h)] moved."""
@@ -221,15 +229,13 @@ def check_gradient(p, k, entry, got, count, known, naive=False):
                     continue
                 g = plain(got)
                 if not np.all(np.isfinite(g)):
-                    sizes = [np.max(np.abs(a.v), initial=REAL(0)) for a in e.s.base.values() if isinstance(a, V) and is_float(a.dt)]
-                    too_large = max([abs(want)] + sizes) > 1e-6 * LARGE[p_dtype(p, wrt)]       # its dtype cannot hold it
+                    too_large = max(abs(want), e.s.largest()) > 1e-6 * LARGE[p_dtype(p, wrt)]  # its dtype cannot hold it
                     if tie or too_large or not np.isfinite(spread) or spread > 1e-3 * (1 + abs(want)):
                         return None
                     return f"it has {int((~np.isfinite(g)).sum())} elements that are not finite; its slope along a direction is {want}\n    got      {show(g)}"
                 have = np.sum(g * u)
                 size += np.sum(np.abs(u)) if naive else 0       # as written, terms of the size 1 may cancel
-                most = [np.max(np.abs(a.v), initial=REAL(0)) for a in e.s.base.values() if isinstance(a, V) and is_float(a.dt)]
-                size += np.sum(np.abs(u)) * min(1, max(most, default=0))    # (x + y) * (x - y) cancels on the way back
+                size += np.sum(np.abs(u)) * min(1, e.s.largest())           # (x + y) * (x - y) cancels on the way back
                 bound = 60 * spread + 60 * eps * size + 100 * eps * np.sum(np.abs(g * u)) + 40 * eps * abs(want) + 8 * off + (1e-6 if first else 1e-9) * abs(want) + REAL(1e-30)
                 count("gradients")
                 if eps > 1e-4:
@@ -321,9 +327,8 @@ class Checker:
             return self.found
         first = None
         for way in self.ways:
-            more = {k: v for k, v in WAYS[way].items() if k not in SPEC and k != "floatX"}
             try:
-                with mc.flags(**more, floatX=p.floatX, cflags=self.cflags):
+                with mc.flags(**flags_of(way), floatX=p.floatX, cflags=self.cflags):
                     got = self.one_way(way, naive if way in NAIVE else want, first)
             except mc.Error as e:
                 if not LATER.search(e.text):
@@ -337,8 +342,8 @@ class Checker:
         p, rounds = self.p, []
         State.track, State.naive = True, naive
         shared = {}
-        between = 2 if not p.updates and any(x.arrays[0].ndim == 0 and x.arrays[0] != x.arrays[1] for x in p.leaves if not x.shared) else 0
-        for k in (0, between, 1):
+        numbers = any(x.arrays[0].ndim == 0 for x in p.leaves if not x.shared)
+        for k in (0, 2 if numbers and not p.updates else 0, 1):
             with np.errstate(all="ignore"):
                 try:
                     names = p.evaluate(k, shared)
@@ -355,7 +360,7 @@ class Checker:
     def refused_as_written(self, k):
         """Do its sizes not fit?  Rules may drop the operand that tells."""
         try:
-            with mc.flags(strict_math=True):
+            with mc.flags(**flags_of("as written"), floatX=self.p.floatX):
                 self.call(self.compile("as written")[0], k)
         except mc.Error as e:
             return bool(LATER.search(e.text))

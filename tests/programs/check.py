@@ -35,8 +35,9 @@ NAIVE = ("reference", "no rules")      # formulas run as they are written
 SLACK = 4.0
 NORMALISES = re.compile(r"\bstd\(|\bvar\(|norm|lrn|softmax|/ sum\(|arctan2")
 SATURATES = re.compile(r"tanh|sigmoid|erf|arctan")     # 1 - tanh(x) ** 2 and its like cancel
-# What is refused only when sizes are known: a size of 1 that was not declared does not broadcast.
-LATER = re.compile("declare (the|a) size (of )?1 to broadcast it|only a size known to be 1 broadcasts|specify_shape: axis [0-9]+ has size 1,")
+# What one way refuses and another takes: a size of 1 that was not declared does not broadcast, which is seen when sizes are
+# known; a gradient that there is none of, which a rule for finite numbers makes 0.
+LATER = re.compile("declare (the|a) size (of )?1 to broadcast it|only a size known to be 1 broadcasts|specify_shape: axis [0-9]+ has size 1,|has no gradient by its argument")
 
 
 def flags_of(way):

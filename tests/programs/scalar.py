@@ -242,7 +242,8 @@ def scalar(name, *args):
         return cast(element(np.rint, dt, *args, ulps=0, whole=True), "int64")
     y = element(f, out, *args, ulps=ulps, whole=name in WHOLE)
     if plain and name in ("add", "sub") and is_float(dt) and State.track:        # constants are added up first, which may be larger than what is left
-        y = V(y.v, errors(y) + EPS[dt] * np.maximum(*[np.abs(a.v) for a in args]).astype(np.float64), out)
+        off = EPS[dt] * np.maximum(*[np.abs(a.v) for a in args]).astype(np.float64)
+        y = V(y.v, errors(y) + np.where(np.isnan(off), np.inf, off), out)
     if name in ("psi", "tri_gamma", "gammaln") and State.track:    # near roots and poles: what a unit in the argument's last place does
         a = args[0].v
         with np.errstate(all="ignore"):

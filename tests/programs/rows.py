@@ -142,8 +142,10 @@ def peak(d):
                      f"tanh({x}) * {x}", f"{x} * {d.meets(a).name} + {x}", f"exp(-abs({x})) * 0.7", chain(d)))
     if y is None or y.rank == 0 or not y.real:
         return None
-    k, most = d.axis(y), d.any("max", "max", "min")
-    return d.any(f"any({y.name} == {most}({y.name}, axis={k}, keepdims=True), axis={k})", f"{most}({y.name}, axis={k})")
+    k = k if y.rank == a.rank and d.coin() else d.axis(y)
+    most = d.any("max", "max", "min")
+    same = f"{y.name} == {most}({y.name}, axis={k}, keepdims=True)"
+    return d.any(f"any({same}, axis={k})", f"any({same}, axis={d.axis(y)})", same, f"where({same}, {y.name}, 0.0)", f"{most}({y.name}, axis={k})")
 
 
 def pair(d):

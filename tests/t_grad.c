@@ -451,7 +451,36 @@ TEST(each_line_has_its_maximum)
     }
 }
 
-/* x / row is a product by 1 / row where a row is at hand: not in one of two places only. */
+/* There the largest is the element itself, in whatever form either is computed. */
+TEST(maxima_over_axes_of_size_1)
+{
+    static const int64_t sizes[][2] = { { 1, 1 }, { -1, 1 }, { 3, 1 }, { 1, -1 }, { -1, -1 } };
+    static const char *const costs[] = { "sqr(max(t, axis=1))", "sqr(min(t, axis=[1]))", "sqr(max(t, axis=1, keepdims=True))", "sqr(t.T)", "sqr(prod(t, axis=1))",
+                                         "t[:, 0] * max(t, axis=1)", "sqr(max(t.T, axis=0))" };
+    for (size_t i = 0; i < NELEM(sizes) * NELEM(costs); i++) {
+        const int64_t *size = sizes[i / NELEM(costs)], rows = size[0] == 3 ? 3 : 1;
+        char outputs[200];
+        snprintf(outputs, sizeof outputs, "grad(sum(grad(sum(%s), x)), x)", costs[i % NELEM(costs)]);
+        mc_graph *g = mc_graph_new();
+        mc_input_sized(g, "x", MC_FLOAT32, 2, size);
+        mc_formula(g, "t = exp(x) / (1 + exp(x))");
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = outputs });
+        mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(rows, 1)), *y = NULL;
+        for (int64_t k = 0; k < rows; k++) {
+            ((float *)mc_array_data(x))[k] = 1.3565979f - (float)k;
+        }
+        CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", outputs, f ? mc_last_error() : mc_error(g));
+        for (int64_t k = 0; y && k < rows; k++) {
+            const double s = 1 / (1 + exp((double)k - 1.3565979)), want = s * (1 - s) * s * (4 - 6 * s), have = ((float *)mc_array_data(y))[k];
+            CHECK(fabs(have - want) < 1e-6, "%s of (%lld, %lld): %g, not %g", outputs, (long long)size[0], (long long)size[1], have, want);
+        }
+        mc_array_unref(&x);
+        mc_array_unref(&y);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
 /* x == max(x) computes x twice, in kernels that may round otherwise. */
 TEST(each_column_has_its_maximum)
 {

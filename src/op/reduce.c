@@ -406,12 +406,27 @@ static mc_node *others_grad(mc_node *n, int wrt, mc_node *const *g)
     return mc_is_error(y) ? y : turned(y, rank, back);
 }
 
+/* Is each element alone on its line?  Then it need not be compared with itself, in another form perhaps. */
+static bool is_alone(const mc_node *n)
+{
+    int axis[MC_MAX_RANK], count = (int)mc_axes_of(n, 0, n->in[0]->type.rank, axis);
+    for (int i = 0; i < count; i++) {
+        if (n->in[0]->type.dims[axis[i]] != 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* All elements that equal the extreme receive the whole gradient; a NaN equals nothing. */
 static mc_node *extreme_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     (void)wrt;
     if (!is_smooth(n, g)) {
         return g[0];
+    }
+    if (is_alone(n)) {
+        return with_axes(n, g[0]);
     }
     return mc_expr(n->graph, "where(eq(x, y), g, 0)",
                    (struct mc_bind[]){

@@ -145,9 +145,9 @@ static mc_node *shuffle(const struct mc_match *m)
         }
         return mc_shuffle(x->in[0], order->n, both);
     }
-    bool same = order->n == x->type.rank;
+    bool same = order->n == x->type.rank; /* but for axes of size 1, of which one is like another */
     for (int i = 0; same && i < order->n; i++) {
-        same = order->ints[i] == i;
+        same = order->ints[i] == i || (x->type.dims[i] == 1 && n->type.dims[i] == 1);
     }
     if (same) {
         return x;

@@ -3,6 +3,7 @@
 #include "agree.h"
 #include "sample.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- a callback with two results: quotient and remainder of rows, [n, m] and [m] -> [n, m], [n] ---- */
@@ -155,6 +156,26 @@ TEST(kernel_text_fuses_and_has_a_reference)
     with_swish(MC_FLOAT64, "FAST_COMPILE");
     with_swish(MC_FLOAT16, "DEBUG");
     with_swish(MC_INT32, "FAST_RUN");
+}
+
+/* Of literals alone it is computed when the formula is read: 2 / (1 + exp(-2)). */
+TEST(kernel_text_of_literals)
+{
+    static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE", "DEBUG" };
+    for (size_t i = 0; i < 2 * NELEM(modes); i++) {
+        const mc_dtype d = i & 1 ? MC_FLOAT32 : MC_FLOAT64;
+        mc_graph *g = mc_graph_new();
+        CHECK(mc_register(g, &swish) == MC_OK, "%s", mc_last_error());
+        mc_input(g, "x", d, 0);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "swish(2.0, 1.0) + x, swish(2, 1) * x, swish(2.0, 1)", .mode = modes[i / 2] });
+        double sum = 0, product = 0, alone = 0;
+        const double want = 1.7615941559557649;
+        CHECK(f && mc_call(f, MC_IN(0.5), MC_OUT(&sum, &product, &alone)) == MC_OK, "%s", f ? mc_last_error() : mc_error(g));
+        CHECK(fabs(sum - want - 0.5) < 1e-6 && fabs(product - want / 2) < 1e-6 && fabs(alone - want) < 1e-6, "%s of %s: %g, %g, %g", modes[i / 2], mc_dtype_name(d), sum,
+              product, alone);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
 }
 
 TEST(kernel_text_computes_what_it_says)

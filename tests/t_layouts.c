@@ -1,5 +1,6 @@
 /* t_layouts.c: images with channels innermost between convolutions: the same values, and no copies inside of a region; and
  * the sides that cost least.  For src/lower/layouts.c and src/lower/sides.c. */
+#include "conv/conv.h"
 #include "agree.h"
 #include "device/cuda/cuda.h"
 #include "lower/layouts.h"
@@ -158,7 +159,7 @@ TEST(layouts_without_memory)
         mc_node *n = g ? mc_formula(g, "input x float32[?, 3, 7, 8]; input w float32[8, 3, 3, 3]; input v float32[5, 8, 2, 2]; "
                                        "h = pool(conv(x, w), [2, 2]); grad(sum(conv(relu(h), v)), w)") : NULL;
         if (n && !mc_is_error(n)) {
-            const mc_status s = mc_lower_layouts(g, 1, &n, false);
+            const mc_status s = mc_lower_layouts(g, 1, &n, &(struct mc_layout_costs){ .convs = &mc_conv_family, .bandwidth = 2e10 });
             CHECK(s == MC_OK || (s == MC_EMEMORY && ALLOC_FAILED), "%s", mc_last_error());
         }
         mc_graph_free(g);

@@ -1,6 +1,6 @@
 /* call.c: calling a function: arguments checked, the plan found, steps run, results handed over, and
  * only then the updates made. */
-#include "function/far.h"
+#include "function/backend.h"
 #include "function/profile.h"
 #include <math.h>
 
@@ -44,7 +44,7 @@ static mc_status take_array(struct mc_function *f, int i, const mc_array *a)
             whole &= a->strides[k] % (int64_t)mc_dtypes[want].size == 0;
         }
         f->arg[i] = whole && (uintptr_t)a->data % mc_dtypes[want].size == 0 ? mc_array_ref(a) : mc_array_copy(a);
-        if (f->arg[i] && f->code->cuda && !mc_array_is_contiguous(f->arg[i])) {
+        if (f->arg[i] && f->code->backend->dense_inputs && !mc_array_is_contiguous(f->arg[i])) {
             mc_array_unref(&f->arg[i]);
             f->arg[i] = mc_array_copy(a);
         }
@@ -54,7 +54,7 @@ static mc_status take_array(struct mc_function *f, int i, const mc_array *a)
         return mc_fail(MC_ETYPE, "%s: input %d ('%s') is %s, which %s cannot hold; cast it, or set allow_input_downcast", f->name, i,
                        f->input[i].name, mc_dtype_name(a->dtype), mc_dtype_name(want));
     }
-    if (f->arg[i] && mc_array_space(f->arg[i]) && (!f->code->cuda || f->code->program.key_input[i] || !mc_far_is(f, f->arg[i]))) {
+    if (f->arg[i] && mc_array_space(f->arg[i]) && (f->code->program.key_input[i] || mc_array_space(f->arg[i]) != f->code->device->space)) {
         mc_array *near = mc_array_near(f->arg[i]); /* what decides sizes is looked at here; what lies elsewhere comes here first */
         mc_array_unref(&f->arg[i]);
         f->arg[i] = near;
@@ -116,19 +116,40 @@ static mc_status take_input(struct mc_function *f, int i, const mc_arg *arg)
     return take_array(f, i, arg->u.array);
 }
 
+/* The values of shared variables come to where the function runs, and stay. */
+static mc_status settle(struct mc_function *f)
+{
+    struct mc_device *d = f->code->device;
+    for (int i = 0; i < f->nshared; i++) {
+        mc_array *old = f->shared[i]->value;
+        if (mc_array_space(old) == d->space) {
+            continue;
+        }
+        mc_array *now = d->ops->array(d, old->dtype, old->rank, old->dims);
+        mc_status s = now ? mc_array_assign(now, old) : mc_last_status();
+        if (s < 0) {
+            mc_array_unref(&now);
+            return s;
+        }
+        mc_array_unref(&f->shared[i]->value);
+        f->shared[i]->value = now;
+    }
+    return MC_OK;
+}
+
 static mc_status call_locked(struct mc_function *f, int nin, const mc_arg *in, int nout, const mc_arg *out)
 {
     const struct mc_program *pr = &f->code->program;
-    TRY(mc_far_settle(f));
+    TRY(settle(f));
     for (int i = 0; i < nout; i++) {
         TRY(mc_result_place(f, i, &out[i]));
     }
     for (int i = 0; i < pr->ninput; i++) {
         TRY(take_input(f, i, i < nin ? &in[i] : NULL));
     }
-    TRY(f->code->cuda ? mc_inputs_apart(f) : MC_OK);
+    TRY(f->code->backend->in_place ? mc_inputs_apart(f) : MC_OK);
     struct mc_shape_plan *p = mc_shape_plan_find(f);
-    p = p && f->code->cuda ? mc_far_room(f, p) : p;
+    p = p ? mc_memory_room(f, p) : p;
     if (!p) {
         return mc_last_status();
     }
@@ -142,7 +163,7 @@ static mc_status call_locked(struct mc_function *f, int nin, const mc_arg *in, i
     for (int i = 0; i < pr->noutput; i++) {
         TRY(mc_result_prepare(f, p, i, i < nout ? &out[i] : NULL));
     }
-    TRY(f->code->cuda ? mc_far_told(f) : MC_OK);
+    TRY(f->code->backend->told(f));
     for (int i = 0; i < pr->noutput; i++) {
         TRY(mc_result_check(f, i, i < nout ? &out[i] : NULL));
     }
@@ -170,8 +191,9 @@ mc_status mc_call_args(mc_function *f, int nin, const mc_arg *in, int nout, cons
     for (int i = 0; i < f->nshared; i++) { /* in the order of addresses: no two calls wait for each other */
         pthread_mutex_lock(&f->shared[i]->lock);
     }
-    mc_status s = f->code->cuda ? mc_cuda_enter(f->code->cuda) : MC_OK;
-    s = s < 0 ? s : call_locked(f, nin, in, nout, out);
+    mc_status s = mc_device_enter(f->code->device);
+    const bool entered = s == MC_OK;
+    s = entered ? call_locked(f, nin, in, nout, out) : s;
     for (int i = f->nshared; i-- > 0;) {
         pthread_mutex_unlock(&f->shared[i]->lock);
     }
@@ -187,8 +209,8 @@ mc_status mc_call_args(mc_function *f, int nin, const mc_arg *in, int nout, cons
     if (mc_flag_int(FLAG_allow_gc)) {
         mc_memory_free(f);
     }
-    if (f->code->cuda) {
-        mc_cuda_leave(f->code->cuda);
+    if (entered) {
+        mc_device_leave(f->code->device);
     }
     f->calls++;
     double seconds = f->profile ? mc_now() - start : 0;

@@ -1,9 +1,8 @@
 /* compile.c: from a spec to a function: one array of passes that reads as prose. */
-#include "function/compiling.h"
-#include "device/cuda/cuda.h"
+#include "function/backend.h"
 #include "function/profile.h"
-#include "lower/layouts.h"
 
+static mc_status find_device(struct compiling *c);
 static mc_status copy_graph(struct compiling *c);
 static mc_status rewrite(struct compiling *c);
 static mc_status lower(struct compiling *c);
@@ -18,7 +17,7 @@ static const struct { const char *name; mc_status (*run)(struct compiling *c); }
     { "default updates", mc_spec_default_updates },
     { "givens",          mc_spec_givens },
     { "unused inputs",   mc_spec_unused },
-    { "device",          mc_far_start },
+    { "device",          find_device },
     { "copy",            copy_graph },       /* from here on the user's graph is not touched */
     { "rewrite",         rewrite },
     { "lower",           lower },
@@ -38,6 +37,16 @@ static mc_status fail_at(struct compiling *c, mc_status code)
         mc_node_fail(c->user, code, "%s", text);
     }
     return code;
+}
+
+/* ---- where it runs ---- */
+
+static mc_status find_device(struct compiling *c)
+{
+    const char *name = mc_flag_text(FLAG_device);
+    c->code->backend = mc_backend_of(name);
+    c->code->device = c->code->backend ? c->code->backend->start(name) : NULL;
+    return c->code->device ? MC_OK : mc_last_status();
 }
 
 /* ---- the function's own graph ---- */
@@ -117,17 +126,12 @@ static mc_status copy_graph(struct compiling *c)
     return s;
 }
 
-/* What a convolution takes there is asked within the GPU. */
+/* What a convolution takes is asked within the device. */
 static mc_status layouts(struct compiling *c, int n, mc_node **all)
 {
-    struct mc_cuda *there = c->code->cuda;
-    mc_status s = there ? mc_cuda_enter(there) : MC_OK;
-    if (s == MC_OK) {
-        s = mc_lower_layouts(c->g, n, all, there != NULL);
-        if (there) {
-            mc_cuda_leave(there);
-        }
-    }
+    TRY(mc_device_enter(c->code->device));
+    mc_status s = mc_lower_layouts(c->g, n, all, &c->code->backend->layouts);
+    mc_device_leave(c->code->device);
     return s;
 }
 
@@ -156,17 +160,18 @@ static mc_status rewrite(struct compiling *c)
 
 static mc_status lower(struct compiling *c)
 {
-    bool whole = c->mode != MODE_FAST_COMPILE && !c->plain && (c->code->cuda || mc_cc_known());
-    enum mc_fusing fuse = !whole ? FUSE_NOTHING : c->code->cuda ? FUSE_DRAWS : FUSE_TALLIES;
+    const struct mc_backend *b = c->code->backend;
+    bool whole = c->mode != MODE_FAST_COMPILE && !c->plain && (!b->by_cc || mc_cc_known());
+    enum mc_fusing fuse = whole ? b->fuses : FUSE_NOTHING;
     mc_status s = mc_program_make(&c->code->program, c->g, (int)c->in.n, c->in.at, (int)c->out.n, c->out.at, (int)c->target.n,
                                   c->target.at, c->update.at, fuse, c->mode == MODE_DEBUG);
     c->code->graph = c->g;
     c->g = NULL; /* the code's now */
-    if (s == MC_OK && c->code->program.dynamic && c->code->cuda && !mc_flag_int(FLAG_cuda_host)) {
-        return mc_fail(MC_EUNSUPPORTED, "it would run on the host, which the flag cuda.host forbids: sizes that only running tells");
-    }
-    if (c->code->program.dynamic) {
-        c->code->cuda = NULL; /* sizes that only running tells: each step waits for the last, here */
+    const struct mc_backend *other = s == MC_OK && c->code->program.dynamic ? b->grows() : b;
+    if (other != b) {
+        c->code->backend = other;
+        c->code->device = other ? other->start(other->name) : NULL;
+        return c->code->device ? MC_OK : mc_last_status();
     }
     return s;
 }
@@ -203,13 +208,23 @@ static mc_status describe(struct compiling *c)
     return MC_OK;
 }
 
+static mc_status compile_kernels(struct compiling *c)
+{
+    double start = mc_now();
+    TRY(mc_device_enter(c->code->device));
+    mc_status s = c->code->backend->kernels(c);
+    mc_device_leave(c->code->device);
+    c->code->cc_seconds = mc_now() - start;
+    return s;
+}
+
 /* Without a compiler, kernels that the cache has serve; if it lacks one, the steps are made again, nothing fused, so that
  * at least heavy work is not left to the reference. */
 static mc_status kernels(struct compiling *c)
 {
     bool clean = mc_last_status() == MC_OK;
-    mc_status s = mc_compile_kernels(c);
-    if (s != MC_ECOMPILE || c->code->cuda || mc_cc_present()) {
+    mc_status s = compile_kernels(c);
+    if (s != MC_ECOMPILE || !c->code->backend->by_cc || mc_cc_present()) {
         return s;
     }
     if (clean) {
@@ -221,7 +236,7 @@ static mc_status kernels(struct compiling *c)
     c->plain = true;
     TRY(lower(c));
     TRY(describe(c));
-    return mc_compile_kernels(c);
+    return compile_kernels(c);
 }
 
 /* ---- the function ---- */

@@ -44,10 +44,10 @@ mc_status mc_compile_kernels(struct compiling *c); /* kernels.c */
 int *mc_kernels_share(struct mc_program *p);
 /* What no step of those that share a kernel needs is not printed: never() says so of one step. */
 void mc_kernels_rule_out(const struct mc_program *p, const int *first, unsigned (*never)(const struct mc_step *st));
-/* Kernels that first names, one for all that share it, among texts, at most `most`: the heaviest first, each to the lightest; to[i]
+enum { MC_MOST_TEXTS = 16 };
+/* Kernels that first names, one for all that share it, among texts, at most `most`, which is no more than MC_MOST_TEXTS: the heaviest first, each to the lightest; to[i]
  * is that of step i, -1 for none.  How many texts there are; and those of one of them. */
 int mc_kernels_spread(const struct mc_program *p, const int *first, int most, int *to);
 int mc_kernels_of(const struct mc_program *p, const int *first, const int *to, int text, struct mc_kernel **k);
-mc_status mc_far_start(struct compiling *c);       /* far.c: on which device? */
 
 #endif

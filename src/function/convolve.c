@@ -1,5 +1,5 @@
 /* convolve.c: convolutions at one shape: the problem, the planner's choice, the kernel that finishes each block. */
-#include "function/far.h"
+#include "function/backend.h"
 #include "conv/conv.h"
 
 /* The value of each role. */
@@ -35,7 +35,7 @@ mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape
     }
     roles(f, st, v);
     const struct mc_spot *y = &p->place[mc_heavy_result(st, 0)];
-    *q = (struct mc_conv_problem){ .dtype = y->type.dtype, .alpha = 1, .has_epilogue = st->kernel && !f->code->cuda };
+    *q = (struct mc_conv_problem){ .dtype = y->type.dtype, .alpha = 1, .has_epilogue = st->kernel && f->code->backend->boxes };
     q->algo = mc_attr_named(n, "algo")->text;
     q->precision = mc_attr_named(n, "precision")->text;
     TRY(mc_conv_shape_of(n, in, value, &y->type, &q->s));
@@ -85,7 +85,7 @@ static struct mc_plan *plan_for(const struct mc_function *f, const struct mc_sha
     struct mc_conv_problem q = *asked;
     const char *kept = chosen_before(f, p, step, &q);
     q.algo = kept ? kept : q.algo;
-    return f->code->cuda ? mc_conv_cuda_plan(&q) : mc_conv_plan(&q);
+    return f->code->backend->conv(&q);
 }
 
 mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
@@ -133,7 +133,7 @@ mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p,
     const struct mc_step_plan *sp = &p->step[step];
     char *base[MOST_OPERANDS + 1];
     struct mc_running r = { .st = st, .l = &sp->launch, .base = base };
-    if (st->kernel && !f->code->cuda) {
+    if (st->kernel && f->code->backend->boxes) {
         TRY(mc_bases(f, p, step, scratch, base));
         scratch += sp->launch.copies;
         mc_conv_result_axes(st->heavy, r.axis);

@@ -3,27 +3,27 @@
  *
  * Invariant: what is captured depends on addresses alone; when one has changed it is captured again. */
 #include "function/far.h"
-#include "function/compiling.h"
+#include "conv/conv.h"
+#include "gemm/gemm.h"
+#include "norm/norm.h"
+#include "pool/pool.h"
+#include "pooled/pooled.h"
 #include <stdlib.h>
 
 enum { EAGER_RUNS = 1 };
 
 /* ---- which device ---- */
 
-mc_status mc_far_start(struct compiling *c)
+static struct mc_device *start(const char *device)
 {
     int ordinal;
-    TRY(mc_cuda_parse(mc_flag_text(FLAG_device), &ordinal));
-    if (ordinal < 0) {
-        return MC_OK;
-    }
-    c->code->cuda = mc_cuda_start(ordinal);
-    return c->code->cuda ? MC_OK : mc_last_status();
+    struct mc_cuda *d = mc_cuda_parse(device, &ordinal) < 0 ? NULL : mc_cuda_start(ordinal);
+    return d ? &d->device : NULL;
 }
 
 /* ---- kernels ---- */
 
-_Static_assert(NELEM(((struct mc_code_unit *)0)->far) == MC_CUDA_TEXTS, "a function has a place for each text");
+_Static_assert(NELEM(((struct mc_code_unit *)0)->far) == MC_CUDA_TEXTS && (int)MC_CUDA_TEXTS <= (int)MC_MOST_TEXTS, "a function has a place for each text");
 
 static void *find(struct mc_cuda_code *code, const struct mc_kernel *k, const char *suffix)
 {
@@ -75,8 +75,9 @@ static void find_kernels(struct mc_code_unit *u, const int *to)
 }
 
 /* requires: the steps' kernels.  leaves: their functions, loaded.  What ends a call is compiled at the same time. */
-mc_status mc_far_kernels(struct mc_code_unit *u)
+static mc_status kernels(struct compiling *c)
 {
+    struct mc_code_unit *u = c->code;
     struct mc_program *p = &u->program;
     struct mc_kernel **k = mc_alloc((p->step.n + 1) * sizeof *k, "compile");
     int *to = mc_alloc((p->step.n + 1) * sizeof *to, "compile"), *first = mc_kernels_share(p);
@@ -100,7 +101,7 @@ mc_status mc_far_kernels(struct mc_code_unit *u)
         at[n] = text[n].s;
         n++;
     }
-    s = s < 0 || !n ? s : mc_cuda_code_load_all(u->cuda, n, at, MC_CUDA_OPTIONS, u->far);
+    s = s < 0 || !n ? s : mc_cuda_code_load_all(mc_gpu(u), n, at, MC_CUDA_OPTIONS, u->far);
     if (s == MC_OK) {
         find_kernels(u, to);
         u->source = source.n || source.bad ? mc_str_take(&source) : mc_strdup("");
@@ -142,9 +143,9 @@ static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, 
     return MC_OK;
 }
 
-mc_status mc_far_step(struct mc_function *f, const struct mc_shape_plan *p, int step, double *seconds)
+static mc_status timed_step(struct mc_function *f, const struct mc_shape_plan *p, int step, double *seconds)
 {
-    struct mc_cuda *d = f->code->cuda;
+    struct mc_cuda *d = mc_gpu(f->code);
     void *from = seconds ? mc_cuda_mark(d) : NULL;
     mc_status s = run_step(f, p, step);
     if (seconds) {
@@ -192,7 +193,7 @@ static bool updates_with_steps(const struct mc_function *f, const struct mc_shap
     return so;
 }
 
-bool mc_far_updates(const struct mc_shape_plan *p)
+static bool updated(const struct mc_shape_plan *p)
 {
     return p->far->updates;
 }
@@ -237,75 +238,27 @@ static mc_status replay(struct mc_function *f, struct mc_shape_plan *p)
 {
     struct mc_far_plan *q = p->far;
     if (q->replay && q->with_updates == q->updates && same_addresses(f, q->seen, false)) {
-        return mc_cuda_replay(f->code->cuda, q->replay);
+        return mc_cuda_replay(mc_gpu(f->code), q->replay);
     }
-    mc_cuda_graph_free(f->code->cuda, q->replay);
+    mc_cuda_graph_free(mc_gpu(f->code), q->replay);
     q->replay = NULL;
-    TRY(mc_cuda_capture(f->code->cuda));
+    TRY(mc_cuda_capture(mc_gpu(f->code)));
     mc_status s = p->apart && mc_cuda_forks() ? beside(f, p) : steps(f, p);
-    mc_status end = mc_cuda_captured(f->code->cuda, &q->replay);
+    mc_status end = mc_cuda_captured(mc_gpu(f->code), &q->replay);
     TRY(s < 0 ? s : end);
     same_addresses(f, q->seen, true);
     q->with_updates = q->updates;
-    return mc_cuda_replay(f->code->cuda, q->replay);
+    return mc_cuda_replay(mc_gpu(f->code), q->replay);
 }
 
-static mc_status grow(struct mc_function *f, const struct mc_shape_plan *p)
-{
-    if (p->memory > f->arena_size) {
-        mc_memory_free(f);
-        f->arena = mc_cuda_alloc(f->code->cuda, p->memory, f->name);
-        if (!f->arena) {
-            return mc_last_status();
-        }
-        f->arena_size = p->memory;
-    }
-    return MC_OK;
-}
-
-static mc_status no_room(const struct mc_function *f, const struct mc_shape_plan *p)
-{
-    int most = 0;
-    for (int i = 0; i < f->code->nstep; i++) {
-        most = p->step[i].workspace > p->step[most].workspace ? i : most;
-    }
-    return mc_fail_again("%s: %zu bytes of values, %zu for step %d, %.200s: ", f->name, p->arena, p->scratch, most, mc_step_name(f, most));
-}
-
-/* Where memory is short, solvers that work with a quarter are asked, until there are none. */
-struct mc_shape_plan *mc_far_room(struct mc_function *f, struct mc_shape_plan *p)
-{
-    while (grow(f, p) < 0) {
-        if (mc_last_status() != MC_EMEMORY) {
-            return NULL;
-        }
-        no_room(f, p);
-        char said[1000];
-        mc_snprintf(said, sizeof said, "%s", mc_last_error());
-        size_t had = p->scratch;
-        mc_shape_plan_drop(f, p);
-        int64_t before = mc_plan_room((int64_t)had / 4);
-        p = mc_shape_plan_find(f);
-        mc_plan_room(before);
-        if (!p || p->scratch >= had) {
-            mc_fail(MC_EMEMORY, "%s", said);
-            return NULL;
-        }
-    }
-    return p;
-}
-
-mc_status mc_far_begin(struct mc_function *f, struct mc_shape_plan *p)
+static mc_status begin(struct mc_function *f, struct mc_shape_plan *p)
 {
     TRY(mc_far_ready(f));
     p->far->updates = false;
-    for (size_t v = 0; v < f->code->program.value.n; v++) {
-        f->ptr[v] = mc_far_address(f, p, v);
-    }
     return mc_far_send(f, p);
 }
 
-mc_status mc_far_run(struct mc_function *f, struct mc_shape_plan *p)
+static mc_status run_all(struct mc_function *f, struct mc_shape_plan *p)
 {
     struct mc_far_plan *q = p->far;
     int launches;
@@ -318,3 +271,75 @@ mc_status mc_far_run(struct mc_function *f, struct mc_shape_plan *p)
     bool behind = !q->updates && f->code->program.nupdate && !f->skip_updates; /* updates that come later must not follow a failed check */
     return behind || mc_cuda_blocking() ? mc_far_checks(f) : MC_OK;
 }
+
+/* ---- the backend ---- */
+
+static bool compiled(const struct mc_function *f, int step)
+{
+    return f->code->grid[step].plain != NULL;
+}
+
+static bool left(const struct mc_function *f, int step)
+{
+    return f->plans ? !mc_far_there(&f->plans->step[step]) : f->code->program.step.at[step].reason[0] != '\0';
+}
+
+static void code_free(struct mc_code_unit *u)
+{
+    for (size_t i = 0; i < NELEM(u->far); i++) {
+        mc_cuda_code_free(u->far[i]);
+    }
+    mc_free(u->grid);
+}
+
+static void made(struct mc_function *f)
+{
+    if (f->code->checks) {
+        mc_far_watch(f);
+    }
+}
+
+static void gone(struct mc_function *f)
+{
+    mc_far_unwatch(f);
+    mc_cuda_free(mc_gpu(f->code), f->failed);
+    mc_array_unref(&f->told);
+}
+
+static bool beside_each_other(void)
+{
+    return mc_flag_int(FLAG_cuda_beside);
+}
+
+/* Each step waits for the last. */
+static const struct mc_backend *on_the_host(void)
+{
+    if (mc_flag_int(FLAG_cuda_host)) {
+        return &mc_backend_cpu;
+    }
+    mc_fail(MC_EUNSUPPORTED, "it would run on the host, which the flag cuda.host forbids: sizes that only running tells");
+    return NULL;
+}
+
+/* What a step that is no kernel and no family's has of its own: a user's text, lines, copies. */
+static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    struct mc_step_plan *sp = &p->step[step];
+    TRY(st->kernel && !sp->tail.there ? mc_grid_plan(f, p, step) : MC_OK);
+    TRY(mc_custom_far_plan(f, p, step, &sp->custom));
+    TRY(mc_lines_plan(f, p, step, &sp->lines));
+    return sp->custom || sp->lines ? MC_OK : mc_work_plan(f, p, step);
+}
+
+const struct mc_backend mc_backend_cuda = {
+    .name = "cuda", .start = start,
+    .numbered = true, .fuses = FUSE_DRAWS, .grows = on_the_host, .in_place = true, .dense_inputs = true,
+    .language = "CUDA", .lead = "\nstruct k", .head = "\nstruct %s_args {", .elsewhere = "at this shape by the reference, here",
+    .product = mc_gemm_cuda_plan, .conv = mc_conv_cuda_plan, .pool = mc_pool_cuda_plan, .norm = mc_norm_cuda_plan, .pooled = mc_pooled_cuda_plan,
+    .layouts = { .convs = &mc_conv_cuda, .bandwidth = 2.4e12, .tensor = true },
+    .kernels = kernels, .compiled = compiled, .left = left, .code_free = code_free, .made = made, .gone = gone,
+    .front = mc_far_inputs, .beside = beside_each_other, .shape = mc_far_constants, .plan = plan, .forget = mc_far_free,
+    .address = mc_far_address, .begin = begin, .step = timed_step, .run = run_all, .checks = mc_far_checks, .told = mc_far_told,
+    .fetch = mc_far_fetch, .store = mc_far_store, .copy = mc_far_copy, .keep = mc_far_keep, .make = mc_far_make, .take = mc_far_take, .updated = updated,
+};

@@ -8,8 +8,10 @@
 #define MC_FAR_H
 
 #include "device/cuda/cuda.h"
-#include "function/function.h"
+#include "function/backend.h"
 #include "plan/cuda.h"
+
+static inline struct mc_cuda *mc_gpu(const struct mc_code_unit *u) { return (struct mc_cuda *)u->device; }
 
 struct mc_grid_kernel {         /* of a step, once compiled; NULL: there is none of that kind */
     void *plain, *vector, *few, *row, *together, *single, *column, *tally;
@@ -25,7 +27,6 @@ struct mc_grid_launch {         /* at one shape */
     size_t nargs, scratch;
     int64_t pieces, piece;      /* launches of a map, along axis `outer` */
     int outer;
-    double flops, bytes;
 };
 struct mc_far_plan {            /* a shape plan's part of the device */
     char *fixed;                /* constants and early values, one block */
@@ -57,8 +58,7 @@ mc_status mc_lines_run(struct mc_function *f, const struct mc_shape_plan *p, int
 mc_status mc_custom_far_compile(struct mc_code_unit *u);
 mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_far_custom **made); /* NULL: the step is none */
 mc_status mc_custom_far_run(struct mc_function *f, const struct mc_shape_plan *p, int step);
-/* far.c: the device is entered by who calls these */
-mc_status mc_far_kernels(struct mc_code_unit *u);
+/* far.c */
 bool mc_far_there(const struct mc_step_plan *s);                                /* of a step that is no kernel: done there after all? */
 /* far_move.c */
 size_t mc_far_inputs(const struct mc_function *f);                              /* bytes of the arena, at its beginning, for those that come from here */
@@ -67,19 +67,12 @@ void mc_far_free(struct mc_function *f, struct mc_shape_plan *p);
 char *mc_far_address(const struct mc_function *f, const struct mc_shape_plan *p, size_t value);
 mc_status mc_far_send(struct mc_function *f, const struct mc_shape_plan *p);    /* the inputs */
 bool mc_far_is(const struct mc_function *f, const mc_array *a);                 /* in the device's memory? */
-mc_status mc_far_settle(struct mc_function *f);                                 /* shared variables come to where f runs */
-struct mc_shape_plan *mc_far_room(struct mc_function *f, struct mc_shape_plan *p); /* memory for all of it; another plan if that is too much; NULL: error */
-mc_status mc_far_begin(struct mc_function *f, struct mc_shape_plan *p);         /* addresses; inputs sent */
-mc_status mc_far_run(struct mc_function *f, struct mc_shape_plan *p);           /* all steps */
-bool mc_far_updates(const struct mc_shape_plan *p);                             /* has mc_far_run made the updates? */
-mc_status mc_far_step(struct mc_function *f, const struct mc_shape_plan *p, int step, double *seconds); /* one; its time is added, unless NULL */
 mc_status mc_far_copy(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst); /* dense, there */
-mc_status mc_far_fill(struct mc_function *f, const struct mc_shape_plan *p, int value, mc_array *to, bool home); /* dense, here or there */
 mc_array *mc_far_fetch(struct mc_function *f, const struct mc_shape_plan *p, int value);   /* a copy here */
 mc_status mc_far_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
 mc_array *mc_far_keep(struct mc_function *f, const struct mc_shape_plan *p, int value);    /* a copy there */
-bool mc_far_lends(const struct mc_function *f, const struct mc_shape_plan *p, int output);  /* is the arena's memory handed out? */
-mc_array *mc_far_lend(struct mc_function *f, const struct mc_shape_plan *p, int output);    /* that, until the next call */
+mc_status mc_far_make(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out); /* where a result goes */
+mc_status mc_far_take(struct mc_function *f, const struct mc_shape_plan *p, int output);    /* it goes there */
 /* far_order.c: all steps by `run`, into a recording, each behind those alone that it must follow */
 typedef mc_status mc_far_runs(struct mc_function *f, const struct mc_shape_plan *p, int step);
 mc_status mc_far_record(struct mc_function *f, const struct mc_shape_plan *p, mc_far_runs *run);

@@ -71,9 +71,9 @@ mc_status mc_custom_far_compile(struct mc_code_unit *u)
         }
         st->reason = "";
         u->checks = true;
-        TRY(mc_cuda_enter(u->cuda));
+        TRY(mc_cuda_enter(mc_gpu(u)));
         s = load(st->node[0]) ? MC_OK : mc_last_status();
-        mc_cuda_leave(u->cuda);
+        mc_cuda_leave(mc_gpu(u));
     }
     return s;
 }
@@ -110,9 +110,9 @@ mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *
     const int64_t elements = c->view[n->nin].n;
     const unsigned threads = n->op->custom->threads > 0 ? (unsigned)n->op->custom->threads : THREADS;
     c->grid = (struct mc_grid){ { (unsigned)MC_MIN((elements + threads - 1) / threads, (int64_t)INT32_MAX), 1, 1 }, { threads, 1, 1 }, 0 };
-    TRY(mc_cuda_enter(f->code->cuda));
+    TRY(mc_cuda_enter(mc_gpu(f->code)));
     c->kernel = load(n);
-    mc_cuda_leave(f->code->cuda);
+    mc_cuda_leave(mc_gpu(f->code));
     return c->kernel ? MC_OK : mc_last_status();
 }
 
@@ -123,5 +123,5 @@ mc_status mc_custom_far_run(struct mc_function *f, const struct mc_shape_plan *p
         c->view[i].data = f->ptr[c->value[i]];
         c->view[i].err = (int64_t *)f->failed;
     }
-    return mc_cuda_launch(f->code->cuda, c->kernel, f->code->program.step.at[step].node[0]->op->name, &c->grid, c->view, (size_t)c->nview * sizeof *c->view);
+    return mc_cuda_launch(mc_gpu(f->code), c->kernel, f->code->program.step.at[step].node[0]->op->name, &c->grid, c->view, (size_t)c->nview * sizeof *c->view);
 }

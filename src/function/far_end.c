@@ -39,9 +39,9 @@ static mc_status launch(const struct mc_function *f, const struct args *a)
     for (int i = 0; i < a->n; i++) {
         most = MC_MAX(most, a->at[i].bytes);
     }
-    const unsigned wide = (unsigned)MC_MIN(most / SPREAD + 1, (uint64_t)f->code->cuda->processors);
+    const unsigned wide = (unsigned)MC_MIN(most / SPREAD + 1, (uint64_t)mc_gpu(f->code)->processors);
     const struct mc_grid g = { { wide, (unsigned)MC_MAX(a->n, 1), 1 }, { 256, 1, 1 }, 0 };
-    return kernel ? mc_cuda_launch(f->code->cuda, kernel, "settle", &g, a, sizeof *a) : mc_last_status();
+    return kernel ? mc_cuda_launch(mc_gpu(f->code), kernel, "settle", &g, a, sizeof *a) : mc_last_status();
 }
 
 mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p)
@@ -79,9 +79,9 @@ mc_status mc_far_ready(struct mc_function *f)
         return MC_OK;
     }
     const int64_t page = 4096;
-    f->failed = mc_cuda_alloc(f->code->cuda, (CHECK + SPILL) * sizeof(int64_t), "checks");
-    TRY(f->failed ? mc_cuda_clear(f->code->cuda, f->failed, CHECK * sizeof(int64_t)) : mc_last_status());
-    f->told = mc_cuda_home(f->code->cuda, MC_INT64, 1, &page); /* NULL: every call waits and looks */
+    f->failed = mc_cuda_alloc(mc_gpu(f->code), (CHECK + SPILL) * sizeof(int64_t), "checks");
+    TRY(f->failed ? mc_cuda_clear(mc_gpu(f->code), f->failed, CHECK * sizeof(int64_t)) : mc_last_status());
+    f->told = mc_cuda_home(mc_gpu(f->code), MC_INT64, 1, &page); /* NULL: every call waits and looks */
     if (f->told) {
         atomic_store(word(f), 0);
     }
@@ -94,11 +94,11 @@ mc_status mc_far_checks(struct mc_function *f)
     if (!f->failed) {
         return MC_OK;
     }
-    TRY(mc_cuda_get(f->code->cuda, err, f->failed, sizeof err));
+    TRY(mc_cuda_get(mc_gpu(f->code), err, f->failed, sizeof err));
     if (!err[0]) {
         return MC_OK;
     }
-    TRY(mc_cuda_clear(f->code->cuda, f->failed, sizeof err));
+    TRY(mc_cuda_clear(mc_gpu(f->code), f->failed, sizeof err));
     if (f->told) {
         atomic_store(word(f), 0);
     }
@@ -154,10 +154,10 @@ mc_status mc_synchronize(void)
     pthread_mutex_lock(&lock);
     for (struct mc_function *f = checking; f; f = f->checking) {
         pthread_mutex_lock(&f->lock);
-        mc_status t = mc_cuda_enter(f->code->cuda);
+        mc_status t = mc_cuda_enter(mc_gpu(f->code));
         if (t == MC_OK) {
             t = mc_far_told(f);
-            mc_cuda_leave(f->code->cuda);
+            mc_cuda_leave(mc_gpu(f->code));
         }
         pthread_mutex_unlock(&f->lock);
         s = s < 0 ? s : t;

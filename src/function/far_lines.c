@@ -116,7 +116,7 @@ mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step
 
 static mc_status launch(const struct mc_function *f, const struct mc_far_lines *w, int kernel, const struct mc_grid *g, const struct args *a)
 {
-    return mc_cuda_launch(f->code->cuda, w->kernel[kernel], names[kernel], g, a, sizeof *a);
+    return mc_cuda_launch(mc_gpu(f->code), w->kernel[kernel], names[kernel], g, a, sizeof *a);
 }
 
 static mc_status run_along(const struct mc_function *f, const struct mc_far_lines *w, const struct args *a)

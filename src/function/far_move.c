@@ -27,7 +27,7 @@ static mc_status send_fixed(struct mc_function *f, struct mc_shape_plan *p, stru
         }
     }
     char *here = total ? mc_calloc(1, total, "constants") : NULL;
-    q->fixed = here ? mc_cuda_alloc(f->code->cuda, total, "constants") : NULL;
+    q->fixed = here ? mc_cuda_alloc(mc_gpu(f->code), total, "constants") : NULL;
     mc_status s = !total || q->fixed ? MC_OK : mc_last_status();
     for (size_t v = 0; v < pr->value.n && s == MC_OK && total; v++) {
         struct mc_spot *at = &p->place[v];
@@ -40,7 +40,7 @@ static mc_status send_fixed(struct mc_function *f, struct mc_shape_plan *p, stru
         mc_contiguous_strides(at->type.dtype, at->type.rank, at->type.dims, at->strides);
         at->offset = 0;
     }
-    s = s == MC_OK && total ? mc_cuda_put(f->code->cuda, q->fixed, here, total) : s;
+    s = s == MC_OK && total ? mc_cuda_put(mc_gpu(f->code), q->fixed, here, total) : s;
     mc_free(here);
     return s;
 }
@@ -82,8 +82,8 @@ void mc_far_free(struct mc_function *f, struct mc_shape_plan *p)
 {
     struct mc_far_plan *q = p->far;
     if (q) {
-        mc_cuda_free(f->code->cuda, q->fixed);
-        mc_cuda_graph_free(f->code->cuda, q->replay);
+        mc_cuda_free(mc_gpu(f->code), q->fixed);
+        mc_cuda_graph_free(mc_gpu(f->code), q->replay);
         mc_free(q->at);
         mc_free(q->slot);
         mc_free(q->seen);
@@ -101,28 +101,7 @@ void mc_far_free(struct mc_function *f, struct mc_shape_plan *p)
 
 bool mc_far_is(const struct mc_function *f, const mc_array *a)
 {
-    return mc_array_space(a) == &f->code->cuda->space;
-}
-
-/* The values of shared variables come to where the function runs, and stay. */
-mc_status mc_far_settle(struct mc_function *f)
-{
-    for (int i = 0; i < f->nshared; i++) {
-        mc_array *old = f->shared[i]->value, *now = NULL;
-        const struct mc_space *want = f->code->cuda ? &f->code->cuda->space : NULL;
-        if (mc_array_space(old) == want) {
-            continue;
-        }
-        now = want ? mc_cuda_array(f->code->cuda, old->dtype, old->rank, old->dims) : mc_array_copy(old);
-        mc_status s = now ? want ? mc_array_assign(now, old) : MC_OK : mc_last_status();
-        if (s < 0) {
-            mc_array_unref(&now);
-            return s;
-        }
-        mc_array_unref(&f->shared[i]->value);
-        f->shared[i]->value = now;
-    }
-    return MC_OK;
+    return mc_array_space(a) == &mc_gpu(f->code)->space;
 }
 
 mc_status mc_far_send(struct mc_function *f, const struct mc_shape_plan *p)
@@ -131,7 +110,7 @@ mc_status mc_far_send(struct mc_function *f, const struct mc_shape_plan *p)
         const mc_array *a = f->arg[i];
         size_t n = (size_t)mc_array_size(a) * mc_dtypes[a->dtype].size;
         if (!mc_far_is(f, a) && n) {
-            TRY(mc_cuda_put(f->code->cuda, f->arena + p->far->slot[i], a->data, n));
+            TRY(mc_cuda_put(mc_gpu(f->code), f->arena + p->far->slot[i], a->data, n));
         }
     }
     return MC_OK;
@@ -165,7 +144,7 @@ static void extent(const struct mc_spot *at, int64_t *below, int64_t *bytes)
 }
 
 /* The value into a dense array, here or there; home: that is one of mc_cuda_home. */
-mc_status mc_far_fill(struct mc_function *f, const struct mc_shape_plan *p, int value, mc_array *to, bool home)
+static mc_status fill(struct mc_function *f, const struct mc_shape_plan *p, int value, mc_array *to, bool home)
 {
     const struct mc_spot *at = &p->place[value];
     const struct mc_type *t = &at->type;
@@ -176,12 +155,12 @@ mc_status mc_far_fill(struct mc_function *f, const struct mc_shape_plan *p, int 
         return mc_far_copy(f, at, f->ptr[value], to->data);
     }
     if (mc_spot_contiguous(at)) {
-        return (home ? mc_cuda_get_home : mc_cuda_get)(f->code->cuda, to->data, f->ptr[value], mc_spot_bytes(at));
+        return (home ? mc_cuda_get_home : mc_cuda_get)(mc_gpu(f->code), to->data, f->ptr[value], mc_spot_bytes(at));
     }
     int64_t below, bytes;
     extent(at, &below, &bytes);
     char *all = mc_alloc((size_t)bytes, "transfer");
-    mc_status s = all ? mc_cuda_get(f->code->cuda, all, f->ptr[value] - below, (size_t)bytes) : MC_EMEMORY;
+    mc_status s = all ? mc_cuda_get(mc_gpu(f->code), all, f->ptr[value] - below, (size_t)bytes) : MC_EMEMORY;
     mc_array *view = s == MC_OK ? mc_array_wrap(t->dtype, t->rank, t->dims, at->strides, all + below, NULL, NULL) : NULL;
     s = s < 0 ? s : view ? mc_array_assign(to, view) : mc_last_status();
     mc_array_unref(&view);
@@ -193,7 +172,7 @@ mc_array *mc_far_fetch(struct mc_function *f, const struct mc_shape_plan *p, int
 {
     const struct mc_type *t = &p->place[value].type;
     mc_array *a = mc_array_empty(t->dtype, t->rank, t->dims);
-    if (a && mc_far_fill(f, p, value, a, false) < 0) {
+    if (a && fill(f, p, value, a, false) < 0) {
         mc_array_unref(&a);
     }
     return a;
@@ -208,7 +187,7 @@ mc_status mc_far_store(struct mc_function *f, const struct mc_shape_plan *p, int
     mc_status s = dense ? MC_OK : mc_last_status();
     size_t n = dense ? (size_t)mc_array_size(dense) * mc_dtypes[dense->dtype].size : 0;
     if (n) { /* results lie dense */
-        s = mc_cuda_put(f->code->cuda, f->ptr[value], dense->data, n);
+        s = mc_cuda_put(mc_gpu(f->code), f->ptr[value], dense->data, n);
     }
     mc_array_unref(&dense);
     return s;
@@ -218,7 +197,7 @@ mc_status mc_far_store(struct mc_function *f, const struct mc_shape_plan *p, int
 mc_array *mc_far_keep(struct mc_function *f, const struct mc_shape_plan *p, int value)
 {
     const struct mc_spot *at = &p->place[value];
-    mc_array *a = mc_cuda_array(f->code->cuda, at->type.dtype, at->type.rank, at->type.dims);
+    mc_array *a = mc_cuda_array(mc_gpu(f->code), at->type.dtype, at->type.rank, at->type.dims);
     mc_status s = !a ? mc_last_status() : mc_array_size(a) ? mc_far_copy(f, at, f->ptr[value], a->data) : MC_OK;
     if (s < 0) {
         mc_array_unref(&a);
@@ -231,14 +210,14 @@ static void nothing(void *arg)
     (void)arg;
 }
 
-bool mc_far_lends(const struct mc_function *f, const struct mc_shape_plan *p, int output)
+static bool lends(const struct mc_function *f, const struct mc_shape_plan *p, int output)
 {
     const struct mc_spot *at = &p->place[f->code->program.output[output]];
     return f->output[output].borrow && at->base == BASE_ARENA && mc_spot_contiguous(at) && !mc_flag_int(FLAG_allow_gc);
 }
 
 /* The arena itself, until the next call; the last call's array if it still says the same. */
-mc_array *mc_far_lend(struct mc_function *f, const struct mc_shape_plan *p, int output)
+static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int output)
 {
     int value = f->code->program.output[output];
     const struct mc_spot *at = &p->place[value];
@@ -247,16 +226,49 @@ mc_array *mc_far_lend(struct mc_function *f, const struct mc_shape_plan *p, int 
         mc_array_unref(&f->lent[output]);
         f->lent[output] = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, NULL, f->ptr[value], nothing, NULL);
         if (f->lent[output]) {
-            f->lent[output]->storage->space = &f->code->cuda->space;
+            f->lent[output]->storage->space = &mc_gpu(f->code)->space;
         }
     }
     return f->lent[output] ? mc_array_ref(f->lent[output]) : NULL;
 }
 
+/* The arrays that results go to are there, and good, before anything runs. */
+mc_status mc_far_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+{
+    const struct mc_type *t = &p->place[f->code->program.output[i]].type;
+    if (!mc_result_wanted(out)) {
+        return MC_OK;
+    }
+    TRY(mc_result_given(f, i, out, t->dtype, t->rank, t->dims));
+    bool fresh = out->kind == 3 && !*out->u.slot, again = p->far->runs > 0; /* for one call pinning costs more than it gains */
+    f->result[i] = fresh && again && !f->output[i].stays ? mc_cuda_home(mc_gpu(f->code), t->dtype, t->rank, t->dims) : NULL;
+    f->home[i] = f->result[i] != NULL;
+    if (f->home[i]) {
+        return MC_OK;
+    }
+    if (!f->output[i].stays) {
+        return mc_result_near(f, p, i, out);
+    }
+    if (!lends(f, p, i)) {
+        f->result[i] = mc_cuda_array(mc_gpu(f->code), t->dtype, t->rank, t->dims);
+        return f->result[i] ? MC_OK : mc_last_status();
+    }
+    return MC_OK;
+}
+
+mc_status mc_far_take(struct mc_function *f, const struct mc_shape_plan *p, int i)
+{
+    if (f->result[i]) {
+        return fill(f, p, f->code->program.output[i], f->result[i], f->home[i]);
+    }
+    f->result[i] = lend(f, p, i);
+    return f->result[i] ? MC_OK : mc_last_status();
+}
+
 mc_status mc_far_copy(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst)
 {
     if (mc_spot_contiguous(from)) {
-        return mc_cuda_copy(f->code->cuda, dst, src, mc_spot_bytes(from));
+        return mc_cuda_copy(mc_gpu(f->code), dst, src, mc_spot_bytes(from));
     }
     struct mc_cuda_layout l = { .to = from->type.dtype, .from = from->type.dtype, .rank = from->type.rank };
     int64_t size = (int64_t)mc_dtypes[from->type.dtype].size, step = 1;

@@ -166,10 +166,10 @@ static mc_status record_step(struct order *o, struct mc_function *f, int step, m
     if (!works(&f->code->program.step.at[step], &o->p->step[step])) {
         return MC_OK;
     }
-    mc_status s = gather(o, step, &node, &n) ? mc_cuda_record_after(f->code->cuda, node, n) : MC_EMEMORY;
+    mc_status s = gather(o, step, &node, &n) ? mc_cuda_record_after(mc_gpu(f->code), node, n) : MC_EMEMORY;
     mc_free(node);
     s = s < 0 ? s : run(f, o->p, step);
-    return s < 0 ? mc_step_blame(f, step, s) : keep_last(o, f->code->cuda, step);
+    return s < 0 ? mc_step_blame(f, step, s) : keep_last(o, mc_gpu(f->code), step);
 }
 
 /* What comes then follows all. */
@@ -210,7 +210,7 @@ mc_status mc_far_record(struct mc_function *f, const struct mc_shape_plan *p, mc
     for (int i = 0; i < (int)f->code->program.step.n && s == MC_OK; i++) {
         s = record_step(&o, f, i, run);
     }
-    s = s < 0 ? s : join(&o, f->code->cuda);
+    s = s < 0 ? s : join(&o, mc_gpu(f->code));
     if (s == MC_OK) {
         tell(&o);
     }

@@ -179,7 +179,7 @@ mc_status mc_work_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 mc_status mc_work_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
     const struct mc_far_work *w = p->step[step].work;
-    struct mc_cuda *d = f->code->cuda;
+    struct mc_cuda *d = mc_gpu(f->code);
     for (size_t i = 0; i < w->part.n; i++) {
         const struct mc_work_part *c = &w->part.at[i];
         char *to = f->ptr[c->dst] + c->at, *from = f->ptr[c->src];

@@ -9,6 +9,7 @@
 #define MC_FUNCTION_H
 
 #include "device/cpu/cpu.h"
+#include "device/device.h"
 #include "lower/lower.h"
 #include "plan/plan.h"
 #include "rewrite/rewrite.h"
@@ -27,7 +28,8 @@ struct mc_code_unit {           /* shared by copies; counted */
     _Atomic int refs;
     mc_graph *graph;
     struct mc_program program;
-    struct mc_cuda *cuda;       /* the GPU that it runs on (far.h); NULL: the processor */
+    struct mc_device *device;   /* that it runs on */
+    const struct mc_backend *backend;
     struct mc_cuda_code *far[9]; /* there: its kernels, in as many texts as are compiled at once, and what ends a call */
     struct mc_grid_kernel *grid;
     bool checks;                /* there: some kernel checks indices */
@@ -74,7 +76,7 @@ struct mc_launch {
     int threads;
     size_t copies;              /* bytes of operands made dense first */
     size_t scratch;             /* bytes a thread: row buffers; or for all: accumulators */
-    double flops, bytes;
+    double bytes;
 };
 /* On a GPU: what follows heavy work, where its solver does that as well (tail.c).  Values; -1: there is no such. */
 struct mc_tail {
@@ -94,7 +96,7 @@ struct mc_step_plan {
     struct mc_plan *joined;     /* that, and the work of the step in front; NULL: not so */
     struct mc_tail tail;        /* the plan makes what its kernel would */
     bool idle;                  /* its work is done by those that read it */
-    double flops;               /* of heavy work */
+    double flops, bytes;        /* of heavy work and of the kernel, which alone counts bytes */
     int64_t copy[2];            /* a product's operands that must be made dense first: their place in the scratch; -1 */
     int64_t *dense;             /* the same by kernel operand; NULL: none */
     size_t workspace, workspace_at; /* bytes, and where in the arena */
@@ -237,6 +239,7 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
 mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s); /* the error, with the function and the step */
 mc_status mc_steps_run(struct mc_function *f, struct mc_shape_plan *p);
 void mc_memory_free(struct mc_function *f);
+struct mc_shape_plan *mc_memory_room(struct mc_function *f, struct mc_shape_plan *p); /* memory for all of it; another plan if that is too much; NULL: error */
 /* debug.c */
 mc_status mc_debug_rewrites(const struct mc_function *f); /* MC_ECHECK: a rule changed values; between steps and updates */
 /* results.c */

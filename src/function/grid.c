@@ -27,7 +27,7 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
     const struct mc_kernel *k = st->kernel;
     struct mc_grid_args a = mc_grid_args(l->args, k->operand.n);
     bool map = k->mode == KERNEL_MAP;
-    const struct keeper row = keeper_of(k, g, s, l, p->place, f->code->cuda->together);
+    const struct keeper row = keeper_of(k, g, s, l, p->place, mc_gpu(f->code)->together);
     const bool column = !map && !row.fn && g->column && mc_spread_keeps_columns(k, s, l, p->place);
     int first = map || column ? 0 : s->n[0], of = column ? mc_grid_column(k) : mc_grid_vector(k);
     const bool few = !row.fn && !column && g->few && s->count[1] <= GRID_FEW;
@@ -118,11 +118,11 @@ mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
         for (size_t i = 0; i < nop; i++) {
             l->value[i] = k->operand.at[i].index ? -1 : st->operand[i];
             l->held |= k->operand.at[i].dst && l->value[i] >= 0 && p->place[l->value[i]].base == BASE_SHARED;
-            l->bytes += l->value[i] < 0 ? 0 : (double)mc_spot_bytes(&p->place[l->value[i]]);
+            p->step[step].bytes += l->value[i] < 0 ? 0 : (double)mc_spot_bytes(&p->place[l->value[i]]);
         }
         mc_axes_gather(s, k, p->step[step].space, false);
         mc_axes_gather(s, k, p->step[step].space, true);
-        l->flops = elements * k->flops;
+        p->step[step].flops += elements * k->flops;
         status = fill(f, p, l, st, s, &f->code->grid[step]);
         p->step[step].workspace = MC_MAX(p->step[step].workspace, l->scratch);
     }
@@ -174,7 +174,7 @@ mc_status mc_grid_run(struct mc_function *f, const struct mc_shape_plan *p, int 
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_grid_launch *l = p->step[step].grid;
     struct mc_grid_args a = mc_grid_args(l->args, st->kernel->operand.n);
-    struct mc_cuda *d = f->code->cuda;
+    struct mc_cuda *d = mc_gpu(f->code);
     for (size_t i = 0; i < st->kernel->operand.n; i++) {
         a.p[i] = l->value[i] < 0 ? 0 : (uint64_t)(uintptr_t)f->ptr[l->value[i]];
     }

@@ -90,11 +90,12 @@ mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int s
             l->step[i * MC_MAX_RANK + a] = mc_launch_stride(p->place, o, l->value[i], dense, a);
         }
     }
-    l->flops = st->kernel->flops;
+    double flops = st->kernel->flops;
     for (int a = 0; a < rank; a++) {
         l->outer[a] = p->step[step].space[a];
-        l->flops *= (double)l->outer[a];
+        flops *= (double)l->outer[a];
     }
+    p->step[step].flops += flops;
     return MC_OK;
 }
 

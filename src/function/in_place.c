@@ -4,7 +4,7 @@
  * Invariant: nothing reads the old value behind the step that writes the new one, and nothing that may fail, and so keep the
  * update from being made, runs behind it; what failed before it is told to its kernel (mc_grid_head's `held`).  So it is not
  * done where steps may run beside each other. */
-#include "function/far.h"
+#include "function/backend.h"
 
 static int only_update(const struct mc_program *pr, int v)
 {
@@ -57,7 +57,7 @@ int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *
 {
     const struct mc_program *pr = &f->code->program;
     const struct mc_step *st = &pr->step.at[step];
-    const bool may = f->code->cuda && f->code->mode == MODE_FAST_RUN && !pr->dynamic && !f->skip_updates && !mc_flag_int(FLAG_cuda_beside);
+    const bool may = f->code->backend->in_place && f->code->mode == MODE_FAST_RUN && !pr->dynamic && !f->skip_updates && !f->code->backend->beside();
     const int update = may ? only_update(pr, v) : -1;
     if (update < 0 || !st->kernel || st->kernel->mode != KERNEL_MAP || step <= f->code->last_to_fail || is_output(pr, v)) {
         return -1;
@@ -83,7 +83,7 @@ mc_status mc_inputs_apart(struct mc_function *f)
 {
     for (int i = 0; i < f->code->program.ninput; i++) {
         bool meets = false;
-        for (int u = 0; u < f->code->program.nupdate && !meets && mc_far_is(f, f->arg[i]); u++) {
+        for (int u = 0; u < f->code->program.nupdate && !meets && mc_array_space(f->arg[i]) == f->code->device->space; u++) {
             meets = mc_array_overlaps(f->arg[i], f->target[u]->value);
         }
         if (meets) {

@@ -2,7 +2,7 @@
  * less time at a shape.
  *
  * Invariant: a step is idle only if all that read it do its work. */
-#include "function/far.h"
+#include "function/backend.h"
 #include "pool/pool.h"
 #include "pooled/pooled.h"
 
@@ -105,7 +105,7 @@ static mc_status choose(struct mc_function *f, struct mc_shape_plan *p, int step
     struct mc_pooled_problem q;
     bool is = false;
     TRY(problem_of(f, p, step, &q, &is));
-    struct mc_plan *plan = !is ? NULL : f->code->cuda ? mc_pooled_cuda_plan(&q) : mc_pooled_plan(&q);
+    struct mc_plan *plan = !is ? NULL : f->code->backend->pooled(&q);
     if (is && !plan && mc_last_status() == MC_EMEMORY) {
         return MC_EMEMORY;
     }

@@ -2,7 +2,7 @@
  *
  * Invariant: a step whose kernel has no compiled form says why, and runs by the reference. */
 #include "function/compiling.h"
-#include "function/far.h"
+#include "function/backend.h"
 #include <stdio.h>
 
 /* Kernels over whole vectors and the others are apart: the first need no vectoriser, and what they lose without the
@@ -135,7 +135,7 @@ static int weight(const struct mc_kernel *k)
 
 int mc_kernels_spread(const struct mc_program *p, const int *first, int most, int *to)
 {
-    int total[MC_MAX((int)MC_TEXTS, (int)MC_CUDA_TEXTS)] = { 0 }, texts = 0, kernels = 0;
+    int total[MC_MOST_TEXTS] = { 0 }, texts = 0, kernels = 0;
     for (size_t i = 0; i < p->step.n; i++) {
         to[i] = -1;
         kernels += first[i] == (int)i;
@@ -234,21 +234,12 @@ static bool print_start(struct printing *q, struct mc_program *p)
 
 mc_status mc_compile_kernels(struct compiling *c)
 {
-    if (c->code->cuda) {
-        double begun = mc_now();
-        mc_status t = mc_cuda_enter(c->code->cuda);
-        t = t < 0 ? t : mc_far_kernels(c->code);
-        mc_cuda_leave(c->code->cuda);
-        c->code->cc_seconds = mc_now() - begun;
-        return t;
-    }
     struct mc_program *p = &c->code->program;
     struct printing q;
     struct mc_str source = { 0 };
     c->code->fn = mc_calloc(p->step.n + 1, sizeof *c->code->fn, "compile");
     c->code->join = mc_calloc(p->step.n + 1, sizeof *c->code->join, "compile");
     mc_status s = print_start(&q, p) && c->code->fn && c->code->join ? MC_OK : MC_EMEMORY;
-    double start = mc_now();
     for (size_t i = 0; i < p->step.n; i++) {
         if (p->step.at[i].kernel) {
             p->step.at[i].kernel->wide = mc_kernel_wide(&mc_dialect_c, p->step.at[i].kernel);
@@ -272,7 +263,6 @@ mc_status mc_compile_kernels(struct compiling *c)
         c->code->lib[i] = q.load[i].code;
     }
     print_free(&q);
-    c->code->cc_seconds = mc_now() - start;
     for (size_t i = 0; i < p->step.n && s == MC_OK; i++) {
         if (p->step.at[i].kernel && !c->code->fn[i]) {
             p->step.at[i].reason = c->mode == MODE_FAST_COMPILE ? "FAST_COMPILE: the reference loops" : "no C compiler: the reference loops";

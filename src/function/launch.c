@@ -186,7 +186,8 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
         l->bytes += l->value[i] < 0 ? 0 : (double)mc_spot_bytes(&p->place[l->value[i]]);
     }
     mc_free(stride);
-    l->flops = elements * k->flops;
+    p->step[step].flops += elements * k->flops;
+    p->step[step].bytes += l->bytes;
     mc_launch_split(f, st, l, elements);
     mc_tally_plan(st, p, l);
     l->stream = mc_launch_streams(p, st, l);

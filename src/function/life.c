@@ -1,6 +1,6 @@
 /* life.c: functions made, copied and freed.  Copies share the code, which is counted. */
 #include "function/compiling.h"
-#include "function/far.h"
+#include "function/backend.h"
 #include <stdlib.h>
 
 static int by_address(const void *a, const void *b)
@@ -69,9 +69,7 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
         mc_function_free(f);
         return NULL;
     }
-    if (code->cuda && code->checks) {
-        mc_far_watch(f);
-    }
+    code->backend->made(f);
     return f;
 }
 
@@ -99,10 +97,9 @@ void mc_code_unit_unref(struct mc_code_unit *u)
     mc_code_unit_drop_steps(u);
     VEC_FREE(u->rewritten);
     VEC_FREE(u->twin);
-    for (size_t i = 0; i < NELEM(u->far); i++) {
-        mc_cuda_code_free(u->far[i]);
+    if (u->backend && u->device) {
+        u->backend->code_free(u);
     }
-    mc_free(u->grid);
     mc_free(u->text);
     mc_graph_free(u->graph);
     mc_free(u);
@@ -113,7 +110,6 @@ void mc_function_free(mc_function *f)
     if (!f) {
         return;
     }
-    mc_far_unwatch(f);
     while (f->plans) {
         struct mc_shape_plan *next = f->plans->next;
         mc_shape_plan_free(f, f->plans);
@@ -143,10 +139,7 @@ void mc_function_free(mc_function *f)
     mc_free(f->home);
     mc_free(f->time);
     mc_memory_free(f);
-    if (f->code->cuda) {
-        mc_cuda_free(f->code->cuda, f->failed);
-        mc_array_unref(&f->told);
-    }
+    f->code->backend->gone(f);
     mc_code_unit_unref(f->code);
     mc_free(f);
 }

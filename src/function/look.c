@@ -1,5 +1,5 @@
 /* look.c: a compiled function as others see it. */
-#include "function/far.h"
+#include "function/backend.h"
 
 static const char *const kinds[] = { [STEP_KERNEL] = "kernel", [STEP_VIEW] = "view", [STEP_EARLY] = "size", [STEP_TYPE] = "size", [STEP_HOST] = "host" };
 
@@ -10,7 +10,7 @@ const char *mc_step_name(const struct mc_function *f, int step)
 
 bool mc_step_compiled(const struct mc_function *f, int step)
 {
-    return f->code->program.step.at[step].kernel && (f->code->cuda ? f->code->grid[step].plain != NULL : f->code->fn[step] != NULL);
+    return f->code->program.step.at[step].kernel && f->code->backend->compiled(f, step);
 }
 
 int mc_function_nsteps(const mc_function *f)
@@ -28,11 +28,11 @@ mc_step_info mc_function_step(const mc_function *f, int i)
     info.kind = s->heavy ? mc_heavy_family(s) : kinds[s->kind];
     info.text = f->code->step_text[i];
     info.reason = s->reason;
-    bool host = s->kind == STEP_HOST && (f->plans ? !mc_far_there(&f->plans->step[i]) : s->reason[0] != '\0');
-    if (f->code->cuda && !host && s->kind != STEP_EARLY && s->kind != STEP_TYPE) {
-        info.device = f->code->cuda->space.name;
-    } else if (f->code->cuda && host && !*info.reason) {
-        info.reason = "at this shape by the reference, here";
+    bool host = s->kind == STEP_HOST && f->code->backend->left(f, i);
+    if (!host && s->kind != STEP_EARLY && s->kind != STEP_TYPE) {
+        info.device = f->code->device->name;
+    } else if (host && !*info.reason) {
+        info.reason = f->code->backend->elsewhere;
     }
     info.calls = f->time[i].calls;
     info.seconds = f->time[i].seconds;

@@ -6,7 +6,7 @@
  * steps before it is used again: sharing it would be a reason to wait.
  *
  * Invariant: two blocks that are alive at one step lie apart. */
-#include "function/far.h"
+#include "function/backend.h"
 #include <stdlib.h>
 
 enum { ALIGN = 256 };         /* what cuBLASLt asks of a workspace */
@@ -28,7 +28,7 @@ static int64_t rounded(size_t n)
 
 static struct arena arena_of(const struct mc_function *f, struct mc_shape_plan *p)
 {
-    const int64_t front = f->code->cuda ? rounded(mc_far_inputs(f)) : 0;
+    const int64_t front = rounded(f->code->backend->front(f));
     return (struct arena){ .all = &p->block, .front = front, .top = front, .apart = p->apart };
 }
 
@@ -169,7 +169,7 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
 {
     const struct mc_program *pr = &f->code->program;
     struct mc_spot *place = &p->place[v];
-    int out = pr->value.at[v].is_output && !f->code->cuda ? direct_output(f, pr, v) : -1;
+    int out = pr->value.at[v].is_output && !f->code->device->space ? direct_output(f, pr, v) : -1;
     if (out >= 0) {
         place->base = BASE_OUTPUT;
         place->index = out;
@@ -339,8 +339,8 @@ static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int apart
 
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
 {
-    mc_status s = place(f, p, f->code->cuda && mc_flag_int(FLAG_cuda_beside) ? APART : 0);
-    return s == MC_OK && p->apart && p->arena > f->code->cuda->memory / 4 ? place(f, p, 0) : s;
+    mc_status s = place(f, p, f->code->backend->beside() ? APART : 0);
+    return s == MC_OK && p->apart && p->arena > f->code->device->memory / 4 ? place(f, p, 0) : s;
 }
 
 /* ---- workspaces ---- */

@@ -1,5 +1,5 @@
 /* pooling.c: pooling, and normalisation across channels, at one shape: the problem, the planner's choice. */
-#include "function/far.h"
+#include "function/backend.h"
 #include "norm/norm.h"
 #include "pool/pool.h"
 
@@ -48,11 +48,11 @@ mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     struct mc_pool_problem q;
     int v[POOL_NARRAY];
     TRY(mc_pooling_problem(f, p, step, v, &q));
-    sp->plan = f->code->cuda ? mc_pool_cuda_plan(&q) : mc_pool_plan(&q);
+    sp->plan = f->code->backend->pool(&q);
     if (!sp->plan) {
         return mc_last_status();
     }
-    mc_status s = st->kernel && !f->code->cuda ? mc_epilogue_plan(f, p, step) : MC_OK;
+    mc_status s = st->kernel && f->code->backend->boxes ? mc_epilogue_plan(f, p, step) : MC_OK;
     sp->workspace = sp->launch.copies + sp->plan->workspace + 64;
     return s;
 }
@@ -74,7 +74,7 @@ mc_status mc_pooling_run(struct mc_function *f, const struct mc_shape_plan *p, i
     for (int i = 0; i < POOL_NARRAY; i++) {
         operand[i] = v[i] < 0 ? NULL : f->ptr[v[i]];
     }
-    if (st->kernel && !f->code->cuda) {
+    if (st->kernel && f->code->backend->boxes) {
         TRY(mc_bases(f, p, step, scratch, base));
         scratch += sp->launch.copies;
         mc_pool_epilogue *box = finish;
@@ -106,7 +106,7 @@ mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
         strides[r] = v[r] < 0 ? NULL : p->place[v[r]].strides;
     }
     TRY(mc_norm_problem_of(st->heavy, &p->place[v[NORM_X]].type, strides, &q));
-    sp->plan = f->code->cuda ? mc_norm_cuda_plan(&q) : mc_norm_plan(&q);
+    sp->plan = f->code->backend->norm(&q);
     sp->workspace = sp->plan ? sp->plan->workspace + 64 : 0;
     return sp->plan ? MC_OK : mc_last_status();
 }

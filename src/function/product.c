@@ -1,6 +1,6 @@
 /* product.c: matrix products at one shape: the gemm problem, the planner's choice, operands that need a
  * copy first, the kernel that finishes each tile. */
-#include "function/far.h"
+#include "function/backend.h"
 #include "gemm/gemm.h"
 
 /* Strides of a matrix in elements; false if neither of its own is 1, so that it must be copied. */
@@ -58,7 +58,7 @@ static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p
 
 static struct mc_plan *plan_for(const struct mc_function *f, const struct mc_gemm_problem *q)
 {
-    return f->code->cuda ? mc_gemm_cuda_plan(q) : mc_gemm_plan(q);
+    return f->code->backend->product(q);
 }
 
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
@@ -71,7 +71,7 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     struct mc_gemm_problem q;
     int r = a->type.rank;
     q = (struct mc_gemm_problem){ .dtype = y->type.dtype, .batch = r == 3 ? y->type.dims[0] : 1, .m = a->type.dims[r - 2],
-                                   .k = a->type.dims[r - 1], .n = b->type.dims[r - 1], .alpha = 1, .has_epilogue = st->kernel && !f->code->cuda };
+                                   .k = a->type.dims[r - 1], .n = b->type.dims[r - 1], .alpha = 1, .has_epilogue = st->kernel && f->code->backend->boxes };
     size_t copies = 0;
     sp->copy[0] = sp->copy[1] = -1;
     if (!matrix_strides(a, q.as)) {
@@ -118,13 +118,12 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
     char *work = scratch;
     for (int i = 0; i < 2; i++) {
         if (sp->copy[i] >= 0) {
-            TRY(f->code->cuda ? mc_far_copy(f, &p->place[v[i]], f->ptr[v[i]], scratch + sp->copy[i])
-                              : mc_dense_copy(&p->place[v[i]], f->ptr[v[i]], scratch + sp->copy[i]));
+            TRY(f->code->backend->copy(f, &p->place[v[i]], f->ptr[v[i]], scratch + sp->copy[i]));
             operand[i] = scratch + sp->copy[i];
             work = MC_MAX(work, scratch + sp->copy[i] + (mc_spot_bytes(&p->place[v[i]]) + 63) / 64 * 64);
         }
     }
-    if (st->kernel && !f->code->cuda) {
+    if (st->kernel && f->code->backend->boxes) {
         TRY(mc_bases(f, p, step, work, base));
         work += sp->launch.copies;
         mc_gemm_epilogue *tile = mc_launch_tile;

@@ -1,6 +1,7 @@
 /* profile.c: Theano's tables of where the time and the memory go.
  *
  * Invariant: shares are of the time in all steps, so the column of sums ends at 100%. */
+#include "function/backend.h"
 #include "function/profile.h"
 #include <stdlib.h>
 
@@ -19,7 +20,7 @@ static void classify(const struct mc_function *f, int step, struct mc_step_row *
     switch (s->kind) {
     case STEP_KERNEL:
         mc_snprintf(r->class, sizeof r->class, "%s", kernel_kind[s->kernel->mode]);
-        r->type = !compiled ? "ref" : f->code->cuda ? "CUDA" : "C";
+        r->type = !compiled ? "ref" : f->code->backend->language;
         break;
     case STEP_HEAVY: {
         mc_snprintf(r->class, sizeof r->class, "%s %s%s", mc_heavy_family(s), f->plans ? mc_heavy_solver(&f->plans->step[step]) : "", s->kernel ? " + kernel" : "");

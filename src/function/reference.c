@@ -1,6 +1,6 @@
 /* reference.c: a step by the reference, node by node: where there is no compiler, no kernel, or where
  * DEBUG wants to compare. */
-#include "function/far.h"
+#include "function/backend.h"
 #include <math.h>
 
 struct known { const mc_node *node; mc_array *array, *slack; bool made, asked; }; /* made: by this step; asked: slack is there */
@@ -15,21 +15,12 @@ mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, i
     if (at->base == BASE_INPUT && f->code->program.value.at[value].kind == VALUE_INPUT) { /* also while planning */
         return mc_array_near(f->arg[at->index]);
     }
-    if (f->code->cuda) {
-        return mc_far_fetch(f, p, value);
-    }
-    return mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, at->strides, f->ptr[value], NULL, NULL);
+    return f->code->backend->fetch(f, p, value);
 }
 
 mc_status mc_value_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a)
 {
-    if (f->code->cuda) {
-        return mc_far_store(f, p, value, a);
-    }
-    mc_array *to = mc_value_array(f, p, value);
-    mc_status s = to ? mc_array_assign(to, a) : mc_last_status();
-    mc_array_unref(&to);
-    return s;
+    return f->code->backend->store(f, p, value, a);
 }
 
 static mc_array *lookup(const struct table *t, const mc_node *n)
@@ -219,7 +210,7 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
     }
     struct table t = { { 0 }, f, p };
     mc_status s = MC_OK;
-    bool direct = st->kind == STEP_HOST && !compare && !f->code->cuda;
+    bool direct = st->kind == STEP_HOST && !compare && !f->code->device->space;
     for (int i = st->heavy && st->kernel ? -1 : 0; i < st->nnode && s == MC_OK; i++) {
         mc_node *n = i < 0 ? st->heavy : st->node[i];
         mc_array **in = mc_alloc((size_t)(n->nin + 1) * sizeof *in, "reference"), *made[16] = { 0 };

@@ -3,6 +3,7 @@
  *
  * Invariant: the page is well-formed and follows the reader's light or dark; all text of the function's
  * goes through mc_str_html. */
+#include "function/backend.h"
 #include "function/profile.h"
 
 enum { TEXT_COLUMNS = 240 };
@@ -167,9 +168,9 @@ static void formulas(const struct page *g)
 /* The part of the source that is this kernel's: from its head to the next kernel's. */
 static void kernel_source(struct mc_str *out, const struct mc_function *f, const char *name)
 {
-    const char *source = f->code->source, *lead = f->code->cuda ? "\nstruct k" : "\nvoid k";
+    const char *source = f->code->source, *lead = f->code->backend->lead;
     char head[48], own[48];
-    mc_snprintf(head, sizeof head, f->code->cuda ? "\nstruct %s_args {" : "\nvoid %s(", name);
+    mc_snprintf(head, sizeof head, f->code->backend->head, name);
     mc_snprintf(own, sizeof own, "\nvoid %s_join(", name);
     const char *from = strstr(source, head), *to = from;
     if (!from) {

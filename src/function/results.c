@@ -1,11 +1,10 @@
 /* results.c: what a call hands over, and then changes: outputs where the caller wants them, updates all from old values.
  *
  * Invariant: no shared variable changes before every output is safe. */
-#include "function/far.h"
+#include "function/backend.h"
 #include <math.h>
 
-/* The array a result is made in: the caller's if it fits as it is, else a fresh one. */
-static mc_status near_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+mc_status mc_result_near(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
     const struct mc_spot *at = &p->place[f->code->program.output[i]];
     mc_array *given = out && out->kind == 3 && out->u.slot ? *out->u.slot : NULL;
@@ -24,31 +23,7 @@ static mc_status near_make(struct mc_function *f, const struct mc_shape_plan *p,
     return f->result[i] ? MC_OK : mc_last_status();
 }
 
-/* A view of the arena; the last call's if nobody holds it any more and it still fits. */
-static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int i)
-{
-    int v = f->code->program.output[i];
-    const struct mc_spot *at = &p->place[v];
-    mc_array *old = f->lent[i];
-    if (!old || atomic_load(&old->refs) != 1 || old->data != f->ptr[v] || !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims) ||
-        memcmp(old->strides, at->strides, (size_t)old->rank * sizeof *old->strides) != 0) {
-        mc_array_unref(&f->lent[i]);
-        f->lent[i] = mc_value_array(f, p, v);
-    }
-    return mc_array_ref(f->lent[i]);
-}
-
-static mc_array *own_copy(struct mc_function *f, const struct mc_shape_plan *p, int v)
-{
-    if (f->code->cuda) {
-        return mc_far_keep(f, p, v);
-    }
-    mc_array *view = mc_value_array(f, p, v), *copy = view ? mc_array_copy(view) : NULL;
-    mc_array_unref(&view);
-    return copy;
-}
-
-static bool wanted(const mc_arg *out)
+bool mc_result_wanted(const mc_arg *out)
 {
     return out && !(out->kind == 3 && !out->u.slot) && !(out->kind == 4 && !out->u.number) && out->kind != 5;
 }
@@ -83,7 +58,7 @@ static bool number_holds(mc_dtype to, mc_dtype from, const void *at)
 
 mc_status mc_result_check(struct mc_function *f, int i, const mc_arg *out)
 {
-    if (!wanted(out) || out->kind != 4) {
+    if (!mc_result_wanted(out) || out->kind != 4) {
         return MC_OK;
     }
     if (mc_array_space(f->result[i])) {
@@ -108,7 +83,7 @@ mc_status mc_result_check(struct mc_function *f, int i, const mc_arg *out)
 }
 
 /* Does what the caller gave for output i hold such a result? */
-static mc_status check_given(const struct mc_function *f, int i, const mc_arg *out, mc_dtype d, int rank, const int64_t *dims)
+mc_status mc_result_given(const struct mc_function *f, int i, const mc_arg *out, mc_dtype d, int rank, const int64_t *dims)
 {
     const mc_array *given = out->kind == 3 ? *out->u.slot : NULL;
     int64_t count = mc_dims_count(rank, dims);
@@ -134,62 +109,25 @@ static mc_status check_given(const struct mc_function *f, int i, const mc_arg *o
     return MC_OK;
 }
 
-/* On a GPU the arrays that results go to are there, and good, before anything runs. */
-static mc_status far_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
-{
-    const struct mc_type *t = &p->place[f->code->program.output[i]].type;
-    if (!wanted(out)) {
-        return MC_OK;
-    }
-    TRY(check_given(f, i, out, t->dtype, t->rank, t->dims));
-    bool fresh = out->kind == 3 && !*out->u.slot, again = p->far->runs > 0; /* for one call pinning costs more than it gains */
-    f->result[i] = fresh && again && !f->output[i].stays ? mc_cuda_home(f->code->cuda, t->dtype, t->rank, t->dims) : NULL;
-    f->home[i] = f->result[i] != NULL;
-    if (f->home[i]) {
-        return MC_OK;
-    }
-    if (!f->output[i].stays) {
-        return near_make(f, p, i, out);
-    }
-    if (!mc_far_lends(f, p, i)) {
-        f->result[i] = mc_cuda_array(f->code->cuda, t->dtype, t->rank, t->dims);
-        return f->result[i] ? MC_OK : mc_last_status();
-    }
-    return MC_OK;
-}
-
 mc_status mc_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
-    if (f->code->cuda) {
-        return far_make(f, p, i, out);
-    }
-    return p->place[f->code->program.output[i]].base == BASE_OUTPUT ? near_make(f, p, i, out) : MC_OK;
+    return f->code->backend->make(f, p, i, out);
 }
 
 /* out[i] as an array of its own, before any update changes what it may be a view of. */
 mc_status mc_result_prepare(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
-    const struct mc_program *pr = &f->code->program;
-    if (!wanted(out)) {
+    if (!mc_result_wanted(out)) {
         return MC_OK;
     }
-    bool kept = p->place[pr->output[i]].base == BASE_ARENA && !mc_flag_int(FLAG_allow_gc);
-    if (f->code->cuda && f->result[i]) {
-        TRY(mc_far_fill(f, p, pr->output[i], f->result[i], f->home[i]));
-    } else if (f->code->cuda) {
-        f->result[i] = mc_far_lend(f, p, i);
-    } else if (!f->result[i] && f->output[i].borrow && kept) {
-        f->result[i] = lend(f, p, i);
-    } else if (!f->result[i]) {
-        f->result[i] = own_copy(f, p, pr->output[i]);
-    }
+    TRY(f->code->backend->take(f, p, i));
     const mc_array *r = f->result[i];
-    return r ? check_given(f, i, out, r->dtype, r->rank, r->dims) : mc_last_status();
+    return mc_result_given(f, i, out, r->dtype, r->rank, r->dims);
 }
 
 mc_status mc_result_deliver(struct mc_function *f, int i, const mc_arg *out)
 {
-    if (!wanted(out)) {
+    if (!mc_result_wanted(out)) {
         return MC_OK;
     }
     if (out->kind == 4) {
@@ -207,8 +145,8 @@ mc_status mc_result_deliver(struct mc_function *f, int i, const mc_arg *out)
 
 static mc_status copy_over(struct mc_function *f, const struct mc_shape_plan *p, int v, mc_array *to)
 {
-    if (f->code->cuda && to->dtype == p->place[v].type.dtype) {
-        return mc_far_copy(f, &p->place[v], f->ptr[v], to->data);
+    if (to->dtype == p->place[v].type.dtype && mc_array_space(to)) {
+        return f->code->backend->copy(f, &p->place[v], f->ptr[v], to->data);
     }
     mc_array *view = mc_value_array(f, p, v);
     mc_status s = view ? mc_array_assign(to, view) : mc_last_status();
@@ -234,7 +172,7 @@ bool mc_update_is_plain(const struct mc_function *f, const struct mc_shape_plan 
 mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
-    if (f->code->cuda && mc_far_updates(p)) { /* among the steps, or behind them */
+    if (f->code->backend->updated(p)) { /* among the steps, or behind them */
         for (int i = 0; i < pr->nupdate; i++) {
             f->target[i]->version++;
         }
@@ -245,7 +183,7 @@ mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p
     for (int i = 0; i < pr->nupdate && s == MC_OK; i++) {
         const struct mc_spot *at = &p->place[pr->update[i]];
         if (!mc_update_is_plain(f, p, i)) {
-            next[i] = own_copy(f, p, pr->update[i]);
+            next[i] = f->code->backend->keep(f, p, pr->update[i]);
             s = next[i] ? MC_OK : mc_last_status();
         }
         for (int k = 0; s == MC_OK && k < at->type.rank; k++) {

@@ -3,7 +3,7 @@
  * what decided them: the inputs' sizes and strides, and the contents of inputs that sizes depend on.
  *
  * Nothing is compiled here, and nothing is timed unless the flag plan asks for it. */
-#include "function/far.h"
+#include "function/backend.h"
 #include "function/shape.h"
 
 enum { MOST_PLANS = 64 };
@@ -225,16 +225,7 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
 
 mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
-    const struct mc_step *st = &f->code->program.step.at[step];
-    mc_status s = MC_OK;
-    if (f->code->cuda) {
-        s = st->kernel && !p->step[step].tail.there ? mc_grid_plan(f, p, step) : MC_OK;
-        s = s == MC_OK ? mc_custom_far_plan(f, p, step, &p->step[step].custom) : s;
-        s = s == MC_OK ? mc_lines_plan(f, p, step, &p->step[step].lines) : s;
-        s = s == MC_OK && !p->step[step].custom && !p->step[step].lines ? mc_work_plan(f, p, step) : s;
-    } else if (st->kind == STEP_KERNEL && f->code->fn[step]) {
-        s = mc_launch_plan(f, p, step);
-    }
+    mc_status s = f->code->backend->plan(f, p, step);
     p->scratch = MC_MAX(p->scratch, p->step[step].workspace);
     return s;
 }
@@ -244,9 +235,7 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
     if (!p) {
         return;
     }
-    if (f->code->cuda) {
-        mc_far_free(f, p);
-    }
+    f->code->backend->forget(f, p);
     for (size_t i = 0; p->place && i < f->code->program.value.n; i++) {
         mc_array_unref(&p->place[i].fixed);
     }
@@ -297,7 +286,7 @@ static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey)
         }
         s = s < 0 || pr->dynamic ? s : mc_joined_plan(f, p);
         s = s < 0 || pr->dynamic ? s : mc_plan_memory(f, p);
-        s = s < 0 || !f->code->cuda ? s : mc_far_constants(f, p);
+        s = s < 0 ? s : f->code->backend->shape(f, p);
         for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {
             s = mc_shape_plan_work(f, p, (int)i);
         }

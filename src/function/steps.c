@@ -1,35 +1,15 @@
-/* steps.c: the steps of a call, in order: on the processor, or handed to far.c.
+/* steps.c: the steps of a call, in order, and the memory that they need.
  *
  * Invariant: a step that fails is named in the error, and nothing of the function has changed. */
-#include "function/far.h"
+#include "function/backend.h"
 #include "function/profile.h"
 #include <math.h>
 
-/* ---- addresses ---- */
-
-static void set_pointer(struct mc_function *f, const struct mc_shape_plan *p, size_t v)
-{
-    const struct mc_spot *at = &p->place[v];
-    char *base = NULL;
-    switch (at->base) {
-    case BASE_ARENA: base = f->arena; break;
-    case BASE_INPUT: base = f->arg[at->index]->data; break;
-    case BASE_SHARED: base = f->shared[at->index]->value->data; break;
-    case BASE_OUTPUT: base = f->result[at->index]->data; break;
-    case BASE_FIXED: base = at->fixed->data; break;
-    case BASE_NONE:
-    case BASE_TYPE: break;
-    }
-    f->ptr[v] = base ? base + at->offset : NULL;
-}
+/* ---- memory ---- */
 
 void mc_memory_free(struct mc_function *f)
 {
-    if (f->code->cuda) {
-        mc_cuda_free(f->code->cuda, f->arena);
-    } else {
-        mc_free_pages(f->arena);
-    }
+    f->code->device->ops->free(f->code->device, f->arena);
     f->arena = NULL;
     f->arena_size = 0;
 }
@@ -40,12 +20,44 @@ static mc_status grow_arena(struct mc_function *f, size_t need)
         return MC_OK;
     }
     mc_memory_free(f);
-    f->arena = mc_alloc_pages(need, "arena");
+    f->arena = f->code->device->ops->alloc(f->code->device, need, f->name);
     if (!f->arena) {
         return mc_last_status();
     }
     f->arena_size = need;
     return MC_OK;
+}
+
+static mc_status no_room(const struct mc_function *f, const struct mc_shape_plan *p)
+{
+    int most = 0;
+    for (int i = 0; i < f->code->nstep; i++) {
+        most = p->step[i].workspace > p->step[most].workspace ? i : most;
+    }
+    return mc_fail_again("%s: %zu bytes of values, %zu for step %d, %.200s: ", f->name, p->arena, p->scratch, most, mc_step_name(f, most));
+}
+
+/* Where memory is short, solvers that work with a quarter are asked, until there are none. */
+struct mc_shape_plan *mc_memory_room(struct mc_function *f, struct mc_shape_plan *p)
+{
+    while (!f->code->program.dynamic && grow_arena(f, p->memory) < 0) {
+        if (mc_last_status() != MC_EMEMORY) {
+            return NULL;
+        }
+        no_room(f, p);
+        char said[1000];
+        mc_snprintf(said, sizeof said, "%s", mc_last_error());
+        size_t had = p->scratch;
+        mc_shape_plan_drop(f, p);
+        int64_t before = mc_plan_room((int64_t)had / 4);
+        p = mc_shape_plan_find(f);
+        mc_plan_room(before);
+        if (!p || p->scratch >= had) {
+            mc_fail(MC_EMEMORY, "%s", said);
+            return NULL;
+        }
+    }
+    return p;
 }
 
 /* ---- steps ---- */
@@ -89,29 +101,6 @@ static mc_status check_finite(struct mc_function *f, const struct mc_shape_plan 
     return MC_OK;
 }
 
-static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, int step)
-{
-    const struct mc_step *st = &f->code->program.step.at[step];
-    char *scratch = f->arena + p->step[step].workspace_at;
-    if (f->code->cuda) {
-        return mc_far_step(f, p, step, f->profile ? &f->time[step].seconds : NULL);
-    }
-    switch (st->kind) {
-    case STEP_EARLY:
-    case STEP_TYPE:
-        return MC_OK;
-    case STEP_VIEW:
-        return p->place[st->dst[0]].own ? mc_reference_step(f, p, step, false) : MC_OK;
-    case STEP_KERNEL:
-        return p->step[step].launch.fn ? mc_launch_run(f, p, step, scratch) : mc_reference_step(f, p, step, false);
-    case STEP_HEAVY:
-        return st->kernel && !f->code->fn[step] ? mc_reference_step(f, p, step, false) : mc_heavy_run(f, p, step, scratch);
-    case STEP_HOST:
-        return mc_reference_step(f, p, step, false);
-    }
-    return MC_OK;
-}
-
 /* "train: index 9 is out of range for axis 0 with size 2" and behind it the step. */
 mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s)
 {
@@ -122,27 +111,23 @@ mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s)
 
 static mc_status run_checked(struct mc_function *f, const struct mc_shape_plan *p, int step)
 {
-    double start = f->profile ? mc_now() : 0, before = f->profile ? f->time[step].seconds : 0;
-    mc_status s = run_step(f, p, step);
+    const struct mc_backend *b = f->code->backend;
+    double took = 0;
+    mc_status s = b->step(f, p, step, f->profile ? &took : NULL);
     s = s < 0 ? mc_step_blame(f, step, s) : s;
     if (f->profile) {
         struct mc_step_time *t = &f->time[step];
-        double now = mc_now(), seconds = f->code->cuda ? t->seconds - before : now - start; /* a GPU counts its own */
-        t->seconds = before + seconds;
+        t->seconds += took;
         t->calls++;
-        t->flops += p->step[step].launch.flops + p->step[step].flops;
-        t->bytes += p->step[step].launch.bytes;
-        if (p->step[step].grid) {
-            t->flops += p->step[step].grid->flops;
-            t->bytes += p->step[step].grid->bytes;
-        }
+        t->flops += p->step[step].flops;
+        t->bytes += p->step[step].bytes;
         if (f->traced) {
-            mc_trace_step(f, p, step, now - seconds, seconds);
+            mc_trace_step(f, p, step, mc_now() - took, took);
         }
     }
     enum mc_step_kind kind = f->code->program.step.at[step].kind;
-    if (s == MC_OK && f->code->mode == MODE_DEBUG && f->code->cuda) {
-        s = mc_far_checks(f); /* before the reference meets the same index */
+    if (s == MC_OK && f->code->mode == MODE_DEBUG) {
+        s = b->checks(f); /* before the reference meets the same index */
     }
     if (s == MC_OK && f->code->mode == MODE_DEBUG && (kind == STEP_KERNEL || kind == STEP_HEAVY)) {
         s = mc_reference_step(f, p, step, true);
@@ -153,13 +138,18 @@ static mc_status run_checked(struct mc_function *f, const struct mc_shape_plan *
     return s;
 }
 
+static void set_pointers(struct mc_function *f, const struct mc_shape_plan *p)
+{
+    for (size_t v = 0; v < f->code->program.value.n; v++) {
+        f->ptr[v] = f->code->backend->address(f, p, v);
+    }
+}
+
 /* Sizes that only running tells: plan a step, give its results memory, run it, and so on. */
 static mc_status run_dynamic(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
-    for (size_t v = 0; v < pr->value.n; v++) {
-        set_pointer(f, p, v);
-    }
+    set_pointers(f, p);
     for (int i = 0; i < (int)pr->step.n; i++) {
         const struct mc_step *st = &pr->step.at[i];
         TRY(mc_shape_plan_step(f, p, i));
@@ -175,7 +165,7 @@ static mc_status run_dynamic(struct mc_function *f, struct mc_shape_plan *p)
                     return mc_last_status();
                 }
             }
-            set_pointer(f, p, (size_t)v);
+            f->ptr[v] = f->code->backend->address(f, p, (size_t)v);
         }
         TRY(st->kind == STEP_HEAVY ? mc_heavy_plan(f, p, i) : MC_OK);
         TRY(mc_shape_plan_work(f, p, i));
@@ -187,22 +177,16 @@ static mc_status run_dynamic(struct mc_function *f, struct mc_shape_plan *p)
 
 static mc_status run_static(struct mc_function *f, struct mc_shape_plan *p)
 {
-    const struct mc_program *pr = &f->code->program;
-    if (f->code->cuda) {
-        TRY(mc_far_begin(f, p));
-        if (!f->profile && f->code->mode != MODE_DEBUG && f->code->mode != MODE_NANGUARD) {
-            return mc_far_run(f, p);
-        }
-    } else {
-        TRY(grow_arena(f, p->memory));
-        for (size_t v = 0; v < pr->value.n; v++) {
-            set_pointer(f, p, v);
-        }
+    const struct mc_backend *b = f->code->backend;
+    set_pointers(f, p);
+    TRY(b->begin(f, p));
+    if (b->run && !f->profile && f->code->mode != MODE_DEBUG && f->code->mode != MODE_NANGUARD) {
+        return b->run(f, p);
     }
-    for (int i = 0; i < (int)pr->step.n; i++) {
+    for (int i = 0; i < (int)f->code->program.step.n; i++) {
         TRY(run_checked(f, p, i));
     }
-    return f->code->cuda ? mc_far_checks(f) : MC_OK;
+    return b->checks(f);
 }
 
 mc_status mc_steps_run(struct mc_function *f, struct mc_shape_plan *p)

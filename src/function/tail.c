@@ -2,7 +2,7 @@
  * something of the result's own shape, an activation.  Then the step has no kernel, and the bare result no memory.
  *
  * Invariant: what is taken over is the whole kernel; anything else stays a kernel behind the solver. */
-#include "function/far.h"
+#include "function/backend.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -122,7 +122,7 @@ bool mc_tail_of(const struct mc_function *f, const struct mc_shape_plan *p, int 
     const struct mc_kernel *k = st->kernel;
     int term[TERMS], n = 0, dst = -1;
     *t = (struct mc_tail){ .bias = -1, .c0 = -1 };
-    if (!f->code->cuda || !k || st->before >= 0 || f->code->mode != MODE_FAST_RUN || f->code->program.dynamic || mc_flag_int(FLAG_strict_math) ||
+    if (f->code->backend->boxes || !k || st->before >= 0 || f->code->mode != MODE_FAST_RUN || f->code->program.dynamic || mc_flag_int(FLAG_strict_math) ||
         (dst = only_result(k)) < 0) {
         return false;
     }

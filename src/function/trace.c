@@ -1,7 +1,7 @@
 /* trace.c: the file of the flag `trace`: calls and their steps with times, as Chrome's and Perfetto's viewers read them.
  *
  * Invariant: between two calls the file is whole JSON; who writes next writes over the bracket that closes it. */
-#include "function/far.h"
+#include "function/backend.h"
 #include "function/profile.h"
 #include <errno.h>
 #include <stdatomic.h>
@@ -13,7 +13,7 @@ static struct {
     pthread_mutex_t lock;
     char *name;
     FILE *to;
-    bool named[MC_CUDA_MOST];   /* the track of that GPU has its name */
+    bool named[MC_DEVICE_MOST];   /* the track of that GPU has its name */
 } trace = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static mc_status begin(const char *name)
@@ -93,7 +93,7 @@ void mc_trace_step(const struct mc_function *f, const struct mc_shape_plan *p, i
         return;
     }
     mc_step_info info = mc_function_step(f, step);
-    int gpu = strcmp(info.device, "cpu") == 0 ? -1 : f->code->cuda->ordinal;
+    int gpu = strcmp(info.device, mc_host.name) == 0 ? -1 : f->code->device->number;
     struct mc_str out = { 0 }, name = { 0 }, text = { 0 }, shape = { 0 };
     mc_str_addf(&name, "%s %s", info.kind, info.solver);
     mc_str_line(&text, info.text, FORMULA_COLUMNS);

@@ -17,7 +17,8 @@ enum { IMAGES = 64, MIXED = 3 }; /* MIXED: so many times dearer is it to pool ar
 
 struct layouts {
     mc_graph *g;
-    bool far, always;           /* for a GPU; whatever it takes */
+    const struct mc_layout_costs *costs;
+    bool always;                /* whatever it takes */
     mc_node **list;
     size_t count;
     const struct mc_turn **part; /* by node id; NULL: stays as it was written */
@@ -48,7 +49,7 @@ static void dense(int n, const int64_t *size, const int *order, int64_t *stride)
  * re-lays tile by tile, in registers and caches, and takes the same either way. */
 static bool may_gain(const struct layouts *l, const mc_node *n)
 {
-    return l->far && (mc_dtypes[n->type.dtype].size == 2 || mc_conv_may_round(n->type.dtype, mc_attr_named(n, "precision")->text));
+    return l->costs->tensor && (mc_dtypes[n->type.dtype].size == 2 || mc_conv_may_round(n->type.dtype, mc_attr_named(n, "precision")->text));
 }
 
 /* Seconds of a convolution whose images lie in that order; filters lie as they were written. < 0: not known. */
@@ -69,10 +70,9 @@ static double conv_seconds(const struct layouts *l, const mc_node *n, bool last)
     dense(5, (int64_t[]){ s->n, s->c, s->in[0], s->in[1], s->in[2] }, orders[last], q.at.x);
     dense(5, (int64_t[]){ s->n, s->f, s->out[0], s->out[1], s->out[2] }, orders[last], q.at.y);
     dense(5, (int64_t[]){ s->f, s->c / s->groups, s->k[0], s->k[1], s->k[2] }, orders[0], q.at.w);
-    return mc_conv_seconds(l->far ? &mc_conv_cuda : &mc_conv_family, &q);
+    return mc_conv_seconds(l->costs->convs, &q);
 }
 
-static const double bandwidth[] = { 2e10, 2.4e12 };  /* bytes a second, here and on a GPU */
 static const int64_t step = 2000000, never = INT64_MAX >> 20; /* picoseconds: one step more, whatever its size; what is out of the question */
 
 static int64_t picoseconds(double seconds)
@@ -88,7 +88,7 @@ static int64_t turning(const struct layouts *l, const struct mc_type *t)
     for (int i = 0; i < s.rank; i++) {
         bytes *= s.dims[i] < 0 ? 1 : (double)s.dims[i];
     }
-    return step + picoseconds(4 * bytes / bandwidth[l->far]);
+    return step + picoseconds(4 * bytes / l->costs->bandwidth);
 }
 
 /* ---- the choice ---- */
@@ -203,9 +203,9 @@ static mc_status rebuild(struct layouts *l, int n, mc_node **out)
     return MC_OK;
 }
 
-mc_status mc_lower_layouts(mc_graph *g, int n, mc_node **out, bool far)
+mc_status mc_lower_layouts(mc_graph *g, int n, mc_node **out, const struct mc_layout_costs *costs)
 {
-    struct layouts l = { .g = g, .far = far, .always = mc_flag_int(FLAG_layout) == LAYOUT_B01C };
+    struct layouts l = { .g = g, .costs = costs, .always = mc_flag_int(FLAG_layout) == LAYOUT_B01C };
     struct mc_sides c = { 0 };
     int things = 0;
     bool gains = false;

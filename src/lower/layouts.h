@@ -4,8 +4,15 @@
 
 #include "graph/graph.h"
 
+struct mc_family;
+struct mc_layout_costs {        /* of the device that it will run on; the thread has entered it */
+    const struct mc_family *convs; /* whose estimates count */
+    double bandwidth;           /* of its memory, bytes a second */
+    bool tensor;                /* tensor cores multiply halves, and want channels innermost */
+};
+
 enum { LAYOUT_AUTO, LAYOUT_WRITTEN, LAYOUT_B01C }; /* the flag layout */
-/* requires: rewritten.  leaves: the same values for out[0..n), in their order of axes.  far: it will run on a GPU that the thread has entered. */
-mc_status mc_lower_layouts(mc_graph *g, int n, mc_node **out, bool far);
+/* requires: rewritten.  leaves: the same values for out[0..n), in their order of axes. */
+mc_status mc_lower_layouts(mc_graph *g, int n, mc_node **out, const struct mc_layout_costs *costs);
 
 #endif

@@ -162,6 +162,33 @@ static void space_release(const struct mc_space *s, void *p)
     mc_cuda_free(s->device, p);
 }
 
+static mc_status device_enter(struct mc_device *d)
+{
+    return mc_cuda_enter((struct mc_cuda *)d);
+}
+
+static void device_leave(struct mc_device *d)
+{
+    mc_cuda_leave((struct mc_cuda *)d);
+}
+
+static void *device_alloc(struct mc_device *d, size_t bytes, const char *what)
+{
+    return mc_cuda_alloc((struct mc_cuda *)d, bytes, what);
+}
+
+static void device_free(struct mc_device *d, void *p)
+{
+    mc_cuda_free((struct mc_cuda *)d, p);
+}
+
+static mc_array *device_array(struct mc_device *d, mc_dtype t, int rank, const int64_t *dims)
+{
+    return mc_cuda_array((struct mc_cuda *)d, t, rank, dims);
+}
+
+static const struct mc_device_ops device_ops = { device_enter, device_leave, device_alloc, device_free, device_array };
+
 static void make_lock(pthread_mutex_t *m)
 {
     pthread_mutexattr_t recursive;
@@ -211,6 +238,7 @@ static struct mc_cuda *make(int ordinal, int device, const struct mc_cuda_facts 
     d->shared = (size_t)attribute(device, NV_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     d->together = f->sm >= TOGETHER_SM ? TOGETHER : 1;
     d->space = (struct mc_space){ d->id, d, space_put, space_get, space_copy, space_release };
+    d->device = (struct mc_device){ d->id, ordinal, f->memory, &d->space, &device_ops };
     mc_snprintf(d->id, sizeof d->id, "cuda%d", ordinal);
     memcpy(d->name, f->name, sizeof d->name);
     make_lock(&d->lock);

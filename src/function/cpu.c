@@ -1,0 +1,201 @@
+/* cpu.c: functions on the processor: kernels as C, values in the host's memory. */
+#include "conv/conv.h"
+#include "function/backend.h"
+#include "gemm/gemm.h"
+#include "norm/norm.h"
+#include "pool/pool.h"
+#include "pooled/pooled.h"
+
+static struct mc_device *start(const char *device)
+{
+    (void)device;
+    return &mc_host;
+}
+
+static bool compiled(const struct mc_function *f, int step)
+{
+    return f->code->fn[step] != NULL;
+}
+
+static bool left(const struct mc_function *f, int step)
+{
+    (void)f;
+    (void)step;
+    return true;
+}
+
+static void code_free(struct mc_code_unit *u)
+{
+    (void)u; /* its libraries go with the steps */
+}
+
+static void nothing(struct mc_function *f)
+{
+    (void)f;
+}
+
+/* ---- a shape ---- */
+
+static size_t front(const struct mc_function *f)
+{
+    (void)f;
+    return 0;
+}
+
+static bool beside(void)
+{
+    return false;
+}
+
+static mc_status shape(struct mc_function *f, struct mc_shape_plan *p)
+{
+    (void)f;
+    (void)p;
+    return MC_OK;
+}
+
+static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    return f->code->program.step.at[step].kind == STEP_KERNEL && f->code->fn[step] ? mc_launch_plan(f, p, step) : MC_OK;
+}
+
+static void forget(struct mc_function *f, struct mc_shape_plan *p)
+{
+    (void)f;
+    (void)p;
+}
+
+/* ---- running ---- */
+
+static char *address(const struct mc_function *f, const struct mc_shape_plan *p, size_t v)
+{
+    const struct mc_spot *at = &p->place[v];
+    char *base = NULL;
+    switch (at->base) {
+    case BASE_ARENA: base = f->arena; break;
+    case BASE_INPUT: base = f->arg[at->index]->data; break;
+    case BASE_SHARED: base = f->shared[at->index]->value->data; break;
+    case BASE_OUTPUT: base = f->result[at->index]->data; break;
+    case BASE_FIXED: base = at->fixed->data; break;
+    case BASE_NONE:
+    case BASE_TYPE: break;
+    }
+    return base ? base + at->offset : NULL;
+}
+
+static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    char *scratch = f->arena + p->step[step].workspace_at;
+    switch (st->kind) {
+    case STEP_EARLY:
+    case STEP_TYPE:
+        return MC_OK;
+    case STEP_VIEW:
+        return p->place[st->dst[0]].own ? mc_reference_step(f, p, step, false) : MC_OK;
+    case STEP_KERNEL:
+        return p->step[step].launch.fn ? mc_launch_run(f, p, step, scratch) : mc_reference_step(f, p, step, false);
+    case STEP_HEAVY:
+        return st->kernel && !f->code->fn[step] ? mc_reference_step(f, p, step, false) : mc_heavy_run(f, p, step, scratch);
+    case STEP_HOST:
+        return mc_reference_step(f, p, step, false);
+    }
+    return MC_OK;
+}
+
+static mc_status timed_step(struct mc_function *f, const struct mc_shape_plan *p, int step, double *seconds)
+{
+    const double start = seconds ? mc_now() : 0;
+    mc_status s = run_step(f, p, step);
+    if (seconds) {
+        *seconds += mc_now() - start;
+    }
+    return s;
+}
+
+static mc_status no_checks(struct mc_function *f)
+{
+    (void)f; /* a kernel that finds something wrong ends its step */
+    return MC_OK;
+}
+
+/* ---- values ---- */
+
+static mc_array *view(struct mc_function *f, const struct mc_shape_plan *p, int value)
+{
+    const struct mc_spot *at = &p->place[value];
+    return mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, at->strides, f->ptr[value], NULL, NULL);
+}
+
+static mc_status store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a)
+{
+    mc_array *to = mc_value_array(f, p, value);
+    mc_status s = to ? mc_array_assign(to, a) : mc_last_status();
+    mc_array_unref(&to);
+    return s;
+}
+
+static mc_status copy(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst)
+{
+    (void)f;
+    return mc_dense_copy(from, (char *)src, dst);
+}
+
+static mc_array *keep(struct mc_function *f, const struct mc_shape_plan *p, int value)
+{
+    mc_array *a = mc_value_array(f, p, value), *own = a ? mc_array_copy(a) : NULL;
+    mc_array_unref(&a);
+    return own;
+}
+
+/* A view of the arena; the last call's if nobody holds it any more and it still fits. */
+static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int i)
+{
+    int v = f->code->program.output[i];
+    const struct mc_spot *at = &p->place[v];
+    mc_array *old = f->lent[i];
+    if (!old || atomic_load(&old->refs) != 1 || old->data != f->ptr[v] || !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims) ||
+        memcmp(old->strides, at->strides, (size_t)old->rank * sizeof *old->strides) != 0) {
+        mc_array_unref(&f->lent[i]);
+        f->lent[i] = mc_value_array(f, p, v);
+    }
+    return mc_array_ref(f->lent[i]);
+}
+
+static mc_status make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+{
+    return p->place[f->code->program.output[i]].base == BASE_OUTPUT ? mc_result_near(f, p, i, out) : MC_OK;
+}
+
+static mc_status take(struct mc_function *f, const struct mc_shape_plan *p, int i)
+{
+    const int v = f->code->program.output[i];
+    if (!f->result[i]) {
+        const bool lent = f->output[i].borrow && p->place[v].base == BASE_ARENA && !mc_flag_int(FLAG_allow_gc);
+        f->result[i] = lent ? lend(f, p, i) : keep(f, p, v);
+    }
+    return f->result[i] ? MC_OK : mc_last_status();
+}
+
+static bool updated(const struct mc_shape_plan *p)
+{
+    (void)p;
+    return false;
+}
+
+static const struct mc_backend *itself(void)
+{
+    return &mc_backend_cpu;
+}
+
+const struct mc_backend mc_backend_cpu = {
+    .name = "cpu", .start = start,
+    .fuses = FUSE_TALLIES, .boxes = true, .grows = itself, .by_cc = true,
+    .language = "C", .lead = "\nvoid k", .head = "\nvoid %s(", .elsewhere = "",
+    .product = mc_gemm_plan, .conv = mc_conv_plan, .pool = mc_pool_plan, .norm = mc_norm_plan, .pooled = mc_pooled_plan,
+    .layouts = { .convs = &mc_conv_family, .bandwidth = 2e10 },
+    .kernels = mc_compile_kernels, .compiled = compiled, .left = left, .code_free = code_free, .made = nothing, .gone = nothing,
+    .front = front, .beside = beside, .shape = shape, .plan = plan, .forget = forget,
+    .address = address, .step = timed_step, .begin = shape, .checks = no_checks, .told = no_checks,
+    .fetch = view, .store = store, .copy = copy, .keep = keep, .make = make, .take = take, .updated = updated,
+};

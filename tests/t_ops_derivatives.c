@@ -105,3 +105,38 @@ TEST(an_op_without_derivative_says_so)
     }
     CHECK(mc_op_scalar("tri_gamma")->dx[0][0] == '!', "tri_gamma has a derivative; another op is to be named here");
 }
+
+/* x ** 0 is 1 for every x: its derivatives are 0, also where those of x ** -1 overflow. */
+TEST(powers_of_nothing_have_no_slope)
+{
+    static const double at[] = { 0, 1e-310, 1e-45, 1e-40, 1e-20, 0.5, 3 };
+    static const char *const exponents[] = { "n", "0", "0.0", "v", "0 * v" };
+    for (size_t i = 0; i < 4 * NELEM(exponents); i++) {
+        const mc_dtype d = i & 1 ? MC_FLOAT32 : MC_FLOAT64;
+        const char *exponent = exponents[i / 4];
+        char outputs[200];
+        mc_flag_set("strict_math", i & 2 ? "True" : "False");
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", d, 1);
+        mc_input(g, "n", d, 0);
+        mc_input(g, "v", d, 1);
+        snprintf(outputs, sizeof outputs, "grad(sum(x ** (%s)), x), grad(sum(grad(sum(x ** (%s)), x)), x)", exponent, exponent);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, n, v", .outputs = outputs, .on_unused = "ignore" });
+        mc_array *x = mc_array_new(d, MC_SHAPE(NELEM(at))), *v = mc_array_new(d, MC_SHAPE(NELEM(at))), *y[2] = { NULL };
+        for (size_t k = 0; k < NELEM(at); k++) {
+            mc_store_f64(d, x->data + k * mc_dtypes[d].size, at[k]);
+        }
+        CHECK(f && mc_call(f, MC_IN(x, 0.0, v), MC_OUT(&y[0], &y[1])) == MC_OK, "%s: %s", exponent, f ? mc_last_error() : mc_error(g));
+        for (size_t k = 0; k < 2 * NELEM(at) && y[1]; k++) {
+            const double have = mc_load_f64(d, y[k & 1]->data + k / 2 * mc_dtypes[d].size);
+            CHECK(have == 0, "%s derivative of x ** %s of %s at %g: %g", k & 1 ? "second" : "first", exponent, mc_dtype_name(d), at[k / 2], have);
+        }
+        mc_array_unref(&x);
+        mc_array_unref(&v);
+        mc_array_unref(&y[0]);
+        mc_array_unref(&y[1]);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+    mc_flag_set("strict_math", "False");
+}

@@ -115,7 +115,10 @@ class Slope:
         State.replay = list(self.frozen)
         State.noise = None if noise is None else np.random.default_rng(noise)
         try:
-            return REAL(self.p.evaluate(self.k, values, [self.cost])[self.cost].v)
+            moved = self.p.evaluate(self.k, values, [self.cost])
+            if any(isinstance(v, V) and isinstance(self.base.get(n), V) and v.v.shape != self.base[n].v.shape for n, v in moved.items()):
+                raise Unsure("sizes that change with what is moved")
+            return REAL(moved[self.cost].v)
         finally:
             State.replay, State.noise = None, None
 

@@ -36,6 +36,11 @@ class Spec(ctypes.Structure):
                 ("update_of", c_void_p), ("update", c_void_p), ("nupdate", c_int)]
 
 
+class Custom(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("nin", c_int), ("nout", c_int), ("infer", c_void_p), ("run", c_void_p), ("grad", c_void_p),
+                ("kernel", c_char_p), ("kernel_grad", c_char_p * 8), ("cuda", c_char_p), ("threads", c_int), ("release", c_void_p), ("arg", c_void_p)]
+
+
 class StepInfo(ctypes.Structure):
     _fields_ = [(name, c_char_p) for name in ("kind", "text", "device", "solver", "reason")] + \
                [("calls", c_int64), ("seconds", c_double), ("flops", c_double), ("bytes", c_double)]
@@ -52,6 +57,7 @@ FUNCTIONS = {
     "mc_op_name":             (c_char_p, [c_int]),
     "mc_op_doc":              (c_char_p, [c_int]),
     "mc_text_free":           (None, [c_void_p]),
+    "mc_register":            (c_int, [c_void_p, c_void_p]),
     "mc_array_wrap":          (c_void_p, [c_int, c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "mc_array_unref":         (None, [c_void_p]),
     "mc_array_dtype":         (c_int, [c_void_p]),
@@ -262,6 +268,14 @@ class Graph:
     def input(self, name, dtype, dims=()):
         """dims: -1 for a size that is known only when called."""
         return self.node(lib.mc_input_sized(self.p, name.encode(), DTYPES.index(dtype), len(dims), dims_of(dims)))
+
+    def register(self, name, kernel, *grads):
+        """An op of the user's: C of one element, and the gradient by each input as a formula."""
+        op = Custom(name=name.encode(), nin=len(grads), nout=1, kernel=kernel.encode())
+        for i, g in enumerate(grads):
+            op.kernel_grad[i] = g.encode()
+        if lib.mc_register(self.p, ctypes.byref(op)) < 0:
+            fail()
 
     def shared(self, name, value, dims=None):
         """dims: -1 for a size that may change."""

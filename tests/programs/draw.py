@@ -9,7 +9,7 @@ import numpy as np
 
 import mc
 from . import formula, leaves, rows
-from .program import Leaf, Program, Var, one
+from .program import Leaf, Program, Var, one, with_own
 from .value import State, Unsure, is_float
 
 LARGEST = 6000        # elements
@@ -21,7 +21,7 @@ class Drawer:
         self.p = Program(seed)
         self.pool = []
         self.used = {}
-        self.graph = mc.Graph()
+        self.graph = with_own(mc.Graph())
         self.names = [formula.Names(), formula.Names()]
         self.dropped = {}
         self.loose = False    # the candidate's operands were not chosen to fit

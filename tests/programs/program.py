@@ -6,9 +6,17 @@ import numpy as np
 
 import mc
 from . import formula
+from .scalar import OWN
 from .value import REAL, State, Unsure, V, is_float
 
 WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+def with_own(g):
+    """The graph, which knows the program's own ops."""
+    for name, (kernel, *grads) in OWN.items():
+        g.register(name, kernel, *grads)
+    return g
 
 
 class Leaf:
@@ -66,7 +74,7 @@ class Program:
         return f"grad({cost if first is None else f'sum({first})'}, {wrt})"
 
     def graph(self):
-        g = mc.Graph()
+        g = with_own(mc.Graph())
         shared = {}
         for x in self.leaves:
             if x.shared:

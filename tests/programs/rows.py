@@ -148,6 +148,14 @@ def peak(d):
     return d.any(f"any({same}, axis={k})", f"any({same}, axis={d.axis(y)})", same, f"where({same}, {y.name}, 0.0)", f"{most}({y.name}, axis={k})")
 
 
+def own(d):
+    """The program's own ops, given as kernel text: on literals alone too."""
+    a = d.real()
+    b = d.meets(a).name
+    return d.any(f"own_swish({a.name}, {b})", f"own_swish({a.name}, 1.5)", f"own_swish(2.0, 1) + {a.name}", f"own_ratio({a.name}, {b}, 0.5)",
+                 f"own_ratio(1, {b}, {a.name})", f"own_ratio(1, 3.0, 0.5) * {a.name}", f"own_bell({a.name})", f"sum(own_bell({a.name}){d.axes(a)})")
+
+
 def pair(d):
     a = d.real(fits=lambda v: v.rank > 0)
     return f"max_and_argmax({a.name}{d.axes(a)})[{d.any(0, 1)}]"
@@ -488,7 +496,7 @@ def anything(d):
 
 
 TABLE_OF_ROWS = [
-    (10, unary), (16, arithmetic), (10, chain), (4, comparison), (3, bits), (5, choose), (5, conversion), (14, reduction), (2, pair), (6, peak),
+    (10, unary), (16, arithmetic), (10, chain), (4, comparison), (3, bits), (5, choose), (5, conversion), (14, reduction), (2, pair), (6, peak), (3, own),
     (7, row_wise), (3, scan), (9, axes_moved), (6, reshaped), (9, indexed), (4, set_part), (5, masked), (7, together), (4, made),
     (8, product), (4, ordered), (7, convolution), (6, pooling), (5, normal), (2, effect), (4, anything),
     (5, other_names.matrices), (5, other_names.by_other_names), (4, other_names.convnet), (6, other_names.tables),

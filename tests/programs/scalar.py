@@ -113,9 +113,19 @@ def half_away(a):
     return np.copysign(np.floor(np.abs(a) + REAL(0.5)), a)
 
 
+# Ops of the program's own: C of one element, and the gradient by each argument.
+OWN = {
+    "own_swish": ("a / (1 + M(exp)(-a * b))", "g * (y * b + sigmoid(a * b) * (1 - y * b))", "g * sqr(a) * sigmoid(a * b) * (1 - sigmoid(a * b))"),
+    "own_ratio": ("a * b / (1 + c * c)", "g * b / (1 + sqr(c))", "g * a / (1 + sqr(c))", "-2 * g * c * y / (1 + sqr(c))"),
+    "own_bell":  ("M(exp)(-a * a)", "-2 * g * a * y"),
+}
+
 # name: arguments, dtype of the result, eps that a kernel may be off, function
 TABLE = {
     "add":        (2, "same", 1, np.add),
+    "own_swish":  (2, "float", 99, lambda a, b: a / (1 + np.exp(-a * b))),
+    "own_ratio":  (3, "float", 4, lambda a, b, c: a * b / (1 + c * c)),
+    "own_bell":   (1, "float", 99, lambda a: np.exp(-a * a)),
     "sub":        (2, "same", 1, np.subtract),
     "mul":        (2, "same", 1, np.multiply),
     "true_div":   (2, "div", 1, np.divide),

@@ -68,7 +68,7 @@ def chain(d):
         f"{x} * {b} + {x} * {b}", f"({x} + 1) + 2", f"({x} * 2) * 0.5", f"{x} - {x} * {b}", f"sqrt(sqr({x}) + 0.1)",
         f"erf({x}) - 1", f"erf({x}) + (-1)", f"1 - erf({x})", f"sqr(log(1 + exp({x})))", f"tanh({x}) * sigmoid({b})",
         f"{x} / 3 * 3", f"({x} + {b}) * ({x} - {b})", f"-(-{x})", f"exp({x}) / (1 + exp({x}))", f"maximum({x}, 0) + minimum({x}, 0)",
-        f"0.5 * {x} * (1 + tanh(0.79788 * ({x} + 0.044715 * {x} ** 3)))", f"relu({x})", f"elu({x})", f"softsign({x})", f"selu({x})",
+        f"{x} * exp(-0.5) + log(3)", f"tanh(0.5) + {x} * sigmoid(2)", f"0.5 * {x} * (1 + tanh(0.79788 * ({x} + 0.044715 * {x} ** 3)))", f"relu({x})", f"elu({x})", f"softsign({x})", f"selu({x})",
         f"hard_sigmoid({x})", f"{x} * (2 ** -1) + 10 ** -2", f"where({x} > 0, {x}, {b})", f"-exp({x}) / ((1 + exp({x})) * (1 + exp(-{x})))",
         f"ultra_fast_sigmoid({x})", f"log(exp({x}) + exp({b}))", f"sigmoid_binary_crossentropy({x}, {b})",
         f"abs({x}) * sgn({x})", f"log(erfc(-{x}))", f"{x} + cast({b}, {a.dt})", f"sigmoid({x}) * (1 - sigmoid({x}))")

@@ -222,6 +222,9 @@ def scalar(name, *args):
     n, typing, ulps, f = TABLE[name]
     if len(args) != n:
         raise TypeError(f"{name} takes {n}")
+    if typing == "float" and all(isinstance(a, (int, float)) and not isinstance(a, bool) for a in args):
+        with np.errstate(all="ignore"):
+            return float(f(*[REAL(a) for a in args]))       # literals stay one
     given, plain = args, any(not isinstance(a, V) for a in args)
     args, dt = meet(args)
     if typing == "bool" and is_float(dt):           # 0.1 is compared as dt has it

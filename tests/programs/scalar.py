@@ -115,7 +115,7 @@ def half_away(a):
 
 # Ops of the program's own: C of one element, and the gradient by each argument.
 OWN = {
-    "own_swish": ("a / (1 + M(exp)(-a * b))", "g * (y * b + sigmoid(a * b) * (1 - y * b))", "g * sqr(a) * sigmoid(a * b) * (1 - sigmoid(a * b))"),
+    "own_swish": ("a / (1 + M(exp)(-a * b))", "g * sigmoid(a * b) * (1 + a * b * sigmoid(-a * b))", "g * sqr(a) * sigmoid(a * b) * sigmoid(-a * b)"),
     "own_ratio": ("a * b / (1 + c * c)", "g * b / (1 + sqr(c))", "g * a / (1 + sqr(c))", "-2 * g * c * y / (1 + sqr(c))"),
     "own_bell":  ("M(exp)(-a * a)", "-2 * g * a * y"),
 }

@@ -54,9 +54,33 @@ static mc_status shape(struct mc_function *f, struct mc_shape_plan *p)
     return MC_OK;
 }
 
+static const struct mc_exec_ops kernel_ops = { .run = mc_launch_run };
+static struct mc_exec kernel = { &kernel_ops };
+
 static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
-    return f->code->program.step.at[step].kind == STEP_KERNEL && f->code->fn[step] ? mc_launch_plan(f, p, step) : MC_OK;
+    const struct mc_step *st = &f->code->program.step.at[step];
+    struct mc_step_plan *sp = &p->step[step];
+    const bool compiled_kernel = st->kernel && f->code->fn[step];
+    switch (st->kind) {
+    case STEP_EARLY:
+    case STEP_TYPE:
+        break;
+    case STEP_VIEW:
+        sp->exec = p->place[st->dst[0]].own ? &mc_exec_reference : NULL;
+        break;
+    case STEP_KERNEL:
+        TRY(compiled_kernel ? mc_launch_plan(f, p, step) : MC_OK);
+        sp->exec = sp->launch.fn ? &kernel : &mc_exec_reference;
+        break;
+    case STEP_HEAVY:
+        sp->exec = compiled_kernel || !st->kernel ? &mc_exec_heavy : &mc_exec_reference;
+        break;
+    case STEP_HOST:
+        sp->exec = &mc_exec_reference;
+        break;
+    }
+    return MC_OK;
 }
 
 static void forget(struct mc_function *f, struct mc_shape_plan *p)
@@ -83,30 +107,10 @@ static char *address(const struct mc_function *f, const struct mc_shape_plan *p,
     return base ? base + at->offset : NULL;
 }
 
-static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, int step)
-{
-    const struct mc_step *st = &f->code->program.step.at[step];
-    char *scratch = f->arena + p->step[step].workspace_at;
-    switch (st->kind) {
-    case STEP_EARLY:
-    case STEP_TYPE:
-        return MC_OK;
-    case STEP_VIEW:
-        return p->place[st->dst[0]].own ? mc_reference_step(f, p, step, false) : MC_OK;
-    case STEP_KERNEL:
-        return p->step[step].launch.fn ? mc_launch_run(f, p, step, scratch) : mc_reference_step(f, p, step, false);
-    case STEP_HEAVY:
-        return st->kernel && !f->code->fn[step] ? mc_reference_step(f, p, step, false) : mc_heavy_run(f, p, step, scratch);
-    case STEP_HOST:
-        return mc_reference_step(f, p, step, false);
-    }
-    return MC_OK;
-}
-
 static mc_status timed_step(struct mc_function *f, const struct mc_shape_plan *p, int step, double *seconds)
 {
     const double start = seconds ? mc_now() : 0;
-    mc_status s = run_step(f, p, step);
+    mc_status s = mc_step_run(f, p, step);
     if (seconds) {
         *seconds += mc_now() - start;
     }

@@ -119,35 +119,11 @@ static mc_status kernels(struct compiling *c)
 
 /* ---- running ---- */
 
-static mc_status run_step(struct mc_function *f, const struct mc_shape_plan *p, int step)
-{
-    const struct mc_step *st = &f->code->program.step.at[step];
-    char *scratch = f->arena + p->step[step].workspace_at;
-    switch (st->kind) {
-    case STEP_EARLY:
-    case STEP_TYPE:
-        return MC_OK;
-    case STEP_VIEW:
-        return p->step[step].work ? mc_work_run(f, p, step, scratch) : MC_OK;
-    case STEP_KERNEL:
-        return mc_grid_run(f, p, step, scratch);
-    case STEP_HEAVY:
-        TRY(mc_heavy_run(f, p, step, scratch));
-        return st->kernel && !p->step[step].tail.there ? mc_grid_run(f, p, step, scratch) : MC_OK;
-    case STEP_HOST:
-        return p->step[step].custom  ? mc_custom_far_run(f, p, step)
-               : p->step[step].lines ? mc_lines_run(f, p, step, scratch)
-               : p->step[step].work  ? mc_work_run(f, p, step, scratch)
-                                     : mc_reference_step(f, p, step, false);
-    }
-    return MC_OK;
-}
-
 static mc_status timed_step(struct mc_function *f, const struct mc_shape_plan *p, int step, double *seconds)
 {
     struct mc_cuda *d = mc_gpu(f->code);
     void *from = seconds ? mc_cuda_mark(d) : NULL;
-    mc_status s = run_step(f, p, step);
+    mc_status s = mc_step_run(f, p, step);
     if (seconds) {
         double t = mc_cuda_between(d, from, mc_cuda_mark(d));
         *seconds += MC_MAX(t, 0);
@@ -155,22 +131,16 @@ static mc_status timed_step(struct mc_function *f, const struct mc_shape_plan *p
     return s;
 }
 
-bool mc_far_there(const struct mc_step_plan *s)
-{
-    return s->work || s->custom || s->lines;
-}
-
 /* Steps that look at values here cannot be captured. */
 static bool capturable(const struct mc_function *f, const struct mc_shape_plan *p, int *launches)
 {
     *launches = 0;
     for (size_t i = 0; i < f->code->program.step.n; i++) {
-        const struct mc_step *st = &f->code->program.step.at[i];
-        const bool there = mc_far_there(&p->step[i]);
-        if (st->kind == STEP_HOST && !there) {
+        const struct mc_exec *e = p->step[i].exec;
+        if (e && e->ops->host) {
             return false;
         }
-        *launches += st->kind == STEP_KERNEL || st->kind == STEP_HEAVY || there;
+        *launches += e != NULL;
     }
     return true;
 }
@@ -202,7 +172,7 @@ static mc_status steps(struct mc_function *f, const struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
     for (int i = 0; i < (int)pr->step.n; i++) {
-        mc_status s = run_step(f, p, i);
+        mc_status s = mc_step_run(f, p, i);
         if (s < 0) {
             return mc_step_blame(f, i, s);
         }
@@ -212,7 +182,7 @@ static mc_status steps(struct mc_function *f, const struct mc_shape_plan *p)
 
 static mc_status beside(struct mc_function *f, const struct mc_shape_plan *p)
 {
-    TRY(mc_far_record(f, p, run_step));
+    TRY(mc_far_record(f, p));
     return mc_far_end(f, p);
 }
 
@@ -281,7 +251,7 @@ static bool compiled(const struct mc_function *f, int step)
 
 static bool left(const struct mc_function *f, int step)
 {
-    return f->plans ? !mc_far_there(&f->plans->step[step]) : f->code->program.step.at[step].reason[0] != '\0';
+    return f->plans ? f->plans->step[step].exec == &mc_exec_reference : f->code->program.step.at[step].reason[0] != '\0';
 }
 
 static void code_free(struct mc_code_unit *u)
@@ -321,15 +291,28 @@ static const struct mc_backend *on_the_host(void)
     return NULL;
 }
 
-/* What a step that is no kernel and no family's has of its own: a user's text, lines, copies. */
 static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     struct mc_step_plan *sp = &p->step[step];
-    TRY(st->kernel && !sp->tail.there ? mc_grid_plan(f, p, step) : MC_OK);
-    TRY(mc_custom_far_plan(f, p, step, &sp->custom));
-    TRY(mc_lines_plan(f, p, step, &sp->lines));
-    return sp->custom || sp->lines ? MC_OK : mc_work_plan(f, p, step);
+    switch (st->kind) {
+    case STEP_EARLY:
+    case STEP_TYPE:
+        return MC_OK;
+    case STEP_VIEW:
+        return mc_work_plan(f, p, step, &sp->exec);
+    case STEP_KERNEL:
+        return mc_grid_plan(f, p, step, &sp->exec);
+    case STEP_HEAVY:
+        sp->exec = &mc_exec_heavy;
+        return st->kernel && !sp->tail.there ? mc_grid_plan(f, p, step, &sp->behind) : MC_OK;
+    case STEP_HOST:
+        TRY(mc_custom_far_plan(f, p, step, &sp->exec));
+        TRY(sp->exec ? MC_OK : mc_lines_plan(f, p, step, &sp->exec));
+        TRY(sp->exec ? MC_OK : mc_work_plan(f, p, step, &sp->exec));
+        sp->exec = sp->exec ? sp->exec : &mc_exec_reference;
+    }
+    return MC_OK;
 }
 
 const struct mc_backend mc_backend_cuda = {

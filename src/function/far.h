@@ -17,6 +17,7 @@ struct mc_grid_kernel {         /* of a step, once compiled; NULL: there is none
     void *plain, *vector, *few, *row, *together, *single, *column, *tally;
 };
 struct mc_grid_launch {         /* at one shape */
+    struct mc_exec exec;
     void *fn, *tally;           /* tally: what adds up the teams' tallies; NULL: there are none */
     struct mc_grid grid, tally_grid;
     uint32_t stages;            /* of a reducing kernel: one, or if split one a stage, and if it `ends` one more, of a row of blocks */
@@ -42,24 +43,16 @@ struct mc_far_plan {            /* a shape plan's part of the device */
 
 /* grid.c */
 unsigned mc_grid_never(const struct mc_step *st);                               /* for its kernel's `never` */
-mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
-mc_status mc_grid_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
-void mc_grid_free(struct mc_grid_launch *l);
-/* far_work.c: of a step; without p->step[step].work it is the host's */
+mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
+/* far_work.c; of this and of what follows: where nothing is made, the step is another's */
 bool mc_work_there(const struct mc_step *st, bool *checks);                     /* has it a way of its own?  checks: set if that looks at indices */
-mc_status mc_work_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
-mc_status mc_work_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
-void mc_work_free(struct mc_far_work *w);
+mc_status mc_work_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* far_lines.c: running sums and products, sort, argsort */
 bool mc_lines_there(const struct mc_step *st);
-mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_far_lines **made); /* NULL: the step is none */
-mc_status mc_lines_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* far_custom.c: users' ops given as CUDA C */
 mc_status mc_custom_far_compile(struct mc_code_unit *u);
-mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_far_custom **made); /* NULL: the step is none */
-mc_status mc_custom_far_run(struct mc_function *f, const struct mc_shape_plan *p, int step);
-/* far.c */
-bool mc_far_there(const struct mc_step_plan *s);                                /* of a step that is no kernel: done there after all? */
+mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* far_move.c */
 size_t mc_far_inputs(const struct mc_function *f);                              /* bytes of the arena, at its beginning, for those that come from here */
 mc_status mc_far_constants(struct mc_function *f, struct mc_shape_plan *p);     /* once places are known: sent; and places for inputs */
@@ -73,9 +66,8 @@ mc_status mc_far_store(struct mc_function *f, const struct mc_shape_plan *p, int
 mc_array *mc_far_keep(struct mc_function *f, const struct mc_shape_plan *p, int value);    /* a copy there */
 mc_status mc_far_make(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out); /* where a result goes */
 mc_status mc_far_take(struct mc_function *f, const struct mc_shape_plan *p, int output);    /* it goes there */
-/* far_order.c: all steps by `run`, into a recording, each behind those alone that it must follow */
-typedef mc_status mc_far_runs(struct mc_function *f, const struct mc_shape_plan *p, int step);
-mc_status mc_far_record(struct mc_function *f, const struct mc_shape_plan *p, mc_far_runs *run);
+/* far_order.c: all steps into a recording, each behind those alone that it must follow */
+mc_status mc_far_record(struct mc_function *f, const struct mc_shape_plan *p);
 /* far_end.c */
 extern const struct mc_cuda_text mc_far_end_text, mc_far_lines_text, mc_far_region_text;
 void mc_far_end_source(struct mc_str *out);                                     /* of the kernel that mc_far_end launches */

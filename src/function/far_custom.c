@@ -11,6 +11,7 @@ struct view {                   /* view.cu's */
     int32_t rank, dense;
 };
 struct mc_far_custom {
+    struct mc_exec exec;
     void *kernel;
     struct mc_grid grid;
     int nview, value[MOST_VIEWS];
@@ -90,17 +91,38 @@ static void look(const struct mc_spot *at, struct view *v)
     }
 }
 
-mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_far_custom **made)
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
+{
+    (void)p;
+    (void)scratch;
+    struct mc_far_custom *c = (struct mc_far_custom *)e;
+    for (int i = 0; i < c->nview; i++) {
+        c->view[i].data = f->ptr[c->value[i]];
+        c->view[i].err = (int64_t *)f->failed;
+    }
+    return mc_cuda_launch(mc_gpu(f->code), c->kernel, f->code->program.step.at[step].node[0]->op->name, &c->grid, c->view, (size_t)c->nview * sizeof *c->view);
+}
+
+static void release(struct mc_exec *e)
+{
+    mc_free(e);
+}
+
+static const struct mc_exec_ops ops = { .run = run, .free = release };
+
+mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec **made)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     if (!is_far(st)) {
         return MC_OK;
     }
     const mc_node *n = st->node[0];
-    struct mc_far_custom *c = *made = mc_calloc(1, sizeof *c, "plan");
+    struct mc_far_custom *c = mc_calloc(1, sizeof *c, "plan");
     if (!c) {
         return MC_EMEMORY;
     }
+    c->exec.ops = &ops;
+    *made = &c->exec;
     c->nview = n->nin + n->nout;
     for (int i = 0; i < c->nview; i++) {
         c->value[i] = i < n->nin ? f->code->program.value_of[n->in[i]->id] : st->dst[i - n->nin];
@@ -114,14 +136,4 @@ mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *
     c->kernel = load(n);
     mc_cuda_leave(mc_gpu(f->code));
     return c->kernel ? MC_OK : mc_last_status();
-}
-
-mc_status mc_custom_far_run(struct mc_function *f, const struct mc_shape_plan *p, int step)
-{
-    struct mc_far_custom *c = p->step[step].custom;
-    for (int i = 0; i < c->nview; i++) {
-        c->view[i].data = f->ptr[c->value[i]];
-        c->view[i].err = (int64_t *)f->failed;
-    }
-    return mc_cuda_launch(mc_gpu(f->code), c->kernel, f->code->program.step.at[step].node[0]->op->name, &c->grid, c->view, (size_t)c->nview * sizeof *c->view);
 }

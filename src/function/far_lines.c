@@ -20,6 +20,7 @@ static const struct row { const char *op; bool orders, product, positions; } row
     { "argsort",  true,   false,   true  },
 };
 struct mc_far_lines {
+    struct mc_exec exec;
     const struct row *row;
     void *kernel[KERNELS];
     int x, y;                   /* values */
@@ -83,35 +84,6 @@ static mc_status load(struct mc_far_lines *w, mc_dtype from, mc_dtype to)
     return mc_cuda_kernels(&mc_far_lines_text, &defines, kernels, KERNELS) ? MC_OK : mc_last_status();
 }
 
-mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_far_lines **made)
-{
-    const struct mc_step *st = &f->code->program.step.at[step];
-    const struct row *row = row_of(st);
-    if (!row) {
-        return MC_OK;
-    }
-    const mc_node *n = st->node[0];
-    struct mc_far_lines *w = *made = mc_calloc(1, sizeof *w, "plan");
-    int axis;
-    if (!w) {
-        return MC_EMEMORY;
-    }
-    *w = (struct mc_far_lines){ .row = row, .x = f->code->program.value_of[n->in[0]->id], .y = st->dst[0],
-                                .args = { .product = row->product, .positions = row->positions } };
-    const struct mc_spot *x = &p->place[w->x], *y = &p->place[w->y];
-    TRY(mc_axis_check(n->op->name, mc_attr_int(&n->attr[0]), x->type.rank, &axis));
-    cut(&w->args, x, y, axis);
-    size_t room = 0;
-    if (w->args.lines * w->args.count == 0) {
-        return MC_OK; /* mc_lines_run launches nothing */
-    }
-    if (w->args.lines > INT32_MAX / MC_MAX(w->args.chunks, 1) || !mc_mul_size((size_t)w->args.lines, row->orders ? (size_t)w->args.padded * PAIR : (size_t)w->args.chunks * 8, &room)) {
-        return mc_fail(MC_ESHAPE, "%s: lines of a size too large to count", n->op->name);
-    }
-    p->step[step].workspace = MC_MAX(p->step[step].workspace, room);
-    return load(w, x->type.dtype, y->type.dtype);
-}
-
 /* ---- running ---- */
 
 static mc_status launch(const struct mc_function *f, const struct mc_far_lines *w, int kernel, const struct mc_grid *g, const struct args *a)
@@ -142,9 +114,11 @@ static mc_status run_order(const struct mc_function *f, const struct mc_far_line
     return launch(f, w, PLACE, &out, &a);
 }
 
-mc_status mc_lines_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
 {
-    const struct mc_far_lines *w = p->step[step].lines;
+    (void)p;
+    (void)step;
+    const struct mc_far_lines *w = (struct mc_far_lines *)e;
     struct args a = w->args;
     if (a.lines * a.count == 0) {
         return MC_OK;
@@ -153,4 +127,43 @@ mc_status mc_lines_run(struct mc_function *f, const struct mc_shape_plan *p, int
     a.y = f->ptr[w->y];
     a.scratch = scratch;
     return w->row->orders ? run_order(f, w, a) : run_along(f, w, &a);
+}
+
+static void release(struct mc_exec *e)
+{
+    mc_free(e);
+}
+
+static const struct mc_exec_ops ops = { .run = run, .free = release };
+
+/* ---- a shape ---- */
+
+mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct row *row = row_of(st);
+    if (!row) {
+        return MC_OK;
+    }
+    const mc_node *n = st->node[0];
+    struct mc_far_lines *w = mc_calloc(1, sizeof *w, "plan");
+    int axis;
+    if (!w) {
+        return MC_EMEMORY;
+    }
+    *made = &w->exec;
+    *w = (struct mc_far_lines){ .exec = { &ops }, .row = row, .x = f->code->program.value_of[n->in[0]->id], .y = st->dst[0],
+                                .args = { .product = row->product, .positions = row->positions } };
+    const struct mc_spot *x = &p->place[w->x], *y = &p->place[w->y];
+    TRY(mc_axis_check(n->op->name, mc_attr_int(&n->attr[0]), x->type.rank, &axis));
+    cut(&w->args, x, y, axis);
+    size_t room = 0;
+    if (w->args.lines * w->args.count == 0) {
+        return MC_OK; /* run launches nothing */
+    }
+    if (w->args.lines > INT32_MAX / MC_MAX(w->args.chunks, 1) || !mc_mul_size((size_t)w->args.lines, row->orders ? (size_t)w->args.padded * PAIR : (size_t)w->args.chunks * 8, &room)) {
+        return mc_fail(MC_ESHAPE, "%s: lines of a size too large to count", n->op->name);
+    }
+    p->step[step].workspace = MC_MAX(p->step[step].workspace, room);
+    return load(w, x->type.dtype, y->type.dtype);
 }

@@ -89,12 +89,6 @@ void mc_far_free(struct mc_function *f, struct mc_shape_plan *p)
         mc_free(q->seen);
         mc_free(q);
     }
-    for (size_t i = 0; p->step && i < f->code->program.step.n; i++) {
-        mc_grid_free(p->step[i].grid);
-        mc_work_free(p->step[i].work);
-        mc_free(p->step[i].custom);
-        mc_free(p->step[i].lines);
-    }
 }
 
 /* ---- moving ---- */

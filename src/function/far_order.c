@@ -52,7 +52,7 @@ static bool add_sources(struct order *o, const struct mc_step *st)
 
 static bool works(const struct mc_step *st, const struct mc_step_plan *sp)
 {
-    return st->kind == STEP_KERNEL || (st->kind == STEP_HEAVY ? !sp->idle || st->kernel : st->kind == STEP_VIEW ? sp->work != NULL : mc_far_there(sp));
+    return sp->exec && !sp->exec->ops->host && (!sp->idle || st->kernel);
 }
 
 /* Also what a solver reads that does the work of the step in front. */
@@ -158,7 +158,7 @@ static mc_status keep_last(struct order *o, struct mc_cuda *d, int step)
     return MC_OK;
 }
 
-static mc_status record_step(struct order *o, struct mc_function *f, int step, mc_far_runs *run)
+static mc_status record_step(struct order *o, struct mc_function *f, int step)
 {
     void **node = NULL;
     int n = 0;
@@ -168,7 +168,7 @@ static mc_status record_step(struct order *o, struct mc_function *f, int step, m
     }
     mc_status s = gather(o, step, &node, &n) ? mc_cuda_record_after(mc_gpu(f->code), node, n) : MC_EMEMORY;
     mc_free(node);
-    s = s < 0 ? s : run(f, o->p, step);
+    s = s < 0 ? s : mc_step_run(f, o->p, step);
     return s < 0 ? mc_step_blame(f, step, s) : keep_last(o, mc_gpu(f->code), step);
 }
 
@@ -203,12 +203,12 @@ static void tell(const struct order *o)
     LOG(LOG_PLAN, "%s: %d of %d recorded steps wait for all before them", o->f->name, waits, all);
 }
 
-mc_status mc_far_record(struct mc_function *f, const struct mc_shape_plan *p, mc_far_runs *run)
+mc_status mc_far_record(struct mc_function *f, const struct mc_shape_plan *p)
 {
     struct order o = { .f = f, .p = p };
     mc_status s = begin(&o) ? MC_OK : MC_EMEMORY;
     for (int i = 0; i < (int)f->code->program.step.n && s == MC_OK; i++) {
-        s = record_step(&o, f, i, run);
+        s = record_step(&o, f, i);
     }
     s = s < 0 ? s : join(&o, mc_gpu(f->code));
     if (s == MC_OK) {

@@ -7,17 +7,6 @@
 
 enum { MOST_PLACES = 1 << 17 };  /* that may be the same: finding out takes a look at each, for each */
 
-void mc_work_free(struct mc_far_work *w)
-{
-    for (size_t i = 0; w && i < w->part.n; i++) {
-        mc_cuda_copy_free(w->part.at[i].copy);
-    }
-    if (w) {
-        VEC_FREE(w->part);
-        mc_free(w);
-    }
-}
-
 /* ---- copies ---- */
 
 /* The value at src, of these strides in bytes, into `at` bytes behind dst's begin, under strides in elements. */
@@ -154,31 +143,11 @@ static bool all_there(const struct mc_function *f, const struct mc_shape_plan *p
     return true;
 }
 
-mc_status mc_work_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
 {
-    const struct mc_step *st = &f->code->program.step.at[step];
-    const struct way *y = way_of(st);
-    bool copied = st->kind == STEP_VIEW && p->place[st->dst[0]].own;
-    if ((!y && !copied) || (y && !all_there(f, p, st))) {
-        return st->kind == STEP_HOST ? refuse(f, step) : MC_OK;
-    }
-    struct mc_far_work *w = p->step[step].work = mc_calloc(1, sizeof *w, "plan");
-    mc_status s = !w ? MC_EMEMORY : copied ? mc_work_whole(w, p, st->src[0], st->dst[0]) : y->make(f, p, st, w);
-    if (s == MC_EUNSUPPORTED || (s == MC_OK && w->chain && w->args.places > MOST_PLACES)) {
-        mc_work_free(w);
-        p->step[step].work = NULL;
-        return refuse(f, step);
-    }
-    if (s == MC_OK && w->targets) {
-        w->args.number = step;
-        p->step[step].workspace = MC_MAX(p->step[step].workspace, (size_t)w->args.places * 16);
-    }
-    return s;
-}
-
-mc_status mc_work_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
-{
-    const struct mc_far_work *w = p->step[step].work;
+    (void)p;
+    (void)step;
+    const struct mc_far_work *w = (struct mc_far_work *)e;
     struct mc_cuda *d = mc_gpu(f->code);
     for (size_t i = 0; i < w->part.n; i++) {
         const struct mc_work_part *c = &w->part.at[i];
@@ -204,4 +173,43 @@ mc_status mc_work_run(struct mc_function *f, const struct mc_shape_plan *p, int 
     mc_status s = w->targets ? mc_cuda_launch(d, w->targets, "targets of indices", &places, &a, sizeof a) : MC_OK;
     s = s == MC_OK && w->chain ? mc_cuda_launch(d, w->chain, "equal indices", &places, &a, sizeof a) : s;
     return s < 0 ? s : mc_cuda_launch(d, words ? w->rows : w->move, w->chain ? "a region set" : "a region", &line, &a, sizeof a);
+}
+
+static void release(struct mc_exec *e)
+{
+    struct mc_far_work *w = (struct mc_far_work *)e;
+    for (size_t i = 0; i < w->part.n; i++) {
+        mc_cuda_copy_free(w->part.at[i].copy);
+    }
+    VEC_FREE(w->part);
+    mc_free(w);
+}
+
+static const struct mc_exec_ops ops = { .run = run, .free = release };
+
+mc_status mc_work_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct way *y = way_of(st);
+    bool copied = st->kind == STEP_VIEW && p->place[st->dst[0]].own;
+    if ((!y && !copied) || (y && !all_there(f, p, st))) {
+        return st->kind == STEP_HOST ? refuse(f, step) : MC_OK;
+    }
+    struct mc_far_work *w = mc_calloc(1, sizeof *w, "plan");
+    if (!w) {
+        return MC_EMEMORY;
+    }
+    w->exec.ops = &ops;
+    *made = &w->exec;
+    mc_status s = copied ? mc_work_whole(w, p, st->src[0], st->dst[0]) : y->make(f, p, st, w);
+    if (s == MC_EUNSUPPORTED || (s == MC_OK && w->chain && w->args.places > MOST_PLACES)) {
+        release(*made);
+        *made = NULL;
+        return refuse(f, step);
+    }
+    if (s == MC_OK && w->targets) {
+        w->args.number = step;
+        p->step[step].workspace = MC_MAX(p->step[step].workspace, (size_t)w->args.places * 16);
+    }
+    return s;
 }

@@ -23,6 +23,7 @@ struct mc_region_args {                   /* region.cu's */
     int32_t nindex, nspan, nfree, set, number, axis[8];
 };
 struct mc_far_work {
+    struct mc_exec exec;
     VEC(struct mc_work_part) part;
     void *targets, *chain, *move; /* NULL: not launched */
     void *rows;                 /* NULL, or what moves where words of x and y are aligned */

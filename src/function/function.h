@@ -86,12 +86,20 @@ struct mc_tail {
     int bias, c0;               /* which of them that is to a convolution; a product's is its c0 */
     enum mc_act act;
 };
+/* What does a step at one shape: the first member of what its backend keeps for that. */
+struct mc_function;
+struct mc_shape_plan;
+struct mc_exec { const struct mc_exec_ops *ops; };
+struct mc_exec_ops {
+    mc_status (*run)(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch);
+    void (*free)(struct mc_exec *e); /* NULL: it is kept elsewhere */
+    bool host;                  /* the reference does it, on the host */
+};
+extern struct mc_exec mc_exec_reference, mc_exec_heavy; /* reference.c, heavy.c: all they need is in the plan */
 struct mc_step_plan {
-    struct mc_launch launch;    /* kernels, and what finishes heavy work */
-    struct mc_grid_launch *grid; /* a kernel on a GPU */
-    struct mc_far_work *work;   /* what else is done there */
-    struct mc_far_custom *custom; /* a user's CUDA C */
-    struct mc_far_lines *lines; /* what goes along lines */
+    struct mc_exec *exec;       /* NULL: there is nothing to do */
+    struct mc_exec *behind;     /* what runs behind that: a kernel that finishes heavy work; NULL: nothing */
+    struct mc_launch launch;    /* on the processor: kernels, and what finishes heavy work */
     struct mc_plan *plan;       /* heavy work */
     struct mc_plan *joined;     /* that, and the work of the step in front; NULL: not so */
     struct mc_tail tail;        /* the plan makes what its kernel would */
@@ -186,7 +194,7 @@ struct mc_running {             /* one kernel step while it runs */
 };
 int64_t mc_launch_stride(const struct mc_spot *place, const struct mc_koperand *o, int v, bool dense, int a);
 mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
-mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch);
 void mc_running_tell(struct mc_running *r, const int64_t *err);                /* of a kernel on any thread, to the step */
 mc_status mc_running_end(struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_running *r);
 void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c, int64_t row_stride);
@@ -206,7 +214,6 @@ void mc_custom_install(void);   /* sets mc_custom_kernel_hook; by itself at star
 const char *mc_heavy_family(const struct mc_step *st);  /* "gemm", "conv" */
 const char *mc_heavy_solver(const struct mc_step_plan *sp);  /* who does the work at that shape: "fft"; "idle" where those that read it do */
 mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step); /* sizes and strides are known, places not yet */
-mc_status mc_heavy_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 int mc_heavy_source(const struct mc_function *f, const struct mc_node *n, int i);   /* the value of its input */
 int mc_heavy_result(const struct mc_step *st, int i);                               /* the i-th value it makes, before its kernel */
 mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
@@ -237,6 +244,7 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 /* steps.c */
 mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s); /* the error, with the function and the step */
+mc_status mc_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step);
 mc_status mc_steps_run(struct mc_function *f, struct mc_shape_plan *p);
 void mc_memory_free(struct mc_function *f);
 struct mc_shape_plan *mc_memory_room(struct mc_function *f, struct mc_shape_plan *p); /* memory for all of it; another plan if that is too much; NULL: error */

@@ -88,56 +88,7 @@ unsigned mc_grid_never(const struct mc_step *st)
            (single.vector && !mc_spread_keeps(single, length, 1) ? GRID_SINGLE : 0);
 }
 
-/* ---- planning and running ---- */
-
-mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
-{
-    const struct mc_step *st = &f->code->program.step.at[step];
-    const struct mc_kernel *k = st->kernel;
-    size_t nop = k->operand.n;
-    struct mc_grid_launch *l = mc_calloc(1, sizeof *l, "plan");
-    struct mc_axes *s = mc_calloc(1, sizeof *s, "plan");
-    p->step[step].grid = l;
-    mc_status status = l && s ? MC_OK : MC_EMEMORY;
-    if (l) {
-        l->nargs = mc_grid_args_size(nop);
-        l->args = mc_calloc(1, l->nargs, "plan");
-        l->value = mc_calloc(nop + 1, sizeof *l->value, "plan");
-        status = l->args && l->value ? status : MC_EMEMORY;
-    }
-    double elements = 1;
-    for (int a = 0; a < k->rank && status == MC_OK; a++) {
-        elements *= k->varies & 1u << a ? (double)p->step[step].space[a] : 1;
-        for (size_t i = 0; i < nop; i++) {
-            const struct mc_koperand *o = &k->operand.at[i];
-            l->value[i] = o->index ? -1 : st->operand[i];
-            s->stride[i][a] = mc_launch_stride(p->place, o, l->value[i], false, a) * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size);
-        }
-    }
-    if (status == MC_OK) {
-        for (size_t i = 0; i < nop; i++) {
-            l->value[i] = k->operand.at[i].index ? -1 : st->operand[i];
-            l->held |= k->operand.at[i].dst && l->value[i] >= 0 && p->place[l->value[i]].base == BASE_SHARED;
-            p->step[step].bytes += l->value[i] < 0 ? 0 : (double)mc_spot_bytes(&p->place[l->value[i]]);
-        }
-        mc_axes_gather(s, k, p->step[step].space, false);
-        mc_axes_gather(s, k, p->step[step].space, true);
-        p->step[step].flops += elements * k->flops;
-        status = fill(f, p, l, st, s, &f->code->grid[step]);
-        p->step[step].workspace = MC_MAX(p->step[step].workspace, l->scratch);
-    }
-    mc_free(s);
-    return status;
-}
-
-void mc_grid_free(struct mc_grid_launch *l)
-{
-    if (l) {
-        mc_free(l->args);
-        mc_free(l->value);
-        mc_free(l);
-    }
-}
+/* ---- running ---- */
 
 static mc_status run_pieces(struct mc_cuda *d, const struct mc_grid_launch *l, struct mc_grid_args a, const struct mc_kernel *k)
 {
@@ -169,10 +120,11 @@ static mc_status run_stages(struct mc_cuda *d, const struct mc_grid_launch *l, s
     return s < 0 || !l->tally ? s : mc_cuda_follow(d, l->tally, k->name, &l->tally_grid, l->args, l->nargs);
 }
 
-mc_status mc_grid_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
 {
+    (void)p;
     const struct mc_step *st = &f->code->program.step.at[step];
-    const struct mc_grid_launch *l = p->step[step].grid;
+    const struct mc_grid_launch *l = (struct mc_grid_launch *)e;
     struct mc_grid_args a = mc_grid_args(l->args, st->kernel->operand.n);
     struct mc_cuda *d = mc_gpu(f->code);
     for (size_t i = 0; i < st->kernel->operand.n; i++) {
@@ -185,4 +137,57 @@ mc_status mc_grid_run(struct mc_function *f, const struct mc_shape_plan *p, int 
         return MC_OK; /* nothing to make; sums of nothing are zeros */
     }
     return !l->stages ? run_pieces(d, l, a, st->kernel) : run_stages(d, l, a.head, st->kernel);
+}
+
+static void release(struct mc_exec *e)
+{
+    struct mc_grid_launch *l = (struct mc_grid_launch *)e;
+    mc_free(l->args);
+    mc_free(l->value);
+    mc_free(l);
+}
+
+static const struct mc_exec_ops ops = { .run = run, .free = release };
+
+/* ---- planning ---- */
+
+mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_kernel *k = st->kernel;
+    size_t nop = k->operand.n;
+    struct mc_grid_launch *l = mc_calloc(1, sizeof *l, "plan");
+    struct mc_axes *s = mc_calloc(1, sizeof *s, "plan");
+    *made = l ? &l->exec : NULL;
+    mc_status status = l && s ? MC_OK : MC_EMEMORY;
+    if (l) {
+        l->exec.ops = &ops;
+        l->nargs = mc_grid_args_size(nop);
+        l->args = mc_calloc(1, l->nargs, "plan");
+        l->value = mc_calloc(nop + 1, sizeof *l->value, "plan");
+        status = l->args && l->value ? status : MC_EMEMORY;
+    }
+    double elements = 1;
+    for (int a = 0; a < k->rank && status == MC_OK; a++) {
+        elements *= k->varies & 1u << a ? (double)p->step[step].space[a] : 1;
+        for (size_t i = 0; i < nop; i++) {
+            const struct mc_koperand *o = &k->operand.at[i];
+            l->value[i] = o->index ? -1 : st->operand[i];
+            s->stride[i][a] = mc_launch_stride(p->place, o, l->value[i], false, a) * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size);
+        }
+    }
+    if (status == MC_OK) {
+        for (size_t i = 0; i < nop; i++) {
+            l->value[i] = k->operand.at[i].index ? -1 : st->operand[i];
+            l->held |= k->operand.at[i].dst && l->value[i] >= 0 && p->place[l->value[i]].base == BASE_SHARED;
+            p->step[step].bytes += l->value[i] < 0 ? 0 : (double)mc_spot_bytes(&p->place[l->value[i]]);
+        }
+        mc_axes_gather(s, k, p->step[step].space, false);
+        mc_axes_gather(s, k, p->step[step].space, true);
+        p->step[step].flops += elements * k->flops;
+        status = fill(f, p, l, st, s, &f->code->grid[step]);
+        p->step[step].workspace = MC_MAX(p->step[step].workspace, l->scratch);
+    }
+    mc_free(s);
+    return status;
 }

@@ -38,13 +38,17 @@ mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step
     return h ? h->plan(f, p, step) : mc_fail(MC_EUNSUPPORTED, "no family of solvers for %s", f->code->program.step.at[step].heavy->op->name);
 }
 
-mc_status mc_heavy_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
 {
+    (void)e;
     const struct mc_step_plan *sp = &p->step[step];
     return sp->idle     ? MC_OK
            : sp->joined ? mc_joined_run(f, p, step, scratch)
                         : row_of(&f->code->program.step.at[step])->run(f, p, step, scratch);
 }
+
+static const struct mc_exec_ops ops = { .run = run };
+struct mc_exec mc_exec_heavy = { &ops };
 
 const char *mc_heavy_family(const struct mc_step *st)
 {

@@ -303,8 +303,9 @@ mc_status mc_running_end(struct mc_function *f, const struct mc_shape_plan *p, i
     return r->err[3] ? mc_reference_step(f, p, step, false) : MC_OK;
 }
 
-mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
 {
+    (void)e;
     const struct mc_launch *l = &p->step[step].launch;
     char *base[MOST_OPERANDS + 1];
     struct mc_running r = { .st = &f->code->program.step.at[step], .l = l, .place = p->place, .base = base, .scratch = scratch + l->copies };

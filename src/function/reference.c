@@ -252,3 +252,13 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
     VEC_FREE(t.at);
     return s;
 }
+
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
+{
+    (void)e;
+    (void)scratch;
+    return mc_reference_step(f, p, step, false);
+}
+
+static const struct mc_exec_ops ops = { .run = run, .host = true };
+struct mc_exec mc_exec_reference = { &ops };

@@ -230,6 +230,13 @@ mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int
     return s;
 }
 
+static void exec_free(struct mc_exec *e)
+{
+    if (e && e->ops->free) {
+        e->ops->free(e);
+    }
+}
+
 void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
 {
     if (!p) {
@@ -240,6 +247,8 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
         mc_array_unref(&p->place[i].fixed);
     }
     for (size_t i = 0; p->step && i < f->code->program.step.n; i++) {
+        exec_free(p->step[i].exec);
+        exec_free(p->step[i].behind);
         mc_plan_free(p->step[i].plan);
         mc_plan_free(p->step[i].joined);
         mc_free(p->step[i].launch.value);

@@ -307,12 +307,12 @@ class Checker:
     def add(self, kind, text):
         self.found.append((kind, text))
 
-    def compile(self, way):
+    def compile(self, way, outputs=None):
         spec = {k: v for k, v in WAYS[way].items() if k in SPEC}
         if self.device != "cpu":
             spec.pop("threads", None)
         g, shared = self.p.graph()
-        f = g.compile(inputs=", ".join(self.inputs), outputs=", ".join(self.p.outputs), on_unused="ignore",
+        f = g.compile(inputs=", ".join(self.inputs), outputs=", ".join(outputs or self.p.outputs), on_unused="ignore",
                       updates="; ".join(f"{s} = {t}" for s, t in self.p.updates) or None, **spec)
         return f, shared
 
@@ -362,12 +362,14 @@ class Checker:
         return rounds
 
     def refused_as_written(self, k):
-        """Do its sizes not fit?  Rules may drop the operand that tells."""
-        try:
-            with mc.flags(**flags_of("as written"), floatX=self.p.floatX):
-                self.call(self.compile("as written")[0], k)
-        except mc.Error as e:
-            return bool(LATER.search(e.text))
+        """Do its sizes not fit?  Rules may drop the operand that tells, or say it in other words: then each line is asked."""
+        for asked in [self.p.outputs] + [[name] for name, _ in self.p.lines]:
+            try:
+                with mc.flags(**flags_of("as written"), floatX=self.p.floatX):
+                    self.call(self.compile("as written", asked)[0], k)
+            except mc.Error as e:
+                if LATER.search(e.text):
+                    return True
         return False
 
     def one_way(self, way, want, first):

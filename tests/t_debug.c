@@ -121,10 +121,14 @@ TEST(debug_forgives_what_cancels)
         "argmax(sqr(cast(m, float16)) * 0.1 + 1, axis=0)",
         "logsoftmax(m - max(abs(m)) * 1e17, axis=1)",
         "x = m - max(m, axis=1, keepdims=True); grad(sum((x - mean(x, axis=1, keepdims=True)) / (std(x, axis=1, keepdims=True) + 0.5)), m)",
+        "h = cast(m + 1, float16); grad(sum(sqr((h - mean(h, axis=0, keepdims=True)) / (std(h, axis=0, keepdims=True) + 0.5))), h)",
+        "s = sqr(m) - sqr(m * 1.000001); swish(s, s)",
         "sqr(cast(m * 1e-4, float16)) / (sqr(cast(m * 1e-4, float16)) + sqr(cast(m[::-1] * 1e-4, float16)))",
     };
+    const mc_custom swish = { .name = "swish", .nin = 2, .nout = 1, .kernel = "a / (1 + M(exp)(-a * b))" };
     for (size_t i = 0; i < NELEM(formulas); i++) {
         mc_graph *g = mc_graph_new();
+        CHECK(mc_register(g, &swish) == MC_OK, "%s", mc_last_error());
         mc_formula(g, "input f float32[?, ?, ?, ?]; input k float32[?, ?, ?, ?]; input m float32[?, ?]");
         mc_node *out = mc_formula(g, formulas[i]);
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "f, k, m", .output = &out, .noutput = 1, .on_unused = "ignore", .mode = "DEBUG" });

@@ -27,34 +27,34 @@ static mc_status add_twin(struct compiling *c, mc_node *n)
     return !mc_is_error(t.wide) && VEC_PUSH(c->code->twin, t) ? MC_OK : MC_EMEMORY;
 }
 
-/* x in float64, if it is a narrower constant or an integer cast to a narrower float: no twin of an input widens these. */
+/* x in float64, if it is a narrower constant or a cast to a narrower float: no twin of an input widens these. */
 static mc_node *widened(mc_node *x)
 {
     const bool narrow = mc_is_float(x->type.dtype) && x->type.dtype != MC_FLOAT64;
     if (narrow && mc_is_const(x)) {
         return mc_cast_to(x, MC_FLOAT64);
     }
-    const bool made = narrow && mc_is_op(x, "cast") && !mc_is_float(x->in[0]->type.dtype);
-    return made ? mc_cast_to(x->in[0], MC_FLOAT64) : NULL;
+    return narrow && mc_is_op(x, "cast") ? mc_cast_to(x->in[0], MC_FLOAT64) : NULL;
 }
 
 /* requires: inputs and shared variables are replaced by their twins.  What a cast reads must be over the twins too: a call
- * holds the locks of the variables themselves. */
-static mc_status widen_numbers(mc_graph *g, int n, mc_node **node)
+ * holds the locks of the variables themselves.  Returns how many were replaced; casts below them may be left. */
+static int widen_numbers(mc_graph *g, int n, mc_node **node)
 {
-    const size_t have = g->nodes.n;
-    mc_node **from = mc_alloc((2 * have + 1) * sizeof *from, "debug"), **to = from ? from + have : NULL;
+    size_t have = 0;
+    mc_node **from = mc_graph_reach(n, node, &have), **to = from ? mc_alloc((have + 1) * sizeof *to, "debug") : NULL;
     int many = 0;
-    for (size_t i = 0; i < have && from; i++) {
-        mc_node *x = g->nodes.at[i], *wide = widened(x);
+    for (size_t i = 0; i < have && to; i++) {
+        mc_node *x = from[i], *wide = widened(x);
         if (wide) {
             from[many] = x;
             to[many++] = wide;
         }
     }
-    mc_status s = from ? mc_graph_replace(g, many, from, to, n, node) : MC_EMEMORY;
+    mc_status s = to ? mc_graph_replace(g, many, from, to, n, node) : MC_EMEMORY;
     mc_free(from);
-    return s;
+    mc_free(to);
+    return s < 0 ? (int)s : many;
 }
 
 static mc_status widen(struct compiling *c, mc_node **node, mc_node **from, mc_node **to)
@@ -75,7 +75,9 @@ static mc_status widen(struct compiling *c, mc_node **node, mc_node **from, mc_n
         node[2 * i + 1] = c->code->rewritten.at[i].to;
     }
     TRY(mc_graph_replace(c->g, (int)c->code->twin.n, from, to, (int)(2 * n), node));
-    TRY(widen_numbers(c->g, (int)(2 * n), node));
+    for (int left = 1; left != 0;) {
+        TRY(left = widen_numbers(c->g, (int)(2 * n), node));
+    }
     for (size_t i = 0; i < n; i++) {
         c->code->rewritten.at[i].wide[0] = node[2 * i];
         c->code->rewritten.at[i].wide[1] = node[2 * i + 1];

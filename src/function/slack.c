@@ -171,7 +171,8 @@ mc_array *mc_slack_of(const mc_array *a, double tol)
 /* Of n's first result, which is `value`; a NULL in slack: that operand has none. */
 mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value, double tol)
 {
-    mc_array *to = n->nin <= 8 && !(n->op->flags & (OP_IMPURE | OP_RANDOM)) && !n->op->custom ? mc_array_new(MC_FLOAT64, value->rank, value->dims) : NULL;
+    const bool again = !(n->op->flags & (OP_IMPURE | OP_RANDOM)) && (!n->op->custom || n->op->code); /* may it be run again? */
+    mc_array *to = n->nin <= 8 && again ? mc_array_new(MC_FLOAT64, value->rank, value->dims) : NULL;
     bool each = n->op->arity || mc_is_op(n, "cast");
     for (int64_t i = 0, size = to && each && mc_is_float(value->dtype) ? mc_array_size(to) : 0; i < size; i++) {
         add(to, i, tol * fabs(at(value, i)) + least(value->dtype));

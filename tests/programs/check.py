@@ -163,6 +163,11 @@ class Slope:
         """u . d/dname (v . d/dother)."""
         self.first(name, u), self.first(other, v)       # is there a kink?
         h, k = self.step(name, u) * 32, self.step(other, v) * 32
+        moves = {name: np.abs(h * u)}
+        moves[other] = moves.get(other, 0) + np.abs(k * v)
+        for leaf, by in moves.items():                  # of abs(x) four values on both sides of 0 do not tell that there is a kink
+            if np.any((self.base[leaf].v != 0) & (np.abs(self.base[leaf].v) <= by)):
+                raise Unsure("a kink")
 
         def mixed(s):
             f = lambda a, b: self.at([(name, u, a * h * s), (other, v, b * k * s)], noise)

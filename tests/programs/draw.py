@@ -25,6 +25,7 @@ class Drawer:
         self.names = [formula.Names(), formula.Names()]
         self.dropped = {}
         self.loose = False    # the candidate's operands were not chosen to fit
+        self.poor = False     # it may be nothing but rounding
         self.made = []        # (text, dtype, rank) of what was taken
         self.space()
 
@@ -158,7 +159,7 @@ class Drawer:
                     size = np.abs(v.v)
                     e = 0 if v.e is None else v.e
                     poor = np.mean(~(np.isfinite(size) & (e < 0.02 * size + 1e-3))) > 0.3 or np.nanmax(size, initial=0) > 1e5
-                if poor and not self.coin(0.08):
+                if poor and not self.coin(0.5 if self.poor else 0.08):
                     return False
             elif v.v.size and v.e is not None and not self.coin(0.3):
                 return False
@@ -168,12 +169,12 @@ class Drawer:
         row = self.rng.choices(rows.ROWS, rows.WEIGHTS)[0]
         try:
             text = row(self)
-            self.loose = row is rows.anything
+            self.loose, self.poor = row is rows.anything, row is rows.cancelling
             return self.take(text) if text else None
         except Unsure as e:
             return self.drop(str(e))
         finally:
-            self.loose = False
+            self.loose = self.poor = False
 
 
 def depends(p, name):

@@ -3,7 +3,7 @@ import numpy as np
 
 from .scalar import scalar
 from .structured import OPS, T, axes_of, count_of, op
-from .value import REAL, State, Unsure, V, cast, is_float, make
+from .value import LARGE, REAL, State, Unsure, V, cast, is_float, make, tie
 
 
 def as_float(x):
@@ -72,7 +72,10 @@ def norm(x, ord=2, axis=None):
         return OPS["min"](OPS["abs"](x), axis=axis)
     if ord == 0:
         raise Unsure("which dtype")
-    return OPS["pow"](OPS["sum"](OPS["abs"](x) ** ord, axis=axis), 1 / ord)
+    s = OPS["sum"](OPS["abs"](x) ** ord, axis=axis)
+    with np.errstate(all="ignore"):
+        tie(np.abs(s.v) ** REAL(1 / ord - 2) > LARGE[s.dt])       # its second derivative has such a factor
+    return OPS["pow"](s, 1 / ord)
 
 
 @op

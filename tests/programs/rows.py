@@ -420,6 +420,32 @@ def convolution(d):
     return None
 
 
+def spread(d):
+    """A convolution of one feature, and cheap work after it that meets what has more of them."""
+    x = images(d, 2)
+    y = f"conv2d({x.name}, sum({x.name}, axis=[0, 2, 3], keepdims=True) * 0.1, border_mode={d.any(0, 0, 1)})"
+    y = d.any("{}", "abs({})", "{} * 0.5", "relu({})", "sqr({}) + 1").format(y)
+    return f"{y} {d.any('+', '*', '-')} {d.any(x.name, x.name, f'{x.name}[:1]', f'sum({x.name}, axis=[2, 3], keepdims=True)')}"
+
+
+def cancelling(d):
+    """Little or nothing but rounding is left."""
+    a = d.real(fits=lambda v: v.rank > 0)
+    x, axes = a.name, d.axes(a)
+    return d.any(f"sum({x}{axes}) - sum({x} * 1.000001{axes})", f"sqr({x}) - sqr({x} * 1.000001)", f"({x} * 1.7 - {x} * 1.3 - {x} * 0.4) * 1e3",
+                 f"erf(abs({x}) + 4) - 1", f"1 - sigmoid(abs({x}) + 20)", f"({x} + 100) - 100", f"exp(({x} * 1.1 - {x} * 0.6 - {x} * 0.5) * 1e3)",
+                 f"dot({x}, transpose({x})) - dot({x} * 1.000001, transpose({x}))")
+
+
+def at_zero(d):
+    """Functions that are smooth at 0, where what they are written with may have corners."""
+    x = d.leaf(d.any("float32", "float64"), numbers=[0, d.any(0, 0, 1, -2)]) if d.coin(0.6) else d.real()
+    b = d.meets(x).name
+    return d.any(f"sigmoid_binary_crossentropy({x.name}, {b})", f"softplus({x.name})", f"log(exp({x.name}) + exp({b} * 0))", f"arcsinh({x.name})",
+                 f"{x.name} ** 2", f"erf({x.name})", f"expm1({x.name})", f"log1p(sqr({x.name}))",
+                 f"sigmoid({x.name})", f"sqrt(sqr({x.name}) + 1)", f"{x.name} * tanh({x.name})", f"var({x.name})")
+
+
 def pooling(d):
     n = d.any(1, 2, 2, 2, 3)
     x = images(d, n)
@@ -496,9 +522,9 @@ def anything(d):
 
 
 TABLE_OF_ROWS = [
-    (10, unary), (16, arithmetic), (10, chain), (4, comparison), (3, bits), (5, choose), (5, conversion), (14, reduction), (2, pair), (6, peak), (3, own),
+    (10, unary), (16, arithmetic), (10, chain), (4, comparison), (3, bits), (5, choose), (5, conversion), (14, reduction), (2, pair), (6, peak), (3, own), (3, cancelling), (3, at_zero),
     (7, row_wise), (3, scan), (9, axes_moved), (6, reshaped), (9, indexed), (4, set_part), (5, masked), (7, together), (4, made),
-    (8, product), (4, ordered), (7, convolution), (6, pooling), (5, normal), (2, effect), (4, anything),
+    (8, product), (4, ordered), (7, convolution), (2, spread), (6, pooling), (5, normal), (2, effect), (4, anything),
     (5, other_names.matrices), (5, other_names.by_other_names), (4, other_names.convnet), (6, other_names.tables),
 ]
 WEIGHTS = [w for w, _ in TABLE_OF_ROWS]

@@ -5,7 +5,7 @@ of its result (as the table of ops calls it: same, float, div, bool, bits), and 
 """
 import numpy as np
 
-from .value import EPS, REAL, State, V, Unsure, cast, element, errors, is_float, make, meet, rounded, tie, to_float
+from .value import EPS, LARGE, REAL, State, V, Unsure, cast, element, errors, is_float, make, meet, rounded, tie, to_float
 
 PI = REAL("3.14159265358979323846264338327950288")
 LOG2PI_2 = REAL("0.91893853320467274178032973640561764")
@@ -254,6 +254,8 @@ def scalar(name, *args):
     if name == "iround" and is_float(dt):
         return cast(element(np.rint, dt, *args, ulps=0, whole=True), "int64")
     y = element(f, out, *args, ulps=ulps, whole=name in WHOLE)
+    if name == "own_swish" and y.e is not None:     # where the power is infinite nothing is left
+        y = V(y.v, y.e + (np.abs(args[0].v) / LARGE[dt if dt == "float64" else "float32"]).astype(np.float64), out)
     if plain and name in ("add", "sub") and is_float(dt) and State.track:        # constants are added up first, which may be larger than what is left
         off = EPS[dt] * np.maximum(*[np.abs(a.v) for a in args]).astype(np.float64)
         y = V(y.v, errors(y) + np.where(np.isnan(off), np.inf, off), out)

@@ -616,7 +616,7 @@ for word, name in {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq", "
 
 def equal(a, b):
     """x == max(x) is true somewhere, however x was rounded: at the one element that may be the largest, if there is one."""
-    y, b = scalar("eq", a, T(b)), T(b)
+    y, b = scalar("eq", a, T(b) if isinstance(b, list) else b), T(b)
     sure = b.peak[0] is a.v and a.v.size and np.all(np.isfinite(a.v)) and np.all(np.isfinite(errors(a)))
     y.peak = None, b.peak[1] if sure else None
     if sure and y.e is not None and b.ndim == a.ndim:

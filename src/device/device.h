@@ -19,9 +19,10 @@ struct mc_device_ops {
     void (*leave)(struct mc_device *d);
     void *(*alloc)(struct mc_device *d, size_t bytes, const char *what); /* NULL: error */
     void (*free)(struct mc_device *d, void *p);
-    mc_array *(*array)(struct mc_device *d, mc_dtype t, int rank, const int64_t *dims); /* contiguous, in its memory, not cleared */
+    mc_array *(*array)(struct mc_device *d, mc_dtype t, int rank, const int64_t *dims); /* contiguous, not cleared */
 };
 extern struct mc_device mc_host;
+mc_status mc_device_unknown(const char *name); /* the error for it */
 
 static inline mc_status mc_device_enter(struct mc_device *d) { return d->ops->enter(d); }
 static inline void mc_device_leave(struct mc_device *d) { d->ops->leave(d); }

@@ -7,10 +7,15 @@ const struct mc_backend *mc_backend_of(const char *device)
 {
     for (size_t i = 0; i < NELEM(rows); i++) {
         const size_t n = strlen(rows[i]->name);
-        if (strncmp(device, rows[i]->name, n) == 0 && device[n + (rows[i]->numbered ? strspn(device + n, "0123456789") : 0)] == '\0') {
+        if (strncmp(device, rows[i]->name, n) != 0) {
+            continue;
+        }
+        const char *rest = device + n;
+        rest += rows[i]->numbered ? strspn(rest, "0123456789") : 0;
+        if (*rest == '\0') {
             return rows[i];
         }
     }
-    mc_fail(MC_EARG, "there is no device '%s': it is cpu, cuda, or cuda with a GPU's number, as in cuda1", device);
+    mc_device_unknown(device);
     return NULL;
 }

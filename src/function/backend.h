@@ -16,19 +16,19 @@ struct mc_pooled_problem;
 
 struct mc_backend {
     const char *name;           /* "cuda": what its devices' names begin with */
-    struct mc_device *(*start)(const char *device);          /* NULL: the error says what is missing */
+    struct mc_device *(*start)(const char *device); /* NULL: the error says what is missing */
 
     /* what it does, and does not */
     enum mc_fusing fuses;
     bool numbered;              /* there may be several devices: "cuda1" */
-    bool boxes;                 /* solvers hand each block that they finish to the step's kernel; else the kernel runs behind them */
+    bool boxes;                 /* a solver hands each block to the step's kernel as it is finished; else it runs behind */
     const struct mc_backend *(*grows)(void); /* who runs a program with sizes that only running tells; NULL: error */
     bool by_cc;                 /* kernels need a C compiler; without one the reference serves */
     bool in_place;              /* kernels make new values of shared variables where the old ones lie */
     bool dense_inputs;          /* an input's elements lie side by side */
     const char *language;       /* of kernels: "C" */
     const char *lead, *head;    /* how any kernel begins in the source; how one does, whose name is put in */
-    const char *elsewhere;      /* why a step is run by the reference that this backend could run at another shape; "" if it says nothing */
+    const char *elsewhere;      /* what a page says of a step that the reference runs at this shape alone; "": nothing */
 
     /* heavy work */
     struct mc_plan *(*product)(const struct mc_gemm_problem *q);
@@ -38,45 +38,55 @@ struct mc_backend {
     struct mc_plan *(*pooled)(const struct mc_pooled_problem *q);
     struct mc_layout_costs layouts; /* what the order of axes costs */
 
-    /* a function; the device is entered */
-    mc_status (*kernels)(struct compiling *c);                              /* compiled, for all shapes */
-    bool (*compiled)(const struct mc_function *f, int step);                /* has the step's kernel a compiled form? */
-    bool (*left)(const struct mc_function *f, int step);                    /* is a step without a kernel left to the reference, at the newest shape? */
-    void (*code_free)(struct mc_code_unit *u);
-    void (*made)(struct mc_function *f);
-    void (*gone)(struct mc_function *f);
+    /* From here on what may be NULL says so: there is nothing to do.
+     * A function; the device is entered.  compiled: has the step's kernel a compiled form?  left: is a step without a
+     * kernel left to the reference, at the newest shape?  NULL: it is. */
+    mc_status (*kernels)(struct compiling *c); /* compiled, for all shapes */
+    bool (*compiled)(const struct mc_function *f, int step);
+    bool (*left)(const struct mc_function *f, int step);
+    void (*code_free)(struct mc_code_unit *u); /* or NULL */
+    void (*made)(struct mc_function *f);       /* or NULL */
+    void (*gone)(struct mc_function *f);       /* or NULL */
 
     /* a shape */
-    size_t (*front)(const struct mc_function *f);                           /* bytes of the arena before all values */
-    bool (*beside)(void);       /* may steps run beside each other? */
-    mc_status (*shape)(struct mc_function *f, struct mc_shape_plan *p);     /* once places are known */
+    size_t (*front)(const struct mc_function *f); /* bytes of the arena before all values; or NULL */
+    bool (*beside)(void);       /* may steps run beside each other?  NULL: no */
+    mc_status (*shape)(struct mc_function *f, struct mc_shape_plan *p); /* once places are known; or NULL */
     mc_status (*plan)(struct mc_function *f, struct mc_shape_plan *p, int step);
-    void (*forget)(struct mc_function *f, struct mc_shape_plan *p);
+    void (*forget)(struct mc_function *f, struct mc_shape_plan *p);     /* or NULL */
 
-    /* a call */
+    /* a call.  begin: addresses are known; inputs are brought.  step: one; its time is added, unless NULL */
     char *(*address)(const struct mc_function *f, const struct mc_shape_plan *p, size_t value);
-    mc_status (*begin)(struct mc_function *f, struct mc_shape_plan *p);     /* addresses are known; inputs are brought */
-    mc_status (*step)(struct mc_function *f, const struct mc_shape_plan *p, int step, double *seconds); /* one; its time is added, unless NULL */
-    mc_status (*run)(struct mc_function *f, struct mc_shape_plan *p);       /* all of them; NULL: one by one */
-    mc_status (*checks)(struct mc_function *f);                             /* what kernels found wrong.  Waits */
-    mc_status (*told)(struct mc_function *f);                               /* the same, where it is known already */
+    mc_status (*begin)(struct mc_function *f, struct mc_shape_plan *p); /* or NULL */
+    mc_status (*step)(struct mc_function *f, const struct mc_shape_plan *p, int step, double *seconds);
+    mc_status (*run)(struct mc_function *f, struct mc_shape_plan *p);   /* all of them; NULL: one by one */
+    mc_status (*checks)(struct mc_function *f); /* what kernels found wrong.  Waits; or NULL */
+    mc_status (*told)(struct mc_function *f);   /* the same, where it is known already; or NULL */
 
-    /* values */
-    mc_array *(*fetch)(struct mc_function *f, const struct mc_shape_plan *p, int value);    /* for the host to read; perhaps a copy */
+    /* values.  fetch: for the host to read; perhaps a copy.  copy: dense, within its memory.  keep: a copy there */
+    mc_array *(*fetch)(struct mc_function *f, const struct mc_shape_plan *p, int value);
     mc_status (*store)(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
-    mc_status (*copy)(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst); /* dense, within its memory */
-    mc_array *(*keep)(struct mc_function *f, const struct mc_shape_plan *p, int value);     /* a copy in its memory */
-    mc_status (*make)(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out); /* before the steps: where it goes */
-    mc_status (*take)(struct mc_function *f, const struct mc_shape_plan *p, int output);    /* behind them: f->result[output] */
-    bool (*updated)(const struct mc_shape_plan *p);                         /* were updates made with the steps? */
+    mc_status (*copy)(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst);
+    mc_array *(*keep)(struct mc_function *f, const struct mc_shape_plan *p, int value);
+    /* results.  make: before the steps: where it goes.  take: behind them: f->result[output] */
+    mc_status (*make)(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out);
+    mc_status (*take)(struct mc_function *f, const struct mc_shape_plan *p, int output);
+    bool (*updated)(const struct mc_shape_plan *p); /* were updates made with the steps?  NULL: never */
 };
+static inline bool mc_steps_beside(const struct mc_function *f)
+{
+    return f->code->backend->beside && f->code->backend->beside();
+}
+
 extern const struct mc_backend mc_backend_cpu, mc_backend_cuda;
 
 const struct mc_backend *mc_backend_of(const char *device);                 /* by its name; NULL: error */
 
 /* results.c: for make */
 bool mc_result_wanted(const mc_arg *out);
-mc_status mc_result_given(const struct mc_function *f, int i, const mc_arg *out, mc_dtype d, int rank, const int64_t *dims); /* does it hold such a result? */
-mc_status mc_result_near(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out); /* the caller's array if it fits as it is, else a fresh one */
+/* Does it hold such a result? */
+mc_status mc_result_given(const struct mc_function *f, int i, const mc_arg *out, mc_dtype d, int rank, const int64_t *dims);
+/* The caller's array if it fits as it is, else a fresh one. */
+mc_status mc_result_near(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out);
 
 #endif

@@ -54,7 +54,8 @@ static mc_status take_array(struct mc_function *f, int i, const mc_array *a)
         return mc_fail(MC_ETYPE, "%s: input %d ('%s') is %s, which %s cannot hold; cast it, or set allow_input_downcast", f->name, i,
                        f->input[i].name, mc_dtype_name(a->dtype), mc_dtype_name(want));
     }
-    if (f->arg[i] && mc_array_space(f->arg[i]) && (f->code->program.key_input[i] || mc_array_space(f->arg[i]) != f->code->device->space)) {
+    const struct mc_space *space = f->arg[i] ? mc_array_space(f->arg[i]) : NULL;
+    if (space && (f->code->program.key_input[i] || space != f->code->device->space)) {
         mc_array *near = mc_array_near(f->arg[i]); /* what decides sizes is looked at here; what lies elsewhere comes here first */
         mc_array_unref(&f->arg[i]);
         f->arg[i] = near;
@@ -163,7 +164,7 @@ static mc_status call_locked(struct mc_function *f, int nin, const mc_arg *in, i
     for (int i = 0; i < pr->noutput; i++) {
         TRY(mc_result_prepare(f, p, i, i < nout ? &out[i] : NULL));
     }
-    TRY(f->code->backend->told(f));
+    TRY(f->code->backend->told ? f->code->backend->told(f) : MC_OK);
     for (int i = 0; i < pr->noutput; i++) {
         TRY(mc_result_check(f, i, i < nout ? &out[i] : NULL));
     }

@@ -45,9 +45,11 @@ int *mc_kernels_share(struct mc_program *p);
 /* What no step of those that share a kernel needs is not printed: never() says so of one step. */
 void mc_kernels_rule_out(const struct mc_program *p, const int *first, unsigned (*never)(const struct mc_step *st));
 enum { MC_MOST_TEXTS = 16 };
-/* Kernels that first names, one for all that share it, among texts, at most `most`, which is no more than MC_MOST_TEXTS: the heaviest first, each to the lightest; to[i]
- * is that of step i, -1 for none.  How many texts there are; and those of one of them. */
+/* Kernels that first names, one for all that share it, are divided among texts: the heaviest first, each to the lightest
+ * text.  There are at most `most` texts, which is no more than MC_MOST_TEXTS; to[i] is that of step i, -1 for none.
+ * Returns how many there are. */
 int mc_kernels_spread(const struct mc_program *p, const int *first, int most, int *to);
+/* The kernels of one text; returns how many. */
 int mc_kernels_of(const struct mc_program *p, const int *first, const int *to, int text, struct mc_kernel **k);
 
 #endif

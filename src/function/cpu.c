@@ -17,42 +17,7 @@ static bool compiled(const struct mc_function *f, int step)
     return f->code->fn[step] != NULL;
 }
 
-static bool left(const struct mc_function *f, int step)
-{
-    (void)f;
-    (void)step;
-    return true;
-}
-
-static void code_free(struct mc_code_unit *u)
-{
-    (void)u; /* its libraries go with the steps */
-}
-
-static void nothing(struct mc_function *f)
-{
-    (void)f;
-}
-
 /* ---- a shape ---- */
-
-static size_t front(const struct mc_function *f)
-{
-    (void)f;
-    return 0;
-}
-
-static bool beside(void)
-{
-    return false;
-}
-
-static mc_status shape(struct mc_function *f, struct mc_shape_plan *p)
-{
-    (void)f;
-    (void)p;
-    return MC_OK;
-}
 
 static const struct mc_exec_ops kernel_ops = { .run = mc_launch_run };
 static struct mc_exec kernel = { &kernel_ops };
@@ -83,12 +48,6 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     return MC_OK;
 }
 
-static void forget(struct mc_function *f, struct mc_shape_plan *p)
-{
-    (void)f;
-    (void)p;
-}
-
 /* ---- running ---- */
 
 static char *address(const struct mc_function *f, const struct mc_shape_plan *p, size_t v)
@@ -115,12 +74,6 @@ static mc_status timed_step(struct mc_function *f, const struct mc_shape_plan *p
         *seconds += mc_now() - start;
     }
     return s;
-}
-
-static mc_status no_checks(struct mc_function *f)
-{
-    (void)f; /* a kernel that finds something wrong ends its step */
-    return MC_OK;
 }
 
 /* ---- values ---- */
@@ -158,7 +111,8 @@ static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int 
     int v = f->code->program.output[i];
     const struct mc_spot *at = &p->place[v];
     mc_array *old = f->lent[i];
-    if (!old || atomic_load(&old->refs) != 1 || old->data != f->ptr[v] || !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims) ||
+    if (!old || atomic_load(&old->refs) != 1 || old->data != f->ptr[v] ||
+        !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims) ||
         memcmp(old->strides, at->strides, (size_t)old->rank * sizeof *old->strides) != 0) {
         mc_array_unref(&f->lent[i]);
         f->lent[i] = mc_value_array(f, p, v);
@@ -181,25 +135,19 @@ static mc_status take(struct mc_function *f, const struct mc_shape_plan *p, int 
     return f->result[i] ? MC_OK : mc_last_status();
 }
 
-static bool updated(const struct mc_shape_plan *p)
-{
-    (void)p;
-    return false;
-}
-
 static const struct mc_backend *itself(void)
 {
     return &mc_backend_cpu;
 }
 
+/* A kernel that finds something wrong ends its step: there is nothing to ask afterwards. */
 const struct mc_backend mc_backend_cpu = {
     .name = "cpu", .start = start,
     .fuses = FUSE_TALLIES, .boxes = true, .grows = itself, .by_cc = true,
     .language = "C", .lead = "\nvoid k", .head = "\nvoid %s(", .elsewhere = "",
-    .product = mc_gemm_plan, .conv = mc_conv_plan, .pool = mc_pool_plan, .norm = mc_norm_plan, .pooled = mc_pooled_plan,
+    .product = mc_gemm_plan, .conv = mc_conv_plan, .pool = mc_pool_plan, .norm = mc_norm_plan,
+    .pooled = mc_pooled_plan,
     .layouts = { .convs = &mc_conv_family, .bandwidth = 2e10 },
-    .kernels = mc_compile_kernels, .compiled = compiled, .left = left, .code_free = code_free, .made = nothing, .gone = nothing,
-    .front = front, .beside = beside, .shape = shape, .plan = plan, .forget = forget,
-    .address = address, .step = timed_step, .begin = shape, .checks = no_checks, .told = no_checks,
-    .fetch = view, .store = store, .copy = copy, .keep = keep, .make = make, .take = take, .updated = updated,
+    .kernels = mc_compile_kernels, .compiled = compiled, .plan = plan, .address = address, .step = timed_step,
+    .fetch = view, .store = store, .copy = copy, .keep = keep, .make = make, .take = take,
 };

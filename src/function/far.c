@@ -23,7 +23,8 @@ static struct mc_device *start(const char *device)
 
 /* ---- kernels ---- */
 
-_Static_assert(NELEM(((struct mc_code_unit *)0)->far) == MC_CUDA_TEXTS && (int)MC_CUDA_TEXTS <= (int)MC_MOST_TEXTS, "a function has a place for each text");
+_Static_assert(NELEM(((struct mc_code_unit *)0)->far) == MC_CUDA_TEXTS && (int)MC_CUDA_TEXTS <= (int)MC_MOST_TEXTS,
+               "a function has a place for each text");
 
 static void *find(struct mc_cuda_code *code, const struct mc_kernel *k, const char *suffix)
 {

@@ -100,15 +100,11 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
         c->view[i].data = f->ptr[c->value[i]];
         c->view[i].err = (int64_t *)f->failed;
     }
-    return mc_cuda_launch(mc_gpu(f->code), c->kernel, f->code->program.step.at[step].node[0]->op->name, &c->grid, c->view, (size_t)c->nview * sizeof *c->view);
+    const char *name = f->code->program.step.at[step].node[0]->op->name;
+    return mc_cuda_launch(mc_gpu(f->code), c->kernel, name, &c->grid, c->view, (size_t)c->nview * sizeof *c->view);
 }
 
-static void release(struct mc_exec *e)
-{
-    mc_free(e);
-}
-
-static const struct mc_exec_ops ops = { .run = run, .free = release };
+static const struct mc_exec_ops ops = { .run = run, .free = mc_exec_free };
 
 mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec **made)
 {

@@ -129,12 +129,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     return w->row->orders ? run_order(f, w, a) : run_along(f, w, &a);
 }
 
-static void release(struct mc_exec *e)
-{
-    mc_free(e);
-}
-
-static const struct mc_exec_ops ops = { .run = run, .free = release };
+static const struct mc_exec_ops ops = { .run = run, .free = mc_exec_free };
 
 /* ---- a shape ---- */
 
@@ -161,7 +156,8 @@ mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step
     if (w->args.lines * w->args.count == 0) {
         return MC_OK; /* run launches nothing */
     }
-    if (w->args.lines > INT32_MAX / MC_MAX(w->args.chunks, 1) || !mc_mul_size((size_t)w->args.lines, row->orders ? (size_t)w->args.padded * PAIR : (size_t)w->args.chunks * 8, &room)) {
+    const size_t line = row->orders ? (size_t)w->args.padded * PAIR : (size_t)w->args.chunks * 8;
+    if (w->args.lines > INT32_MAX / MC_MAX(w->args.chunks, 1) || !mc_mul_size((size_t)w->args.lines, line, &room)) {
         return mc_fail(MC_ESHAPE, "%s: lines of a size too large to count", n->op->name);
     }
     p->step[step].workspace = MC_MAX(p->step[step].workspace, room);

@@ -92,9 +92,10 @@ struct mc_shape_plan;
 struct mc_exec { const struct mc_exec_ops *ops; };
 struct mc_exec_ops {
     mc_status (*run)(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch);
-    void (*free)(struct mc_exec *e); /* NULL: it is kept elsewhere */
+    void (*free)(struct mc_exec *e); /* what it owns, and itself; NULL: it is kept elsewhere */
     bool host;                  /* the reference does it, on the host */
 };
+void mc_exec_free(struct mc_exec *e); /* of one that owns nothing but itself */
 extern struct mc_exec mc_exec_reference, mc_exec_heavy; /* reference.c, heavy.c: all they need is in the plan */
 struct mc_step_plan {
     struct mc_exec *exec;       /* NULL: there is nothing to do */
@@ -247,7 +248,8 @@ mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s); /* 
 mc_status mc_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step);
 mc_status mc_steps_run(struct mc_function *f, struct mc_shape_plan *p);
 void mc_memory_free(struct mc_function *f);
-struct mc_shape_plan *mc_memory_room(struct mc_function *f, struct mc_shape_plan *p); /* memory for all of it; another plan if that is too much; NULL: error */
+/* Memory for all of it; another plan if that is too much; NULL: error. */
+struct mc_shape_plan *mc_memory_room(struct mc_function *f, struct mc_shape_plan *p);
 /* debug.c */
 mc_status mc_debug_rewrites(const struct mc_function *f); /* MC_ECHECK: a rule changed values; between steps and updates */
 /* results.c */

@@ -57,7 +57,8 @@ int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *
 {
     const struct mc_program *pr = &f->code->program;
     const struct mc_step *st = &pr->step.at[step];
-    const bool may = f->code->backend->in_place && f->code->mode == MODE_FAST_RUN && !pr->dynamic && !f->skip_updates && !f->code->backend->beside();
+    const bool may = f->code->backend->in_place && f->code->mode == MODE_FAST_RUN && !pr->dynamic && !f->skip_updates &&
+                     !mc_steps_beside(f);
     const int update = may ? only_update(pr, v) : -1;
     if (update < 0 || !st->kernel || st->kernel->mode != KERNEL_MAP || step <= f->code->last_to_fail || is_output(pr, v)) {
         return -1;

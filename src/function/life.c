@@ -69,7 +69,9 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
         mc_function_free(f);
         return NULL;
     }
-    code->backend->made(f);
+    if (code->backend->made) {
+        code->backend->made(f);
+    }
     return f;
 }
 
@@ -98,7 +100,9 @@ void mc_code_unit_unref(struct mc_code_unit *u)
     VEC_FREE(u->rewritten);
     VEC_FREE(u->twin);
     if (u->backend && u->device) {
-        u->backend->code_free(u);
+        if (u->backend->code_free) {
+            u->backend->code_free(u);
+        }
     }
     mc_free(u->text);
     mc_graph_free(u->graph);
@@ -139,7 +143,9 @@ void mc_function_free(mc_function *f)
     mc_free(f->home);
     mc_free(f->time);
     mc_memory_free(f);
-    f->code->backend->gone(f);
+    if (f->code->backend->gone) {
+        f->code->backend->gone(f);
+    }
     mc_code_unit_unref(f->code);
     mc_free(f);
 }

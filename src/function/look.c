@@ -28,7 +28,7 @@ mc_step_info mc_function_step(const mc_function *f, int i)
     info.kind = s->heavy ? mc_heavy_family(s) : kinds[s->kind];
     info.text = f->code->step_text[i];
     info.reason = s->reason;
-    bool host = s->kind == STEP_HOST && f->code->backend->left(f, i);
+    bool host = s->kind == STEP_HOST && (!f->code->backend->left || f->code->backend->left(f, i));
     if (!host && s->kind != STEP_EARLY && s->kind != STEP_TYPE) {
         info.device = f->code->device->name;
     } else if (host && !*info.reason) {

@@ -28,7 +28,7 @@ static int64_t rounded(size_t n)
 
 static struct arena arena_of(const struct mc_function *f, struct mc_shape_plan *p)
 {
-    const int64_t front = rounded(f->code->backend->front(f));
+    const int64_t front = f->code->backend->front ? rounded(f->code->backend->front(f)) : 0;
     return (struct arena){ .all = &p->block, .front = front, .top = front, .apart = p->apart };
 }
 
@@ -339,7 +339,7 @@ static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int apart
 
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
 {
-    mc_status s = place(f, p, f->code->backend->beside() ? APART : 0);
+    mc_status s = place(f, p, mc_steps_beside(f) ? APART : 0);
     return s == MC_OK && p->apart && p->arena > f->code->device->memory / 4 ? place(f, p, 0) : s;
 }
 

@@ -172,7 +172,7 @@ bool mc_update_is_plain(const struct mc_function *f, const struct mc_shape_plan 
 mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
-    if (f->code->backend->updated(p)) { /* among the steps, or behind them */
+    if (f->code->backend->updated && f->code->backend->updated(p)) { /* among the steps, or behind them */
         for (int i = 0; i < pr->nupdate; i++) {
             f->target[i]->version++;
         }

@@ -230,6 +230,11 @@ mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int
     return s;
 }
 
+void mc_exec_free(struct mc_exec *e)
+{
+    mc_free(e);
+}
+
 static void exec_free(struct mc_exec *e)
 {
     if (e && e->ops->free) {
@@ -242,7 +247,9 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
     if (!p) {
         return;
     }
-    f->code->backend->forget(f, p);
+    if (f->code->backend->forget) {
+        f->code->backend->forget(f, p);
+    }
     for (size_t i = 0; p->place && i < f->code->program.value.n; i++) {
         mc_array_unref(&p->place[i].fixed);
     }
@@ -295,7 +302,7 @@ static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey)
         }
         s = s < 0 || pr->dynamic ? s : mc_joined_plan(f, p);
         s = s < 0 || pr->dynamic ? s : mc_plan_memory(f, p);
-        s = s < 0 ? s : f->code->backend->shape(f, p);
+        s = s < 0 || !f->code->backend->shape ? s : f->code->backend->shape(f, p);
         for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {
             s = mc_shape_plan_work(f, p, (int)i);
         }

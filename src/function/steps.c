@@ -34,7 +34,8 @@ static mc_status no_room(const struct mc_function *f, const struct mc_shape_plan
     for (int i = 0; i < f->code->nstep; i++) {
         most = p->step[i].workspace > p->step[most].workspace ? i : most;
     }
-    return mc_fail_again("%s: %zu bytes of values, %zu for step %d, %.200s: ", f->name, p->arena, p->scratch, most, mc_step_name(f, most));
+    return mc_fail_again("%s: %zu bytes of values, %zu for step %d, %.200s: ", f->name, p->arena, p->scratch, most,
+                         mc_step_name(f, most));
 }
 
 /* Where memory is short, solvers that work with a quarter are asked, until there are none. */
@@ -135,7 +136,7 @@ static mc_status run_checked(struct mc_function *f, const struct mc_shape_plan *
     }
     enum mc_step_kind kind = f->code->program.step.at[step].kind;
     if (s == MC_OK && f->code->mode == MODE_DEBUG) {
-        s = b->checks(f); /* before the reference meets the same index */
+        s = b->checks ? b->checks(f) : MC_OK; /* before the reference meets the same index */
     }
     if (s == MC_OK && f->code->mode == MODE_DEBUG && (kind == STEP_KERNEL || kind == STEP_HEAVY)) {
         s = mc_reference_step(f, p, step, true);
@@ -187,14 +188,14 @@ static mc_status run_static(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_backend *b = f->code->backend;
     set_pointers(f, p);
-    TRY(b->begin(f, p));
+    TRY(b->begin ? b->begin(f, p) : MC_OK);
     if (b->run && !f->profile && f->code->mode != MODE_DEBUG && f->code->mode != MODE_NANGUARD) {
         return b->run(f, p);
     }
     for (int i = 0; i < (int)f->code->program.step.n; i++) {
         TRY(run_checked(f, p, i));
     }
-    return b->checks(f);
+    return b->checks ? b->checks(f) : MC_OK;
 }
 
 mc_status mc_steps_run(struct mc_function *f, struct mc_shape_plan *p)

@@ -122,7 +122,8 @@ bool mc_tail_of(const struct mc_function *f, const struct mc_shape_plan *p, int 
     const struct mc_kernel *k = st->kernel;
     int term[TERMS], n = 0, dst = -1;
     *t = (struct mc_tail){ .bias = -1, .c0 = -1 };
-    if (f->code->backend->boxes || !k || st->before >= 0 || f->code->mode != MODE_FAST_RUN || f->code->program.dynamic || mc_flag_int(FLAG_strict_math) ||
+    if (f->code->backend->boxes || !k || st->before >= 0 || f->code->mode != MODE_FAST_RUN ||
+        f->code->program.dynamic || mc_flag_int(FLAG_strict_math) ||
         (dst = only_result(k)) < 0) {
         return false;
     }

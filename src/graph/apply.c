@@ -164,7 +164,8 @@ static mc_node *pad_rank(mc_node *x, int rank)
 static mc_array *eval_literals(mc_graph *g, const struct mc_op *op, mc_node *const *in, mc_dtype d)
 {
     mc_array *value[4] = { 0 }, *y = NULL;
-    struct mc_node n = { .op = op, .graph = g, .nin = op->arity, .type.dtype = op->typing == TYPE_BOOL ? MC_BOOL : op->typing == TYPE_INT64 ? MC_INT64 : d };
+    const mc_dtype makes = op->typing == TYPE_BOOL ? MC_BOOL : op->typing == TYPE_INT64 ? MC_INT64 : d;
+    struct mc_node n = { .op = op, .graph = g, .nin = op->arity, .type.dtype = makes };
     bool ok = (y = mc_array_empty(n.type.dtype, 0, NULL)) != NULL;
     for (int i = 0; ok && i < op->arity; i++) {
         value[i] = mc_array_cast(in[i]->value, op->typing == TYPE_WHERE && i == 0 ? MC_BOOL : d);

@@ -49,7 +49,8 @@ static void dense(int n, const int64_t *size, const int *order, int64_t *stride)
  * re-lays tile by tile, in registers and caches, and takes the same either way. */
 static bool may_gain(const struct layouts *l, const mc_node *n)
 {
-    return l->costs->tensor && (mc_dtypes[n->type.dtype].size == 2 || mc_conv_may_round(n->type.dtype, mc_attr_named(n, "precision")->text));
+    const mc_dtype d = n->type.dtype;
+    return l->costs->tensor && (mc_dtypes[d].size == 2 || mc_conv_may_round(d, mc_attr_named(n, "precision")->text));
 }
 
 /* Seconds of a convolution whose images lie in that order; filters lie as they were written. < 0: not known. */

@@ -74,7 +74,7 @@ static struct mc_cuda_code *find(int ordinal, uint64_t hash)
 
 static struct mc_cuda_code *load(struct mc_cuda *d, const struct mc_cuda_text *t, const struct mc_str *source)
 {
-    struct loaded l = { d->ordinal, mc_hash(source->s, source->n, 0), NULL };
+    struct loaded l = { d->device.number, mc_hash(source->s, source->n, 0), NULL };
     pthread_mutex_lock(&lock);
     l.code = find(l.ordinal, l.hash);
     if (!l.code && !VEC_RESERVE(known, 1)) {

@@ -30,6 +30,11 @@ static mc_array *array(struct mc_device *d, mc_dtype t, int rank, const int64_t 
     return mc_array_empty(t, rank, dims);
 }
 
-static const struct mc_device_ops ops = { enter, leave, alloc, release, array };
+static const struct mc_device_ops ops = { .enter = enter, .leave = leave, .alloc = alloc, .free = release, .array = array };
+
+mc_status mc_device_unknown(const char *name)
+{
+    return mc_fail(MC_EARG, "there is no device '%s': it is cpu, cuda, or cuda with a GPU's number, as in cuda1", name);
+}
 
 struct mc_device mc_host = { .name = "cpu", .number = -1, .ops = &ops };

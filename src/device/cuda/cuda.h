@@ -32,12 +32,10 @@ extern struct mc_nv mc_nv;
 /* ---- start.c: a GPU, started once a process and kept ---- */
 struct mc_cuda {
     struct mc_device device;    /* as code that knows of no GPU sees it */
-    int ordinal;
     char id[16];                /* "cuda0" */
     char name[96];              /* "NVIDIA H200" */
     int sm;                     /* 90: compute capability 9.0 */
     int processors;             /* multiprocessors */
-    size_t memory;              /* bytes in all */
     size_t shared;              /* bytes of shared memory a block may ask for */
     unsigned together;          /* blocks that can reach each other's shared memory; 1: none */
     void *context, *stream;     /* CUcontext, CUstream: all work of the device is on this stream, in order */
@@ -62,7 +60,7 @@ mc_status mc_cuda_facts(int ordinal, struct mc_cuda_facts *out);
 /* "cpu" gives -1, "cuda" 0, "cuda3" 3; anything else is an error.  Opens nothing. */
 mc_status mc_cuda_parse(const char *device, int *ordinal);
 struct mc_cuda *mc_cuda_start(int ordinal);                   /* NULL: the error says what is missing */
-enum { MC_CUDA_MOST = MC_DEVICE_MOST };                                 /* GPUs of one process */
+enum { MC_CUDA_MOST = MC_DEVICE_MOST };                       /* GPUs of one process */
 struct mc_cuda *mc_cuda_running(int ordinal);                 /* the same if it has been started, else NULL */
 mc_status mc_cuda_enter(struct mc_cuda *d);                   /* locks it for this thread and makes its context current; nests */
 void mc_cuda_leave(struct mc_cuda *d);

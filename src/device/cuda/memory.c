@@ -31,7 +31,7 @@ mc_status mc_cuda_pool_new(struct mc_cuda *d)
     if (!d->pool) {
         return MC_EMEMORY;
     }
-    TRY(mc_cuda_check(d, mc_nv.cuDeviceGet(&device, d->ordinal), "start", NULL));
+    TRY(mc_cuda_check(d, mc_nv.cuDeviceGet(&device, d->device.number), "start", NULL));
     mc_nv.cuDeviceGetAttribute(&pools, NV_CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device);
     if (!pools) {
         return MC_OK;

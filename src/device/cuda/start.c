@@ -100,7 +100,7 @@ mc_status mc_cuda_parse(const char *device, int *ordinal)
             return MC_OK;
         }
     }
-    return mc_fail(MC_EARG, "there is no device '%s': it is cpu, cuda, or cuda with a GPU's number, as in cuda1", device);
+    return mc_device_unknown(device);
 }
 
 /* ---- one GPU ---- */
@@ -187,7 +187,9 @@ static mc_array *device_array(struct mc_device *d, mc_dtype t, int rank, const i
     return mc_cuda_array((struct mc_cuda *)d, t, rank, dims);
 }
 
-static const struct mc_device_ops device_ops = { device_enter, device_leave, device_alloc, device_free, device_array };
+static const struct mc_device_ops device_ops = {
+    .enter = device_enter, .leave = device_leave, .alloc = device_alloc, .free = device_free, .array = device_array,
+};
 
 static void make_lock(pthread_mutex_t *m)
 {
@@ -233,8 +235,7 @@ static struct mc_cuda *make(int ordinal, int device, const struct mc_cuda_facts 
         mc_free(d);
         return NULL;
     }
-    *d = (struct mc_cuda){ .ordinal = ordinal, .sm = f->sm, .processors = f->processors, .memory = f->memory, .trail = trail,
-                           .pid = (long)getpid() };
+    *d = (struct mc_cuda){ .sm = f->sm, .processors = f->processors, .trail = trail, .pid = (long)getpid() };
     d->shared = (size_t)attribute(device, NV_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     d->together = f->sm >= TOGETHER_SM ? TOGETHER : 1;
     d->space = (struct mc_space){ d->id, d, space_put, space_get, space_copy, space_release };

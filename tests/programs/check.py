@@ -131,7 +131,7 @@ class Slope:
         finally:
             State.replay = None
         # What is normalised loses on the way back what cancels there: terms of the size 1 / deviation.
-        total = sum(10 * np.sum(np.abs(u)) for _, t in self.lines if NORMALISES.search(t))
+        total = sum(20 * np.sum(np.abs(u)) for _, t in self.lines if NORMALISES.search(t))
         total += sum(np.sum(np.abs(u)) / 8 for _, t in self.lines if SATURATES.search(t))
         for line in WORD.findall(next(t for n, t in self.lines if n == self.cost)):
             a, b = self.base.get(line), moved.get(line)

@@ -241,6 +241,7 @@ def draw(seed):
     for s in [x for x in p.leaves if x.shared]:
         fit = [v for v in d.pool if v.dt == s.dt and all(t == s.arrays[0].shape for t in v.shapes)
                and all(a in (-1, b) for a, b in zip(v.dims, s.dims)) and v.name != s.name]
+        fit = [v for v in fit if not any(rows.BY_VALUES.search(text) for _, text in p.needed([v.name])[0])]     # what is stored decides sizes
         if fit and d.coin(0.8):
             v = rng.choice(fit)
             p.updates.append((s.name, v.name if d.coin() or s.dt == "bool" else f"{s.name} + {v.name}"))

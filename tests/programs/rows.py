@@ -26,6 +26,9 @@ REFUSALS = re.compile("|".join([
 ]))
 
 
+BY_VALUES = re.compile(r"nonzero|unique|compress|\[.*[<>=].*\]")       # sizes that only running tells
+
+
 def refusal(message, text):
     return REFUSALS.search(message) is not None
 

@@ -256,6 +256,10 @@ def scalar(name, *args):
     y = element(f, out, *args, ulps=ulps, whole=name in WHOLE)
     if name == "own_swish" and y.e is not None:     # where the power is infinite nothing is left
         y = V(y.v, y.e + (np.abs(args[0].v) / LARGE[dt if dt == "float64" else "float32"]).astype(np.float64), out)
+    if name == "own_ratio" and State.track:         # where c * c is infinite it is 0
+        with np.errstate(all="ignore"):
+            far = np.abs(args[2].v) > REAL(LARGE[dt if dt == "float64" else "float32"]) ** 0.5
+            y = V(y.v, np.where(far, np.inf, errors(y)), out) if np.any(far) else y
     if plain and name in ("add", "sub") and is_float(dt) and State.track:        # constants are added up first, which may be larger than what is left
         off = EPS[dt] * np.maximum(*[np.abs(a.v) for a in args]).astype(np.float64)
         y = V(y.v, errors(y) + np.where(np.isnan(off), np.inf, off), out)

@@ -197,6 +197,8 @@ def cast(x, dt):
             e = None if np.all(np.isfinite(r)) else np.where(np.isfinite(r), 0.0, np.inf)
             return V(r, e, dt)
         wide = not is_float(x.dt) or EPS[x.dt] > EPS[dt]
+        with np.errstate(all="ignore"):
+            tie(is_float(x.dt) and np.abs(v) > LARGE[x.dt])         # its own dtype does not hold it
         return make(v, x.e, dt, 0 if wide and is_float(x.dt) else 1, whole=True)
     if dt == "bool":
         tie(is_float(x.dt) and x.v == 0)

@@ -54,7 +54,7 @@ static mc_status find_device(struct compiling *c)
 /* Placement is ours; that a result stays where it is made was noted with the outputs. */
 static bool is_transfer(const mc_node *x)
 {
-    return x->nin == 1 && (mc_is_op(x, "gpu_from_host") || mc_is_op(x, "host_from_gpu"));
+    return x->nin == 1 && x->op->flags & OP_TRANSFER;
 }
 
 static mc_node *copy_node(struct compiling *c, const mc_node *x, mc_node **in)

@@ -34,7 +34,7 @@ static mc_node *widened(mc_node *x)
     if (narrow && mc_is_const(x)) {
         return mc_cast_to(x, MC_FLOAT64);
     }
-    return narrow && mc_is_op(x, "cast") ? mc_cast_to(x->in[0], MC_FLOAT64) : NULL;
+    return narrow && x->op->form == FORM_CAST ? mc_cast_to(x->in[0], MC_FLOAT64) : NULL;
 }
 
 /* requires: inputs and shared variables are replaced by their twins.  What a cast reads must be over the twins too: a call

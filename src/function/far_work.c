@@ -72,7 +72,7 @@ static mc_status join(struct mc_function *f, const struct mc_shape_plan *p, cons
 {
     const mc_node *n = st->node[0];
     const struct mc_type *to = &p->place[st->dst[0]].type;
-    bool stack = mc_is_op(n, "stack");
+    bool stack = n->op->form == FORM_STACK;
     int64_t stride[MC_MAX_RANK], at = 0;
     int axis;
     TRY(mc_axis_check(n->op->name, mc_attr_int(&n->attr[0]), to->rank, &axis));
@@ -96,12 +96,13 @@ static const struct way {
     const char *op;
     mc_work_make *make;
     bool checks;                /* indices */
+    int reads;                  /* so many inputs there; 0: all */
 } ways[] = {
     { "join",             join },
     { "stack",            join },
     { "gather",           mc_region_take, true },
     { "gather_update",    mc_region_set,  true },
-    { "subtensor_update", mc_region_part },
+    { "subtensor_update", mc_region_part, .reads = 2 },
 };
 
 static const struct way *way_of(const struct mc_step *st)
@@ -132,10 +133,10 @@ static mc_status refuse(const struct mc_function *f, int step)
                    *why ? why : "not at this shape", mc_step_name(f, step));
 }
 
-static bool all_there(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st)
+static bool all_there(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                      const struct way *y)
 {
-    bool part = mc_is_op(st->node[0], "subtensor_update");
-    for (int i = 0; i < (part ? 2 : st->node[0]->nin); i++) {
+    for (int i = 0; i < (y && y->reads ? y->reads : st->node[0]->nin); i++) {
         if (!lies_there(p, mc_work_value(f, st->node[0]->in[i]))) {
             return false;
         }
@@ -192,7 +193,7 @@ mc_status mc_work_plan(struct mc_function *f, struct mc_shape_plan *p, int step,
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct way *y = way_of(st);
     bool copied = st->kind == STEP_VIEW && p->place[st->dst[0]].own;
-    if ((!y && !copied) || (y && !all_there(f, p, st))) {
+    if ((!y && !copied) || (y && !all_there(f, p, st, y))) {
         return st->kind == STEP_HOST ? refuse(f, step) : MC_OK;
     }
     struct mc_far_work *w = mc_calloc(1, sizeof *w, "plan");

@@ -113,14 +113,14 @@ static mc_status plan_early(struct mc_step_types *q, const struct mc_step *st)
     if (s < 0) {
         return s;
     }
-    bool sizes = mc_is_op(n, "size") || mc_is_op(n, "shape");
+    bool sizes = mc_reads_type_only(n);
     if (sizes) { /* of something that may have no memory: its type is enough */
         struct mc_type t;
         const mc_array *value;
         int axis = 0;
         TRY(mc_step_input_type(q, n->in[0], &t, &value));
         made[0] = mc_array_empty(MC_INT64, out.out[0].rank, out.out[0].dims);
-        if (made[0] && mc_is_op(n, "shape")) {
+        if (made[0] && n->op->form == FORM_SHAPE) {
             memcpy(made[0]->data, t.dims, (size_t)t.rank * sizeof(int64_t));
         } else if (made[0] && (s = mc_axis_check("size", mc_attr_int(&n->attr[0]), t.rank, &axis)) == MC_OK) {
             memcpy(made[0]->data, &t.dims[axis], sizeof(int64_t));

@@ -96,7 +96,7 @@ mc_status mc_step_infer(struct mc_step_types *q, mc_node *n, struct mc_infer *ou
         *out = (struct mc_infer){ .op = n->op, .nin = n->nin, .in = in, .value = value, .attr = n->attr, .nout = n->op->nout };
         s = check_broadcast(n, in);
         s = s < 0 ? s : n->op->infer(out);
-        s = s < 0 || !mc_is_op(n, "alloc") ? s : mc_alloc_fits(n, in[0].dims, out->out[0].dims);
+        s = s < 0 || n->op->form != FORM_ALLOC ? s : mc_alloc_fits(n, in[0].dims, out->out[0].dims);
     }
     for (int i = 0; s == MC_OK && i < out->nout; i++) {
         for (int a = 0; a < out->out[i].rank; a++) {

@@ -15,12 +15,12 @@ mc_status mc_step_view(struct mc_function *f, struct mc_shape_plan *p, const str
     to->own = false;
     to->type = *t;
     (void)f;
-    if (mc_is_op(n, "dimshuffle")) {
+    if (n->op->form == FORM_DIMSHUFFLE) {
         for (int i = 0; i < n->attr[0].n; i++) {
             int64_t a = n->attr[0].ints[i];
             to->strides[i] = a < 0 ? 0 : from->strides[a];
         }
-    } else if (mc_is_op(n, "reshape")) {
+    } else if (n->op->form == FORM_RESHAPE) {
         if (mc_spot_contiguous(from)) {
             mc_contiguous_strides(t->dtype, t->rank, t->dims, to->strides);
         } else {
@@ -28,7 +28,7 @@ mc_status mc_step_view(struct mc_function *f, struct mc_shape_plan *p, const str
             to->own = true; /* copied when the step runs */
             to->offset = 0;
         }
-    } else if (mc_is_op(n, "subtensor")) {
+    } else if (n->op->form == FORM_SUBTENSOR) {
         return mc_fail(MC_EUNSUPPORTED, "subtensor: planned elsewhere");
     }
     if (from->base == BASE_FIXED && !to->own) {

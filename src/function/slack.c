@@ -155,7 +155,7 @@ static double least(mc_dtype d)
 /* Near their roots and poles these are as far off as their argument's last digit moves them. */
 static bool is_off_near_roots(const mc_node *n)
 {
-    return mc_is_op(n, "psi") || mc_is_op(n, "tri_gamma") || mc_is_op(n, "gammaln");
+    return n->op->flags & OP_ROOTS;
 }
 
 mc_array *mc_slack_of(const mc_array *a, double tol)
@@ -173,7 +173,7 @@ mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack
 {
     const bool again = !(n->op->flags & (OP_IMPURE | OP_RANDOM)) && (!n->op->custom || n->op->code); /* may it be run again? */
     mc_array *to = n->nin <= 8 && again ? mc_array_new(MC_FLOAT64, value->rank, value->dims) : NULL;
-    bool each = n->op->arity || mc_is_op(n, "cast");
+    bool each = mc_is_elementwise(n);
     for (int64_t i = 0, size = to && each && mc_is_float(value->dtype) ? mc_array_size(to) : 0; i < size; i++) {
         add(to, i, tol * fabs(at(value, i)) + least(value->dtype));
     }

@@ -53,7 +53,7 @@ static mc_status add_output(struct compiling *c, mc_node *n, bool borrow)
     if (mc_is_error(n)) {
         return c->user->status < 0 ? c->user->status : mc_fail(MC_EARG, "compile: an output is the error node");
     }
-    bool stays = mc_is_op(n, "gpu_from_host");
+    bool stays = n->op->flags & OP_STAYS;
     for (int i = 0; i < n->nout; i++) { /* a tuple is all of its items */
         if (!VEC_PUSH(c->out, mc_item(n, i)) || !VEC_PUSH(c->borrow, borrow) || !VEC_PUSH(c->stays, stays) ||
             !VEC_PUSH(c->out_name, mc_item(n, i)->name)) {

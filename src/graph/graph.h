@@ -65,7 +65,27 @@ enum {
     OP_LEAF       = 1 << 10, /* input, constant, shared: made by their own functions */
     OP_HEAVY      = 1 << 12, /* floats: a family of solvers does it, by the planner's choice */
     OP_REDUCES    = 1 << 11, /* attribute 0 is axis, attribute 1 is keepdims */
-    OP_LINES      = 1 << 13  /* inputs and result have one shape; attribute 0 is axis, each line along it is made of such lines alone */
+    OP_LINES      = 1 << 13, /* inputs and result have one shape; attribute 0 is axis, each line along it is made of such lines alone */
+    OP_TRANSFER   = 1 << 14, /* only says where a value shall lie */
+    OP_STAYS      = 1 << 15, /* a result of a function that is made by it stays on the device */
+    OP_DIVIDES    = 1 << 16, /* as slow as a division */
+    OP_PICKS      = 1 << 17, /* the result is an operand; of equal ones, such as 0 and -0, their order says which */
+    OP_ROOTS      = 1 << 18, /* near a root or a pole the last digit of the argument moves many of the result's */
+    OP_BLOCKS     = 1 << 19, /* heavy: its result is made block by block, and a kernel may finish each */
+    OP_MATMUL     = 1 << 20, /* products of matrices */
+    OP_SUMS       = 1 << 21  /* a reduction that adds up */
+};
+/* The ops in which sizes, views and dtypes are said: passes must know what such a node stands for.  All others are
+ * FORM_NONE, and are known by their flags alone. */
+enum mc_op_form {
+    FORM_NONE,
+    FORM_CAST, FORM_DIMSHUFFLE, FORM_RESHAPE, FORM_SUBTENSOR, FORM_GATHER, FORM_JOIN, FORM_STACK,
+    FORM_SUBTENSOR_UPDATE, FORM_GATHER_UPDATE, /* x, of which a part is set or added to */
+    FORM_SPECIFY,          /* x itself, whose sizes are promised and checked */
+    FORM_UNBROADCAST,      /* x itself, whose axes of size 1 broadcast no more */
+    FORM_FORWARD,          /* x itself, but its gradient is another */
+    FORM_SIZE, FORM_SHAPE, FORM_ALLOC, FORM_ARANGE,
+    FORM_CHECK             /* x itself; an error where an index is out of range */
 };
 enum mc_typing {           /* how a scalar op's result dtype follows from its inputs' */
     TYPE_SAME,             /* promote */
@@ -93,6 +113,7 @@ struct mc_op {
     const char *name;
     const char *params;             /* "x, axis=None:axes, keepdims=False:bool" */
     unsigned flags;
+    enum mc_op_form form;
     int nout;                       /* results; more than one: the node is a tuple of items */
     mc_status (*infer)(struct mc_infer *in);
     /* The symbolic size of one axis of a result, as a node over the inputs' sizes; NULL: not known. */
@@ -191,6 +212,13 @@ mc_node *mc_node_blank(mc_graph *g, const struct mc_type *t);         /* an inpu
 mc_node *mc_node_fail(mc_graph *g, mc_status code, const char *fmt, ...) MC_PRINTF(3, 4); /* the error node */
 static inline bool mc_is_error(const mc_node *n) { return !n || n == n->graph->error; }
 static inline bool mc_is_op(const mc_node *n, const char *name) { return strcmp(n->op->name, name) == 0; }
+/* Is each element of the result made of one element of each input? */
+static inline bool mc_is_elementwise(const mc_node *n) { return n->op->arity > 0 || n->op->form == FORM_CAST; }
+/* Does it look at no element of its input, but at its sizes? */
+static inline bool mc_reads_type_only(const mc_node *n)
+{
+    return n->op->form == FORM_SIZE || n->op->form == FORM_SHAPE;
+}
 static inline bool mc_is_const(const mc_node *n) { return n->op == &mc_op_constant; }
 bool mc_const_number(const mc_node *n, double *v);   /* a constant all of whose elements are v (broadcasts too) */
 bool mc_const_ints(const mc_node *n, int64_t *v, int max, int *count); /* small integer constant, rank 0 or 1 */

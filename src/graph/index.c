@@ -303,11 +303,11 @@ static mc_node *update_of(const mc_node *base, mc_node *region, mc_node *y, bool
     mc_graph *g = region->graph;
     int64_t flag = set;
     struct mc_attr a[2] = { { 0 }, { .kind = ATTR_BOOL, .n = 1, .ints = &flag } };
-    bool sub = mc_is_op(region, "subtensor"), gathers = mc_is_op(region, "gather");
+    bool sub = region->op->form == FORM_SUBTENSOR, gathers = region->op->form == FORM_GATHER;
     if (region == base) {
         return update_all(region, y, set);
     }
-    if (mc_is_op(region, "dimshuffle") && (region->in[0] == base || mc_is_op(region->in[0], "subtensor") || mc_is_op(region->in[0], "gather")) &&
+    if (region->op->form == FORM_DIMSHUFFLE && (region->in[0] == base || region->in[0]->op->form == FORM_SUBTENSOR || region->in[0]->op->form == FORM_GATHER) &&
         region->in[0]->type.rank <= region->type.rank) {
         return update_of(base, region->in[0], y->type.rank ? shuffled_back(region, y) : y, set);
     }
@@ -325,7 +325,7 @@ static mc_node *update_of(const mc_node *base, mc_node *region, mc_node *y, bool
     a[0] = region->attr[0];
     mc_node *x = region->in[0];
     mc_node *inner = mc_apply(g, mc_op_find(sub ? "subtensor_update" : "gather_update"), region->nin + 1, in, a);
-    if (!mc_is_error(inner) && x != base && (mc_is_op(x, "subtensor") || mc_is_op(x, "gather"))) {
+    if (!mc_is_error(inner) && x != base && (x->op->form == FORM_SUBTENSOR || x->op->form == FORM_GATHER)) {
         return update_of(base, x, inner, true); /* x[1:, idx]: put the changed part back */
     }
     return inner;
@@ -334,8 +334,8 @@ static mc_node *update_of(const mc_node *base, mc_node *region, mc_node *y, bool
 static bool is_folded(const mc_node *part)
 {
     const mc_node *x = part->indexed;
-    return x && mc_is_op(x, "subtensor") && x->type.rank == part->type.rank && !mc_is_op(part, "subtensor") &&
-           !mc_is_op(part, "gather") && !(part->op->flags & OP_VIEW);
+    return x && x->op->form == FORM_SUBTENSOR && x->type.rank == part->type.rank && part->op->form != FORM_SUBTENSOR &&
+           part->op->form != FORM_GATHER && !(part->op->flags & OP_VIEW);
 }
 
 mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
@@ -344,7 +344,7 @@ mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
         return region && region->graph ? region->graph->error : NULL;
     }
     const mc_node *part = region;
-    while (!part->indexed && mc_is_op(part, "dimshuffle")) { /* x[1:, :2].T */
+    while (!part->indexed && part->op->form == FORM_DIMSHUFFLE) { /* x[1:, :2].T */
         part = part->in[0];
     }
     if (part == region && is_folded(part)) {

@@ -159,6 +159,17 @@ static void call(struct printer *p, const mc_node *n)
     mc_str_add(p->out, ")");
 }
 
+static const char *sign_of(const mc_node *n)
+{
+    static const struct { const char *op, *text; } signs[] = { { "neg", "-" }, { "invert", "~" } };
+    for (size_t i = 0; i < NELEM(signs); i++) {
+        if (strcmp(signs[i].op, n->op->name) == 0) {
+            return signs[i].text;
+        }
+    }
+    return NULL;
+}
+
 static void print(struct printer *p, const mc_node *n, int level)
 {
     if (n != p->top && p->label && p->label[n->id]) {
@@ -213,10 +224,10 @@ static void print(struct printer *p, const mc_node *n, int level)
             return;
         }
     }
-    bool minus = mc_is_op(n, "neg");
-    if ((minus || mc_is_op(n, "invert")) && !mc_is_const(n->in[0])) { /* -(2) is a number, neg(2) a node */
+    const char *sign = n->nin == 1 && !mc_is_const(n->in[0]) ? sign_of(n) : NULL; /* -(2) is a number, neg(2) a node */
+    if (sign) {
         mc_str_add(p->out, level > 10 ? "(" : "");
-        mc_str_add(p->out, minus ? "-" : "~");
+        mc_str_add(p->out, sign);
         print(p, n->in[0], 10);
         mc_str_add(p->out, level > 10 ? ")" : "");
     } else {

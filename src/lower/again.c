@@ -51,12 +51,12 @@ struct again {
 
 static bool cheap(const mc_node *n)
 {
-    return (n->op->arity && !(n->op->flags & OP_COSTLY)) || mc_is_op(n, "cast");
+    return (n->op->arity && !(n->op->flags & OP_COSTLY)) || n->op->form == FORM_CAST;
 }
 
 static bool divides(const mc_node *n)
 {
-    return mc_is_op(n, "true_div") || mc_is_op(n, "sqrt") || mc_is_op(n, "reciprocal");
+    return n->op->flags & OP_DIVIDES;
 }
 
 /* Do only kernels read n, and its elements at that? */
@@ -68,7 +68,7 @@ static bool read_by_kernels(const struct again *a, const mc_node *n)
             return false;
         }
         for (int k = 1; k < r->nin; k++) {
-            if (r->in[k] == n && (mc_is_op(r, "alloc") || mc_is_op(r, "arange"))) {
+            if (r->in[k] == n && (r->op->form == FORM_ALLOC || r->op->form == FORM_ARANGE)) {
                 return false;
             }
         }
@@ -268,7 +268,7 @@ mc_status mc_kernel_nodes(struct make *m, int group, mc_node *const *node, int n
         mc_node *x = to->at[i];
         for (int k = 0; k < x->nin; k++) {
             mc_node *in = x->in[k];
-            bool size = k >= 1 && (mc_is_op(x, "alloc") || mc_is_op(x, "arange"));
+            bool size = k >= 1 && (x->op->form == FORM_ALLOC || x->op->form == FORM_ARANGE);
             bool inside = mc_inside(m, in, group) || !m->wanted[in->id];
             if (m->within[in->id] == group + 1 || size || !inside || mc_takes_no_memory(in) || in->op->flags & OP_LEAF || m->early[in->id]) {
                 continue;

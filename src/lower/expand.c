@@ -30,7 +30,7 @@ static mc_node *spread_leaves(mc_node *x, int n, const int64_t *order, int *ops)
     if (x->op->flags & OP_LEAF) {
         return shuffle(x, n, order);
     }
-    if ((!x->op->arity && !mc_is_op(x, "cast")) || x->op->flags & OP_COSTLY || x->nin > 4 || --*ops < 0) {
+    if (!mc_is_elementwise(x) || x->op->flags & OP_COSTLY || x->nin > 4 || --*ops < 0) {
         return NULL;
     }
     for (int i = 0; i < x->nin; i++) {
@@ -58,7 +58,7 @@ static mc_node *spread(mc_node *x, int n, const int64_t *order)
 /* n = dimshuffle that only drops axes behind kernel work. */
 static bool drops(const mc_node *n)
 {
-    if (!mc_is_op(n, "dimshuffle") || n->type.rank >= n->in[0]->type.rank || !mc_is_fusible(n->in[0])) {
+    if (n->op->form != FORM_DIMSHUFFLE || n->type.rank >= n->in[0]->type.rank || !mc_is_fusible(n->in[0])) {
         return false;
     }
     for (int i = 0; i < n->attr[0].n; i++) {
@@ -163,7 +163,7 @@ static mc_node *keep_axes(mc_node *n, mc_node *x)
 static mc_node *resolve_size(mc_node *x, int axis)
 {
     mc_node *n = mc_size_of(x, axis);
-    for (int steps = 0; steps < 10000 && !mc_is_error(n) && mc_is_op(n, "size"); steps++) {
+    for (int steps = 0; steps < 10000 && !mc_is_error(n) && n->op->form == FORM_SIZE; steps++) {
         mc_node *of = n->in[0], *tuple = of->op == &mc_op_item ? of->in[0] : of;
         mc_node *better = tuple->op->size ? tuple->op->size(tuple, of->item, (int)mc_attr_int(&n->attr[0])) : NULL;
         if (!better || mc_is_error(better) || better == n) {
@@ -178,22 +178,22 @@ static mc_node *expand_one(mc_node *n, mc_node **in, const void *arg)
 {
     (void)arg;
     mc_graph *g = n->graph;
-    if (mc_is_op(n, "size")) {
+    if (n->op->form == FORM_SIZE) {
         return resolve_size(in[0], (int)mc_attr_int(&n->attr[0]));
     }
-    if (mc_is_op(n, "consider_constant") || mc_is_op(n, "grad_clip") || mc_is_op(n, "grad_scale")) {
+    if (n->op->form == FORM_FORWARD) {
         return in[0];
     }
     if (mc_monoid(n->op) && n->op->flags & OP_REDUCES) {
         return keep_axes(n, in[0]);
     }
-    if (mc_is_op(n, "dimshuffle") && mc_is_op(in[0], "dimshuffle")) {
+    if (n->op->form == FORM_DIMSHUFFLE && in[0]->op->form == FORM_DIMSHUFFLE) {
         return compose(n, in[0]);
     }
-    if (mc_is_op(n, "dimshuffle")) {
+    if (n->op->form == FORM_DIMSHUFFLE) {
         return spread(in[0], n->attr[0].n, n->attr[0].ints);
     }
-    mc_node *r = n->op->arity || mc_is_op(n, "cast") ? sink(n, in) : NULL;
+    mc_node *r = mc_is_elementwise(n) ? sink(n, in) : NULL;
     return r ? r : mc_apply(g, n->op, n->nin, in, n->attr);
 }
 

@@ -1,10 +1,9 @@
 /* fused.c: one group of nodes as one kernel: nodes become kernel values, what lies outside operands. */
 #include "lower/make.h"
-#include <math.h>
 
 bool mc_counts(const mc_node *n)
 {
-    return mc_is_op(n, "arange") && mc_is_fusible(n);
+    return n->op->form == FORM_ARANGE && mc_is_fusible(n);
 }
 
 int mc_position_axis(const mc_node *n)
@@ -12,7 +11,7 @@ int mc_position_axis(const mc_node *n)
     if (mc_counts(n)) {
         return 0;
     }
-    if (mc_is_op(n, "dimshuffle") && mc_counts(n->in[0])) {
+    if (n->op->form == FORM_DIMSHUFFLE && mc_counts(n->in[0])) {
         for (int i = 0; i < n->attr[0].n; i++) {
             if (n->attr[0].ints[i] == 0) {
                 return i;
@@ -61,45 +60,11 @@ static int outside_value(struct make *m, struct mc_kernel *k, mc_node *x)
     return v.operand < 0 ? -1 : mc_kernel_add(k, v);
 }
 
-/* Is n sum(exp(x - max(x))), as in softmax?  One of its summands is 1. */
-static bool sums_softmax(const mc_node *n)
-{
-    const mc_node *e = mc_is_op(n, "sum") ? n->in[0] : NULL;
-    if (!e || !mc_is_op(e, "exp") || !mc_is_op(e->in[0], "sub")) {
-        return false;
-    }
-    const mc_node *x = e->in[0]->in[0], *most = e->in[0]->in[1];
-    return (mc_is_op(most, "sup") || mc_is_op(most, "max")) && most->in[0] == x && mc_varies(&most->type) == mc_varies(&n->type);
-}
-
-/* A lower bound of n's elements that are numbers, from the formula down to this depth; -INFINITY: none was found. */
-static double lower_bound(const mc_node *n, int depth)
-{
-    static const char *const two[] = { "add", "maximum", "mul", "true_div" }, *const one[] = { "sqrt", "sum", "dimshuffle", "cast" };
-    static const char *const never_negative[] = { "size", "sqr", "abs", "exp" };
-    bool reads[2] = { false }, from_0 = false;
-    double v;
-    if (mc_is_const(n) || depth == 0) {
-        return mc_is_const(n) && mc_const_number(n, &v) ? v : -INFINITY;
-    }
-    for (size_t i = 0; i < NELEM(two); i++) {
-        reads[1] |= mc_is_op(n, two[i]);
-        reads[0] |= mc_is_op(n, two[i]) || mc_is_op(n, one[i]);
-        from_0 |= mc_is_op(n, never_negative[i]);
-    }
-    const double a = reads[0] ? lower_bound(n->in[0], depth - 1) : from_0 ? 0 : -INFINITY;
-    const double b = reads[1] ? lower_bound(n->in[1], depth - 1) : 0;
-    if (mc_is_op(n, "mul") || mc_is_op(n, "true_div") || mc_is_op(n, "sum")) {
-        return sums_softmax(n) ? 1 : a >= 0 && b >= 0 ? 0 : -INFINITY;
-    }
-    return mc_is_op(n, "maximum") ? fmax(a, b) : mc_is_op(n, "sqrt") ? sqrt(fmax(a, 0)) : a + b;
-}
-
 /* x / row becomes x * (1 / row): one division a row, not one an element.  Not if 1 / row might overflow. */
 static bool divides_row(const struct mc_kernel *k, const mc_node *n, const struct mc_kval *v)
 {
-    return mc_is_op(n, "true_div") && k->reduced && v->varies & k->reduced && !(k->val.at[v->arg[1]].varies & k->reduced) &&
-           k->val.at[v->arg[1]].kind != K_CONST && lower_bound(n->in[1], 6) > 0x1p-100;
+    return n->op->flags & OP_DIVIDES && n->nin == 2 && k->reduced && v->varies & k->reduced && !(k->val.at[v->arg[1]].varies & k->reduced) &&
+           k->val.at[v->arg[1]].kind != K_CONST && mc_lower_bound(n->in[1], 6) > 0x1p-100;
 }
 
 /* Is n a sum over the other axes than those its row kernel reduces? */
@@ -136,11 +101,11 @@ static int add_rounded(const struct make *m, struct mc_kernel *k, struct mc_kval
 static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group)
 {
     struct mc_kval v = { .kind = K_OP, .op = n->op, .dtype = n->type.dtype, .varies = mc_varies(&n->type), .narg = n->nin };
-    bool alloc = mc_is_op(n, "alloc");
+    bool alloc = n->op->form == FORM_ALLOC;
     if (mc_counts(n)) {
         return outside_value(m, k, n);
     }
-    v.narg = alloc || n->op->flags & OP_REDUCES || mc_is_op(n, "cast") ? 1 : n->nin;
+    v.narg = alloc || n->op->flags & OP_REDUCES || n->op->form == FORM_CAST ? 1 : n->nin;
     for (int i = 0; i < v.narg; i++) {
         mc_node *x = n->in[i];
         v.arg[i] = m->within[x->id] == group + 1 && !mc_counts(x) ? m->val[x->id] : outside_value(m, k, x);
@@ -156,10 +121,10 @@ static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group
         if (v.arg[1] < 0) {
             return -1;
         }
-    } else if (alloc || mc_is_op(n, "cast")) {
+    } else if (alloc || n->op->form == FORM_CAST) {
         v.kind = K_CAST;
         v.op = NULL;
-    } else if (mc_is_op(n, "check_index")) {
+    } else if (n->op->form == FORM_CHECK) {
         v.kind = K_CHECK;
         v.op = NULL;
     } else if (n->op->flags & OP_REDUCES) {

@@ -18,19 +18,19 @@ unsigned mc_varies(const struct mc_type *t)
 static bool counts_from_zero(const mc_node *n)
 {
     double start = 1, step = 0;
-    return mc_is_op(n, "arange") && n->nin == 3 && n->type.dtype == MC_INT64 && mc_const_number(n->in[0], &start) && start == 0 &&
+    return n->op->form == FORM_ARANGE && n->nin == 3 && n->type.dtype == MC_INT64 && mc_const_number(n->in[0], &start) && start == 0 &&
            mc_const_number(n->in[2], &step) && step == 1;
 }
 
 /* A kernel counts the axes of an operand as its own: a value of fewer axes, but for a number, would be repeated along others. */
 static bool repeats_alike(const mc_node *n)
 {
-    return mc_is_op(n, "alloc") && (n->in[0]->type.rank == 0 || n->in[0]->type.rank == n->type.rank);
+    return n->op->form == FORM_ALLOC && (n->in[0]->type.rank == 0 || n->in[0]->type.rank == n->type.rank);
 }
 
 bool mc_is_fusible(const mc_node *n)
 {
-    return n->op->arity || mc_is_op(n, "cast") || repeats_alike(n) || mc_is_op(n, "check_index") || counts_from_zero(n) ||
+    return mc_is_elementwise(n) || repeats_alike(n) || n->op->form == FORM_CHECK || counts_from_zero(n) ||
            (mc_monoid(n->op) && n->op->flags & OP_REDUCES);
 }
 
@@ -141,7 +141,7 @@ static bool joins(const struct fuse *f, const struct group *g, const mc_node *n,
     if (!g->fusible || g->nnode >= MOST_NODES || g->nsource + n->nin - 1 > MOST_SOURCES) {
         return false;
     }
-    if (mc_is_op(n, "alloc") || n->type.rank != g->rank || in->type.rank != g->rank) {
+    if (n->op->form == FORM_ALLOC || n->type.rank != g->rank || in->type.rank != g->rank) {
         return false;
     }
     if (n->op->flags & OP_REDUCES) {

@@ -7,32 +7,30 @@
 #include "op/conv.h"
 #include "op/pool.h"
 
-/* The one input of n that may be made by the step in front, and by which op. */
-static mc_node *joint(const mc_node *n, const char **op)
+/* The one input of n that the step in front may make; NULL: none. */
+static mc_node *joint(const mc_node *n)
 {
     const int pass = mc_conv_pass_of(n->op);
-    if (mc_is_op(n, "pool_max")) {
-        *op = "conv";
-        return n->in[0];
-    }
-    *op = "pool_spread";
-    return pass == CONV_INPUTS || pass == CONV_WEIGHTS ? n->in[mc_conv_operand[pass][CONV_Y]] : NULL;
+    return mc_pool_marks(n)                                ? n->in[0]
+           : pass == CONV_INPUTS || pass == CONV_WEIGHTS   ? n->in[mc_conv_operand[pass][CONV_Y]]
+                                                           : NULL;
 }
 
-static bool is_marked(const mc_node *n)
+/* Maxima are taken of a convolution's result; gradients of a convolution read what marked maxima spread. */
+static bool may_join(const mc_node *n, const mc_node *made)
 {
     int role[POOL_NARRAY];
-    return mc_is_op(n, "conv") || (mc_pool_roles(n, role) && role[POOL_KEY] >= 0);
+    return mc_pool_marks(n) ? mc_conv_pass_of(made->op) == CONV_FORWARD
+                            : mc_pool_pass_of(made) == POOL_SPREAD && mc_pool_roles(made, role) && role[POOL_KEY] >= 0;
 }
 
 /* The step that makes the joint input of step s, by such an op and nothing that finishes it; -1: it is none. */
 static int in_front(const struct mc_program *p, const struct mc_step *s)
 {
-    const char *op;
-    mc_node *x = s->heavy ? joint(s->heavy, &op) : NULL;
+    mc_node *x = s->heavy ? joint(s->heavy) : NULL;
     const int v = x ? p->value_of[x->id] : -1, made = v < 0 || p->value.at[v].kind != VALUE_TEMP ? -1 : p->value.at[v].step;
     const struct mc_step *m = made < 0 ? NULL : &p->step.at[made];
-    return m && m->heavy && !m->kernel && strcmp(m->heavy->op->name, op) == 0 && is_marked(m->heavy) ? made : -1;
+    return m && m->heavy && !m->kernel && may_join(s->heavy, m->heavy) ? made : -1;
 }
 
 static bool is_result(const struct mc_program *p, int v)

@@ -138,7 +138,7 @@ static mc_status weigh_input(const struct layouts *l, struct mc_sides *c, const 
     const mc_node *u = x->in[k];
     const int reader = l->thing[x->id], maker = mc_turn_makes_images(u) ? l->thing[u->id] : -1;
     const int64_t cost = u->type.rank == TURN_RANK ? (mc_turn_pools(x) ? MIXED : 1) * turning(l, &u->type) : 0;
-    if (x->op == &mc_op_item || cost == 0 || (reader >= 0 && !mc_turn_image(x, k)) || (reader < 0 && (maker < 0 || mc_is_op(x, "size") || mc_is_op(x, "shape")))) {
+    if (x->op == &mc_op_item || cost == 0 || (reader >= 0 && !mc_turn_image(x, k)) || (reader < 0 && (maker < 0 || mc_reads_type_only(x)))) {
         return MC_OK;
     }
     return reader >= 0 && maker >= 0 ? mc_sides_parted(c, reader, maker, cost) : mc_sides_cost(c, reader >= 0 ? reader : maker, 0, cost);

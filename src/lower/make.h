@@ -22,7 +22,6 @@ struct make {
 };
 struct mc_node_list { mc_node **at; size_t n, cap; };
 
-static inline bool mc_reads_type_only(const mc_node *n) { return mc_is_op(n, "size") || mc_is_op(n, "shape"); }
 static inline bool mc_is_heavy(const mc_node *n) { return n->op->flags & OP_HEAVY && mc_is_float(n->type.dtype); }
 
 /* early.c: what is computed on the host when a plan is made */

@@ -129,6 +129,12 @@ static bool goes_along(const struct group *a, const struct group *b, bool costly
            (rows || (a->nnode <= CHEAP && !costly)) && a->nnode + b->nnode <= MOST_NODES && a->nsource + b->nsource <= MOST_SOURCES;
 }
 
+static bool is_costly(const mc_node *n)
+{
+    const bool quotient = n->op->flags & OP_DIVIDES && n->nin == 2;
+    return quotient || n->op->flags & OP_COSTLY || n->op->form == FORM_ALLOC;
+}
+
 mc_status mc_group_absorb(struct fuse *f, mc_node *const *list, size_t count, int n, mc_node *const *out)
 {
     int *reader = mc_alloc((f->group.n + 1) * sizeof *reader, "lower");
@@ -136,7 +142,7 @@ mc_status mc_group_absorb(struct fuse *f, mc_node *const *list, size_t count, in
     mc_status s = reader && costly ? MC_OK : MC_EMEMORY;
     for (size_t i = 0; i < count && s == MC_OK; i++) {
         int h = f->of[list[i]->id];
-        if (h >= 0 && (list[i]->op->flags & OP_COSTLY || mc_is_op(list[i], "true_div") || mc_is_op(list[i], "alloc"))) {
+        if (h >= 0 && (is_costly(list[i]))) {
             costly[mc_group_root(f, h)] = true;
         }
     }

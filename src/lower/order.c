@@ -15,7 +15,7 @@ void mc_want_inputs(struct make *m, mc_node *n)
     bool kernel = mc_is_fusible(n);
     for (int i = 0; i < n->nin && (mc_position_axis(n) < 0 || m->wanted[n->id]); i++) {
         mc_node *x = n->in[i];
-        if (mc_reads_type_only(n) || (kernel && i >= 1 && (mc_is_op(n, "alloc") || mc_is_op(n, "arange"))) || (kernel && mc_inside(m, x, group)) ||
+        if (mc_reads_type_only(n) || (kernel && i >= 1 && (n->op->form == FORM_ALLOC || n->op->form == FORM_ARANGE)) || (kernel && mc_inside(m, x, group)) ||
             (kernel && mc_takes_no_memory(x))) {
             continue;
         }
@@ -26,7 +26,7 @@ void mc_want_inputs(struct make *m, mc_node *n)
 /* Which heavy work can be followed by a kernel, block by block. */
 static bool finishes(const mc_node *n)
 {
-    return (mc_is_op(n, "dot") && mc_varies(&n->type) == 3) || strncmp(n->op->name, "conv", 4) == 0 || strncmp(n->op->name, "pool", 4) == 0;
+    return n->op->flags & OP_BLOCKS && (!(n->op->flags & OP_MATMUL) || mc_varies(&n->type) == 3);
 }
 
 mc_node *mc_main_result(mc_node *n)

@@ -4,8 +4,7 @@
 
 static bool is_view(const mc_node *n)
 {
-    return n->op->flags & OP_VIEW && (mc_is_op(n, "dimshuffle") || mc_is_op(n, "reshape") || mc_is_op(n, "subtensor") ||
-                                      mc_is_op(n, "specify_shape") || mc_is_op(n, "unbroadcast"));
+    return n->op->flags & OP_VIEW && n->op->form != FORM_NONE;
 }
 
 /* ---- values ---- */
@@ -88,7 +87,7 @@ static const char *host_reason(const mc_node *n)
     if (n->op->custom) {
         return "a custom op";
     }
-    if (mc_is_op(n, "dot") || mc_is_op(n, "batched_dot")) {
+    if (n->op->flags & OP_MATMUL) {
         return "an integer product";
     }
     return "no kernel for this op";

@@ -23,7 +23,7 @@ static void join(struct mc_sizes *s, const mc_node *a, int i, const mc_node *b, 
 /* n = size(x, axis). */
 static const mc_node *measured(const mc_node *n, int *axis)
 {
-    if (!mc_is_op(n, "size") || mc_axis_check("size", mc_attr_int(&n->attr[0]), n->in[0]->type.rank, axis) < 0) {
+    if (n->op->form != FORM_SIZE || mc_axis_check("size", mc_attr_int(&n->attr[0]), n->in[0]->type.rank, axis) < 0) {
         return NULL;
     }
     return n->in[0];
@@ -32,19 +32,19 @@ static const mc_node *measured(const mc_node *n, int *axis)
 /* alloc(x, [size(y, 0), ...]), alloc(x, shape(y)), arange(0, size(y, 0), 1) */
 static void join_made(struct mc_sizes *s, const mc_node *n)
 {
-    const mc_node *of = mc_is_op(n, "alloc") ? n->in[1] : n, *y;
+    const mc_node *of = n->op->form == FORM_ALLOC ? n->in[1] : n, *y;
     int axis;
-    if (mc_is_op(of, "shape")) {
+    if (of->op->form == FORM_SHAPE) {
         for (int i = 0; i < n->type.rank; i++) {
             join(s, n, i, of->in[0], i);
         }
-    } else if (mc_is_op(of, "stack")) {
+    } else if (of->op->form == FORM_STACK) {
         for (int i = 0; i < n->type.rank && i < of->nin; i++) {
             if ((y = measured(of->in[i], &axis))) {
                 join(s, n, i, y, axis);
             }
         }
-    } else if (n->type.rank == 1 && (y = measured(mc_is_op(n, "arange") ? n->in[1] : of, &axis))) {
+    } else if (n->type.rank == 1 && (y = measured(n->op->form == FORM_ARANGE ? n->in[1] : of, &axis))) {
         join(s, n, 0, y, axis);
     }
 }
@@ -52,13 +52,13 @@ static void join_made(struct mc_sizes *s, const mc_node *n)
 static void join_inputs(struct mc_sizes *s, const mc_node *n)
 {
     bool reduces = n->op->flags & OP_REDUCES;
-    if (mc_is_op(n, "dimshuffle")) {
+    if (n->op->form == FORM_DIMSHUFFLE) {
         for (int i = 0; i < n->attr[0].n; i++) {
             if (n->attr[0].ints[i] >= 0) {
                 join(s, n, i, n->in[0], (int)n->attr[0].ints[i]);
             }
         }
-    } else if (mc_is_op(n, "alloc") || (mc_is_op(n, "arange") && mc_is_fusible(n))) {
+    } else if (n->op->form == FORM_ALLOC || (n->op->form == FORM_ARANGE && mc_is_fusible(n))) {
         join_made(s, n);
     } else if (mc_is_fusible(n)) {
         unsigned gone = reduces ? mc_varies(&n->in[0]->type) & ~mc_varies(&n->type) : 0;

@@ -44,7 +44,7 @@ static bool is_pool(const mc_node *n)
     int role[POOL_NARRAY];
     const struct mc_attr *axis = mc_pool_roles(n, role) ? &n->attr[POOL_AXIS] : NULL;
     const bool places = axis && n->type.rank == TURN_RANK && !axis->none && axis->n == 2 && axis->ints[0] == 2 && axis->ints[1] == 3;
-    return places && (!mc_is_op(n, "pool_spread") || mc_shape_entry_node(n->in[1], 0));
+    return places && (mc_pool_pass_of(n) != POOL_SPREAD || mc_shape_entry_node(n->in[1], 0));
 }
 
 static bool is_item(const mc_node *n)
@@ -54,7 +54,7 @@ static bool is_item(const mc_node *n)
 
 static bool is_map(const mc_node *n)
 {
-    bool all = n->type.rank == TURN_RANK && (n->op->arity || mc_is_op(n, "cast"));
+    bool all = n->type.rank == TURN_RANK && mc_is_elementwise(n);
     for (int i = 0; i < n->nin; i++) {
         all = all && (n->in[i]->type.rank == TURN_RANK || n->in[i]->type.rank == 0);
     }
@@ -85,7 +85,7 @@ static bool is_sum(const mc_node *n)
 mc_node *mc_turn_axes(mc_node *x, const int64_t *order)
 {
     int64_t both[TURN_RANK];
-    const bool again = mc_is_op(x, "dimshuffle");
+    const bool again = x->op->form == FORM_DIMSHUFFLE;
     for (int i = 0; i < TURN_RANK; i++) {
         both[i] = again && order[i] >= 0 ? x->attr[0].ints[order[i]] : order[i];
     }
@@ -127,7 +127,7 @@ static mc_node *turn_pool(mc_node *n, mc_node **in)
     int64_t places[2] = { 1, 2 };
     memcpy(attr, n->attr, (size_t)n->op->sig->nattr * sizeof *attr);
     attr[POOL_AXIS].ints = places;
-    if (mc_is_op(n, "pool_spread")) {
+    if (mc_pool_pass_of(n) == POOL_SPREAD) {
         mc_node *size[TURN_RANK];
         for (int i = 0; i < TURN_RANK; i++) {
             size[i] = mc_shape_entry_node(in[1], (int)mc_turn_there[i]);

@@ -126,14 +126,14 @@ mc_node *mc_hold(mc_node *x, mc_node *condition, const char *says)
 
 #define PASSES .nout = 1, .infer = same_infer, .size = same_size
 const struct mc_op mc_ops_effect[] = {
-    { .name = "consider_constant", .params = "x", .flags = OP_VIEW, PASSES, .eval = same_eval, .disconnected = 1,
+    { .name = "consider_constant", .form = FORM_FORWARD, .params = "x", .flags = OP_VIEW, PASSES, .eval = same_eval, .disconnected = 1,
       .doc = "x, which gradients take for a constant" },
-    { .name = "undefined_grad", .params = "x", .flags = OP_VIEW, PASSES, .eval = same_eval, .dx = { "!" },
+    { .name = "undefined_grad", .form = FORM_FORWARD, .params = "x", .flags = OP_VIEW, PASSES, .eval = same_eval, .dx = { "!" },
       .doc = "x, which it is a mistake to ask the gradient of" },
-    { .name = "grad_clip", .params = "x, lo:real, hi:real", .flags = OP_VIEW, PASSES, .eval = same_eval,
+    { .name = "grad_clip", .form = FORM_FORWARD, .params = "x, lo:real, hi:real", .flags = OP_VIEW, PASSES, .eval = same_eval,
       .grad = grad_clip_grad,
       .doc = "x, whose gradient is held between lo and hi" },
-    { .name = "grad_scale", .params = "x, by:real", .flags = OP_VIEW, PASSES, .eval = same_eval,
+    { .name = "grad_scale", .form = FORM_FORWARD, .params = "x, by:real", .flags = OP_VIEW, PASSES, .eval = same_eval,
       .grad = grad_scale_grad,
       .doc = "x, whose gradient is multiplied by a number" },
     { .name = "assert_", .params = "x, *conditions, msg=None:text", .flags = OP_IMPURE, PASSES,

@@ -345,10 +345,10 @@ static mc_node *build_take(mc_graph *g, int nin, mc_node *const *in, const struc
 }
 
 const struct mc_op mc_ops_gather[] = {
-    { .name = "gather", .params = "x, *index, axes:ints", .nout = 1, .infer = gather_infer, .size = gather_size,
+    { .name = "gather", .form = FORM_GATHER, .params = "x, *index, axes:ints", .nout = 1, .infer = gather_infer, .size = gather_size,
       .eval = gather_eval, .grad = gather_grad, .build = build_gather, .print = mc_gather_print,
       .doc = "x[idx]: elements of x at index tensors for these axes" },
-    { .name = "gather_update", .params = "x, y, *index, axes:ints, set:bool", .flags = OP_HIDDEN, .nout = 1,
+    { .name = "gather_update", .form = FORM_GATHER_UPDATE, .params = "x, y, *index, axes:ints, set:bool", .flags = OP_HIDDEN, .nout = 1,
       .infer = update_infer, .size = mc_same_size, .eval = update_eval, .grad = update_grad, .build = build_update,
       .print = mc_gather_update_print, .doc = "x with elements at index tensors set to y, or increased by y as often as an index repeats" },
     { .name = "nonzero", .params = "x", .nout = 1, .shape_args = 1, .infer = mc_nonzero_infer, .eval = mc_nonzero_eval,

@@ -367,9 +367,9 @@ static mc_node *build_tile(mc_graph *g, int nin, mc_node *const *in, const struc
 }
 
 const struct mc_op mc_ops_join[] = {
-    { .name = "join", .params = "*xs, axis=0:int", .nout = 1, .infer = join_infer, .size = join_size,
+    { .name = "join", .form = FORM_JOIN, .params = "*xs, axis=0:int", .nout = 1, .infer = join_infer, .size = join_size,
       .eval = join_eval, .grad = join_grad, .build = build_join, .doc = "tensors one behind the other along an axis" },
-    { .name = "stack", .params = "*xs, axis=0:int", .nout = 1, .infer = stack_infer, .eval = stack_eval,
+    { .name = "stack", .form = FORM_STACK, .params = "*xs, axis=0:int", .nout = 1, .infer = stack_infer, .eval = stack_eval,
       .grad = stack_grad, .build = build_stack, .doc = "tensors of one shape along a new axis" },
     { .name = "concatenate", .params = "*xs, axis=0:int", .nout = 1, .build = build_join,
       .doc = "join by its other name" },

@@ -342,10 +342,10 @@ static mc_node *build_ogrid(mc_graph *g, int nin, mc_node *const *in, const stru
 }
 
 const struct mc_op mc_ops_make[] = {
-    { .name = "alloc", .params = "x, shape", .flags = OP_NOFOLD, .nout = 1, .shape_args = 2, .infer = alloc_infer,
+    { .name = "alloc", .form = FORM_ALLOC, .params = "x, shape", .flags = OP_NOFOLD, .nout = 1, .shape_args = 2, .infer = alloc_infer,
       .size = alloc_size,
       .eval = alloc_eval, .grad = alloc_grad, .doc = "x repeated until it has this shape" },
-    { .name = "arange", .params = "start, stop=None, step=None, dtype=None:dtype", .flags = OP_NOFOLD, .nout = 1,
+    { .name = "arange", .form = FORM_ARANGE, .params = "start, stop=None, step=None, dtype=None:dtype", .flags = OP_NOFOLD, .nout = 1,
       .shape_args = 7,
       .build = build_arange, .infer = arange_infer, .size = arange_size, .eval = arange_eval, .disconnected = 7,
       .doc = "start, start + step, ... as long as it stays before stop; arange(n) counts from 0" },

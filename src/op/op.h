@@ -37,6 +37,9 @@ mc_status mc_eval(int nfrom, mc_node *const *from, mc_array *const *value, int n
 /* One node, from its inputs' arrays; out[] are new (or views of inputs for OP_VIEW ops). */
 mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out); /* into out[i] where one is given that fits, apart from in[] */
 
+/* range.c: a bound of n's elements that are numbers, from the formula down to this depth; -INFINITY: none was found. */
+double mc_lower_bound(const mc_node *n, int depth);
+
 /* index.c: x[start:stop] along one axis (NULL: from the begin, to the end), and x[i] along one axis. */
 mc_node *mc_part(mc_node *x, int axis, mc_node *start, mc_node *stop);
 mc_node *mc_pick(mc_node *x, int axis, mc_node *i);

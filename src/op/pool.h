@@ -40,6 +40,8 @@ enum { POOL_X, POOL_Y, POOL_KEY, POOL_NARRAY };
  * results count from 16 on. */
 enum { POOL_RESULT = 16 };
 bool mc_pool_roles(const mc_node *n, int role[POOL_NARRAY]);  /* false: n is no such node */
+int mc_pool_pass_of(const mc_node *n);                        /* POOL_FORWARD, ...; -1: n is no such node */
+bool mc_pool_marks(const mc_node *n);                         /* is the second result of n marks? */
 /* pool_shape.c: all of the geometry, from the types of n's inputs; value[i] (or value) may be NULL where it is a
  * constant of the graph.  An impossible one is an error that prints the formula. */
 mc_status mc_pool_shape_of(const mc_node *n, const struct mc_type *in, const mc_array *const *value, struct mc_pool_shape *s);

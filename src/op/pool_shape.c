@@ -242,6 +242,18 @@ bool mc_pool_roles(const mc_node *n, int role[POOL_NARRAY])
     return true;
 }
 
+int mc_pool_pass_of(const mc_node *n)
+{
+    int role[POOL_NARRAY];
+    return mc_pool_roles(n, role) ? (int)nodes[row_of(n)].pass : -1;
+}
+
+bool mc_pool_marks(const mc_node *n)
+{
+    int role[POOL_NARRAY];
+    return mc_pool_roles(n, role) && role[POOL_KEY] >= POOL_RESULT;
+}
+
 mc_status mc_pool_shape_of(const mc_node *n, const struct mc_type *in, const mc_array *const *value, struct mc_pool_shape *s)
 {
     const mc_array *known[8] = { 0 };

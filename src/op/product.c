@@ -522,10 +522,10 @@ static mc_node *build_tensordot(mc_graph *g, int nin, mc_node *const *in, const 
 }
 
 const struct mc_op mc_ops_product[] = {
-    { .name = "dot", .flags = OP_HEAVY, .params = "a, b", .nout = 1, .infer = dot_infer, .size = product_size, .eval = product_eval,
+    { .name = "dot", .flags = OP_HEAVY | OP_MATMUL | OP_BLOCKS, .params = "a, b", .nout = 1, .infer = dot_infer, .size = product_size, .eval = product_eval,
       .dx = { "dot(g, b.T)", "dot(a.T, g)" }, .build = build_dot,
       .doc = "matrix product; the sum over a's last axis and b's last but one" },
-    { .name = "batched_dot", .flags = OP_HEAVY, .params = "a, b", .nout = 1, .infer = batched_infer, .size = product_size,
+    { .name = "batched_dot", .flags = OP_HEAVY | OP_MATMUL, .params = "a, b", .nout = 1, .infer = batched_infer, .size = product_size,
       .eval = product_eval, .build = build_batched, .grad = batched_grad,
       .doc = "dot(a[i], b[i]) for each i; a first axis of size 1 stands for all" },
     { .name = "matmul", .params = "a, b", .nout = 1, .build = build_matmul,

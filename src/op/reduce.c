@@ -468,7 +468,7 @@ static mc_node *build_norm(mc_graph *g, int nin, mc_node *const *in, const struc
 #define REDUCES .flags = OP_REDUCES, REDUCTION
 #define AXES "x, axis=None:axes, keepdims=False:bool"
 const struct mc_op mc_ops_reduce[] = {
-    { .name = "sum",    .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES, .grad = sum_grad,
+    { .name = "sum",    .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", .flags = OP_REDUCES | OP_SUMS, REDUCTION, .grad = sum_grad,
       .doc = "sum over axes; of small integers in 64 bits" },
     { .name = "prod",   .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES, .grad = prod_grad,
       .doc = "product over axes; of small integers in 64 bits" },

@@ -289,19 +289,19 @@ static mc_status check_eval(const mc_node *n, mc_array *const *in, mc_array *con
 }
 
 const struct mc_op mc_ops_shape[] = {
-    { .name = "cast", .params = "x, dtype:dtype", .nout = 1, .build = build_cast, .infer = cast_infer, .size = mc_same_size, .eval = copy_eval,
+    { .name = "cast", .form = FORM_CAST, .params = "x, dtype:dtype", .nout = 1, .build = build_cast, .infer = cast_infer, .size = mc_same_size, .eval = copy_eval,
       .grad = cast_grad, .doc = "x in another dtype" },
-    { .name = "dimshuffle", .params = "x, order:ints", .flags = OP_VIEW, .nout = 1, .infer = dimshuffle_infer,
+    { .name = "dimshuffle", .form = FORM_DIMSHUFFLE, .params = "x, order:ints", .flags = OP_VIEW, .nout = 1, .infer = dimshuffle_infer,
       .size = dimshuffle_size, .eval = dimshuffle_eval, .grad = dimshuffle_grad,
       .doc = "x's axes in another order; -1 makes an axis of size 1, axes of size 1 may be left out" },
-    { .name = "reshape", .params = "x, shape, ndim=None:int", .flags = OP_VIEW, .nout = 1, .shape_args = 2, .infer = reshape_infer,
+    { .name = "reshape", .form = FORM_RESHAPE, .params = "x, shape, ndim=None:int", .flags = OP_VIEW, .nout = 1, .shape_args = 2, .infer = reshape_infer,
       .size = reshape_size, .eval = reshape_eval, .grad = reshape_grad, .doc = "the elements of x in another shape; one size may be -1" },
-    { .name = "shape", .params = "x", .nout = 1, .infer = shape_infer, .eval = shape_eval, .disconnected = 1, .doc = "the sizes of x" },
-    { .name = "size", .params = "x, axis:int", .nout = 1, .build = build_size, .infer = size_infer, .eval = size_eval, .disconnected = 1,
+    { .name = "shape", .form = FORM_SHAPE, .params = "x", .nout = 1, .infer = shape_infer, .eval = shape_eval, .disconnected = 1, .doc = "the sizes of x" },
+    { .name = "size", .form = FORM_SIZE, .params = "x, axis:int", .nout = 1, .build = build_size, .infer = size_infer, .eval = size_eval, .disconnected = 1,
       .doc = "the size of one axis" },
-    { .name = "specify_shape", .params = "x, sizes:ints", .flags = OP_VIEW, .nout = 1, .infer = specify_infer, .size = mc_same_size,
+    { .name = "specify_shape", .form = FORM_SPECIFY, .params = "x, sizes:ints", .flags = OP_VIEW, .nout = 1, .infer = specify_infer, .size = mc_same_size,
       .eval = copy_eval, .grad = first_grad, .doc = "x, whose sizes are promised; -1 promises nothing" },
-    { .name = "check_index", .flags = OP_HIDDEN, .params = "t, n", .nout = 1, .infer = check_infer, .size = mc_same_size, .eval = check_eval,
+    { .name = "check_index", .form = FORM_CHECK, .flags = OP_HIDDEN, .params = "t, n", .nout = 1, .infer = check_infer, .size = mc_same_size, .eval = check_eval,
       .disconnected = 3, .doc = "t; an error while running if an element is not at least 0 and less than n" },
 };
 const int mc_nops_shape = (int)NELEM(mc_ops_shape);

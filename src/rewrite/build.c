@@ -25,7 +25,7 @@ mc_node *mc_shuffle(mc_node *x, int rank, const int64_t *order)
 static mc_node *source_of_size(mc_node *s)
 {
     mc_node *up;
-    while (!mc_is_error(s) && mc_is_op(s, "size") && (up = mc_lifted_size(s->in[0], 0, (int)mc_attr_int(&s->attr[0])))) {
+    while (!mc_is_error(s) && s->op->form == FORM_SIZE && (up = mc_lifted_size(s->in[0], 0, (int)mc_attr_int(&s->attr[0])))) {
         s = up;
     }
     return s;

@@ -71,7 +71,7 @@ static mc_node *in_order(const struct mc_match *m)
 }
 
 /* The maximum of 0 and -0 is whichever comes last. */
-static bool picks_one(const struct mc_match *m) { return mc_is_op(m->root, "maximum") || mc_is_op(m->root, "minimum"); }
+static bool picks_one(const struct mc_match *m) { return m->root->op->flags & OP_PICKS; }
 static bool computes(const struct mc_match *m) { return !picks_one(m); }
 
 static const struct mc_rule rows[] = {

@@ -45,7 +45,7 @@ static int varying(const mc_node *n, const struct axes *a)
 
 static mc_node *without_cast(mc_node *n)
 {
-    return mc_is_op(n, "cast") ? n->in[0] : n;
+    return n->op->form == FORM_CAST ? n->in[0] : n;
 }
 
 /* Is n how many elements of x the axes hold, as far as can be seen? */
@@ -87,7 +87,7 @@ static bool counts(mc_node *n, mc_node *x, const struct axes *a)
 static bool is_less_mean(const mc_node *n, const struct axes *a)
 {
     mc_node *mean = mc_is_op(n, "sub") ? without_cast(n->in[1]) : NULL, *sum = mean && mc_is_op(mean, "true_div") ? mean->in[0] : NULL;
-    if (!sum || !mc_is_op(sum, "sum") || without_cast(sum->in[0]) != n->in[0]) {
+    if (!sum || !(sum->op->flags & OP_SUMS) || without_cast(sum->in[0]) != n->in[0]) {
         return false;
     }
     const struct axes own = axes_of(sum);

@@ -37,7 +37,7 @@ static mc_node *of_turned_filters(const struct mc_match *m)
     struct mc_conv_form f;
     mc_node *in[3];
     mc_conv_form_of(n, &f);
-    if (!mc_is_op(n->in[at], "subtensor") || !turns(n->in[at], &f)) {
+    if (n->in[at]->op->form != FORM_SUBTENSOR || !turns(n->in[at], &f)) {
         return NULL;
     }
     memcpy(in, n->in, (size_t)n->nin * sizeof *in);
@@ -49,7 +49,7 @@ static mc_node *turned_gradient(const struct mc_match *m)
 {
     const mc_node *n = m->root->in[0];
     struct mc_conv_form f;
-    if (!mc_is_op(n, "conv_weights") || !mc_used_once(m, n)) {
+    if (mc_conv_pass_of(n->op) != CONV_WEIGHTS || !mc_used_once(m, n)) {
         return NULL;
     }
     mc_conv_form_of(n, &f);

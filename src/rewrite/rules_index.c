@@ -11,7 +11,7 @@ static mc_node *tidy(const struct mc_match *m)
 {
     mc_node *n = m->root, *x = n->in[0];
     struct index to = { .nbound = 0 };
-    bool changed = mc_is_op(x, "stack") || mc_is_op(x, "shape");
+    bool changed = x->op->form == FORM_STACK || x->op->form == FORM_SHAPE;
     for (int k = n->op->sig->ntensor; k < n->nin; k++) {
         changed |= mc_is_const(n->in[k]);
     }
@@ -195,22 +195,22 @@ static mc_node *subtensor(const struct mc_match *m)
     if (y && y != n) {
         return y;
     }
-    if (mc_is_op(x, "subtensor")) {
+    if (x->op->form == FORM_SUBTENSOR) {
         return of_part(n, x);
     }
-    if (mc_is_op(x, "subtensor_update") && mc_attr_int(&x->attr[1]) && index_same_region(n, x)) {
+    if (x->op->form == FORM_SUBTENSOR_UPDATE && mc_attr_int(&x->attr[1]) && index_same_region(n, x)) {
         return x->in[1];
     }
-    if (mc_is_op(x, "alloc")) {
+    if (x->op->form == FORM_ALLOC) {
         return of_alloc(n, x);
     }
-    if (mc_is_op(x, "dimshuffle")) {
+    if (x->op->form == FORM_DIMSHUFFLE) {
         return of_shuffle(n, x);
     }
     if (!mc_used_once(m, x)) {
         return NULL;
     }
-    return x->op->arity || mc_is_op(x, "cast") ? of_scalar(m, n, x) : mc_is_op(x, "dot") ? of_dot(n, x) : NULL;
+    return mc_is_elementwise(x) ? of_scalar(m, n, x) : mc_is_op(x, "dot") ? of_dot(n, x) : NULL;
 }
 
 static const struct mc_rule rows[] = {

@@ -12,7 +12,7 @@ static mc_node *join(const struct mc_match *m)
     bool changed = false;
     for (int i = 0; i < n->nin; i++) {
         mc_node *x = n->in[i];
-        bool inner = mc_is_op(x, "join") && mc_attr_int(&x->attr[0]) == axis && mc_used_once(m, x);
+        bool inner = x->op->form == FORM_JOIN && mc_attr_int(&x->attr[0]) == axis && mc_used_once(m, x);
         if (count + (inner ? x->nin : 1) > MOST_PARTS) {
             return NULL;
         }
@@ -23,7 +23,7 @@ static mc_node *join(const struct mc_match *m)
         }
     }
     for (int i = 0; i < count; i++) {
-        stacks += mc_is_op(part_of[i], "stack");
+        stacks += part_of[i]->op->form == FORM_STACK;
     }
     if (count == 0 || (!changed && count > 1 && stacks < count)) {
         return NULL;

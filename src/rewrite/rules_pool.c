@@ -104,7 +104,7 @@ static mc_node *pool_first(const struct mc_match *m)
 {
     mc_node *pool = m->root->in[0], *chain[LONGEST + 1], *y;
     int n = 0;
-    if (!mc_is_op(pool, "pool_max") || !reduces(pool)) {
+    if (!mc_pool_marks(pool) || !reduces(pool)) {
         return NULL;
     }
     const bool marks = !mc_used_once(m, pool) || m->root->item == 1;
@@ -242,7 +242,7 @@ static mc_node *at_windows(struct inside *f, mc_node *n, mc_node *y)
 static mc_node *spread_below(mc_node *n, int deep)
 {
     for (int i = 0; i < n->nin; i++) {
-        mc_node *s = mc_is_op(n->in[i], "pool_spread") ? n->in[i]
+        mc_node *s = mc_pool_pass_of(n->in[i]) == POOL_SPREAD ? n->in[i]
                      : deep && n->in[i]->op->arity       ? spread_below(n->in[i], deep - 1)
                                                          : NULL;
         if (s) {
@@ -257,7 +257,7 @@ static mc_node *pool_behind(const mc_node *s)
 {
     const mc_node *key = s->nin > 2 + POOL_NVECTOR ? s->in[2 + POOL_NVECTOR] : NULL;
     mc_node *pool = key && key->op == &mc_op_item && key->item == 1 ? key->in[0] : NULL;
-    bool same = pool && mc_is_op(pool, "pool_max") && memcmp(pool->in + 1, s->in + 2, POOL_NVECTOR * sizeof *s->in) == 0;
+    bool same = pool && mc_pool_marks(pool) && memcmp(pool->in + 1, s->in + 2, POOL_NVECTOR * sizeof *s->in) == 0;
     for (int i = 0; same && i < POOL_NATTR; i++) {
         same = mc_attr_equal(&pool->attr[i], &s->attr[i]);
     }
@@ -309,7 +309,7 @@ static mc_node *sum_of_spread(const struct mc_match *m)
     mc_node *n = m->root, *s = n->in[0];
     int axis[MC_MAX_RANK];
     unsigned over = 0;
-    if (!mc_is_op(s, "pool_spread") || mc_pool_key_of(s->attr) != POOL_KEY_MARKS) {
+    if (mc_pool_pass_of(s) != POOL_SPREAD || mc_pool_key_of(s->attr) != POOL_KEY_MARKS) {
         return NULL;
     }
     int count = (int)mc_axes_of(n, 0, s->type.rank, axis);

@@ -18,7 +18,7 @@ static mc_node *dot_of_zeros(const struct mc_match *m)
     for (int i = 0; i < 2; i++) {
         double v;
         const mc_node *a = m->root->in[i];
-        if (mc_is_op(a, "alloc") && mc_const_number(a->in[0], &v) && v >= 0 && v <= 0) {
+        if (a->op->form == FORM_ALLOC && mc_const_number(a->in[0], &v) && v >= 0 && v <= 0) {
             return mc_node_like(m->root, 0);
         }
     }

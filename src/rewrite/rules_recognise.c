@@ -10,7 +10,7 @@
 static bool is_zero(const mc_node *n)
 {
     double v;
-    return mc_const_number(mc_is_op(n, "alloc") ? n->in[0] : n, &v) && v >= 0 && v <= 0;
+    return mc_const_number(n->op->form == FORM_ALLOC ? n->in[0] : n, &v) && v >= 0 && v <= 0;
 }
 
 /* The one axis that letter a names; -1: not one. */
@@ -48,7 +48,7 @@ static bool y_is_distribution(const struct mc_match *m)
 static bool counts_rows(const mc_node *i, mc_node *x)
 {
     double start, step;
-    if (!mc_is_op(i, "arange") || !mc_const_number(i->in[0], &start) || !mc_const_number(i->in[2], &step) || start < 0 ||
+    if (i->op->form != FORM_ARANGE || !mc_const_number(i->in[0], &start) || !mc_const_number(i->in[2], &step) || start < 0 ||
         start > 0 || step < 1 || step > 1) {
         return false;
     }
@@ -78,7 +78,7 @@ static mc_node *from_front(mc_node *t, mc_node *n)
 static mc_node *crossentropy(mc_node *gather, const char *of)
 {
     mc_node *p = gather->in[0];
-    if (!mc_is_op(gather, "gather") || !mc_is_op(p, of) || !over_last_axis(p) ||
+    if (gather->op->form != FORM_GATHER || !mc_is_op(p, of) || !over_last_axis(p) ||
         !picks_targets(p, &gather->attr[0], gather->in + 1, gather->nin - 1)) {
         return NULL;
     }
@@ -101,7 +101,7 @@ static mc_node *log_of_gather(const struct mc_match *m)
 /* Zero but for v at [arange(n), t]; the gradient of having picked targets. */
 static bool is_scatter(const mc_node *s)
 {
-    return mc_is_op(s, "gather_update") && is_zero(s->in[0]) &&
+    return s->op->form == FORM_GATHER_UPDATE && is_zero(s->in[0]) &&
            picks_targets((mc_node *)(uintptr_t)s, &s->attr[0], s->in + 2, s->nin - 2);
 }
 
@@ -165,10 +165,10 @@ static mc_node *argmax_through(const struct mc_match *m)
 /* exp(x) / sum(exp(x), axis=1)[:, None]  ==>  softmax(x, axis=1), over any axis that was dropped and put back. */
 static mc_node *softmax_with_axis_restored(const struct mc_match *m)
 {
-    mc_node *e = m->root->in[0], *back = m->root->in[1], *s = mc_is_op(back, "dimshuffle") ? back->in[0] : NULL;
+    mc_node *e = m->root->in[0], *back = m->root->in[1], *s = back->op->form == FORM_DIMSHUFFLE ? back->in[0] : NULL;
     int axis[MC_MAX_RANK];
     const int rank = e->type.rank;
-    if (!mc_is_op(e, "exp") || !s || !mc_is_op(s, "sum") || s->in[0] != e || s->type.rank != rank - 1 || back->type.rank != rank ||
+    if (!mc_is_op(e, "exp") || !s || !(s->op->flags & OP_SUMS) || s->in[0] != e || s->type.rank != rank - 1 || back->type.rank != rank ||
         !mc_attr_named(s, "acc_dtype")->none || mc_axes_of(s, 0, rank, axis) != 1) {
         return NULL;
     }

@@ -112,7 +112,7 @@ static mc_node *reduction_of_shuffle(const struct mc_match *m)
     mc_node *n = m->root, *s = n->op->flags & OP_REDUCES ? n->in[0] : NULL, *x;
     int axis[MC_MAX_RANK], from[MC_MAX_RANK], nfrom = 0, kept = 0, left[MC_MAX_RANK];
     int64_t order[MC_MAX_RANK];
-    if (!s || !mc_is_op(s, "dimshuffle")) {
+    if (!s || s->op->form != FORM_DIMSHUFFLE) {
         return NULL;
     }
     x = s->in[0];
@@ -160,7 +160,7 @@ static mc_node *sum_of_alloc(const struct mc_match *m)
 {
     mc_node *n = m->root, *a = n->in[0], *y, *times = NULL, *size[MC_MAX_RANK];
     int axis[MC_MAX_RANK], kept = 0;
-    if (!mc_is_op(a, "alloc") || a->in[0]->type.rank || !plain(n)) {
+    if (a->op->form != FORM_ALLOC || a->in[0]->type.rank || !plain(n)) {
         return NULL;
     }
     int count = (int)mc_axes_of(n, 0, a->type.rank, axis);

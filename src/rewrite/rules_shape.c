@@ -27,7 +27,7 @@ static mc_node *cast_of_cast(const struct mc_match *m)
     if (inner->type.dtype == n->type.dtype) {
         return inner;
     }
-    if (!mc_is_op(inner, "cast")) {
+    if (inner->op->form != FORM_CAST) {
         return NULL;
     }
     mc_dtype x = inner->in[0]->type.dtype, via = inner->type.dtype;
@@ -84,7 +84,7 @@ static bool meets_something(const struct mc_match *m, const mc_node *f, int dept
 {
     for (int i = 0; i < f->nin; i++) {
         const mc_node *x = f->in[i];
-        bool ends = !x->type.rank || mc_is_const(x) || x->op->flags & OP_REDUCES || mc_is_op(x, "dimshuffle") || mc_is_op(x, "alloc");
+        bool ends = !x->type.rank || mc_is_const(x) || x->op->flags & OP_REDUCES || x->op->form == FORM_DIMSHUFFLE || x->op->form == FORM_ALLOC;
         if (!ends && !(x->op->arity && depth > 0 && mc_used_once(m, x) && meets_something(m, x, depth - 1))) {
             return false;
         }
@@ -139,7 +139,7 @@ static mc_node *shuffle(const struct mc_match *m)
     mc_node *n = m->root, *x = n->in[0];
     const struct mc_attr *order = &n->attr[0];
     int64_t both[MC_MAX_RANK];
-    if (mc_is_op(x, "dimshuffle")) {
+    if (x->op->form == FORM_DIMSHUFFLE) {
         for (int i = 0; i < order->n; i++) {
             both[i] = order->ints[i] < 0 ? -1 : x->attr[0].ints[order->ints[i]];
         }
@@ -155,14 +155,14 @@ static mc_node *shuffle(const struct mc_match *m)
     if (x->op->arity && x->type.rank && mc_used_once(m, x) && (!makes_axes(n) || meets_something(m, x, 4))) {
         return through_scalar(m, x);
     }
-    if (mc_is_op(x, "cast") && x->type.rank) {
+    if (x->op->form == FORM_CAST && x->type.rank) {
         mc_node *y = mc_shuffle(x->in[0], order->n, order->ints);
         return mc_is_error(y) ? NULL : mc_cast_to(y, n->type.dtype);
     }
     if (mc_is_op(x, "dot") && order->n == 2 && order->ints[0] == 1 && order->ints[1] == 0 && mc_used_once(m, x)) { /* transposed: (a b)' = b' a' */
         return mc_node_make(m->g, x->op, 2, (mc_node *[]){ mc_shuffle(x->in[1], 2, order->ints), mc_shuffle(x->in[0], 2, order->ints) }, NULL);
     }
-    return mc_is_op(x, "alloc") ? through_alloc(m, x) : x->op->flags & OP_REDUCES ? restores_axes(m, x) : NULL;
+    return x->op->form == FORM_ALLOC ? through_alloc(m, x) : x->op->flags & OP_REDUCES ? restores_axes(m, x) : NULL;
 }
 
 /* ---- reshape ---- */
@@ -219,13 +219,13 @@ static bool keeps_order(const mc_node *shuffle)
 static mc_node *reshape(const struct mc_match *m)
 {
     mc_node *n = m->root, *x = n->in[0], *size[MC_MAX_RANK];
-    if (mc_is_op(x, "reshape") || (mc_is_op(x, "dimshuffle") && keeps_order(x))) {
+    if (x->op->form == FORM_RESHAPE || (x->op->form == FORM_DIMSHUFFLE && keeps_order(x))) {
         return mc_node_make(m->g, n->op, 2, (mc_node *[]){ x->in[0], n->in[1] }, n->attr);
     }
-    if (mc_is_op(x, "alloc") && x->in[0]->type.rank == 0) {
+    if (x->op->form == FORM_ALLOC && x->in[0]->type.rank == 0) {
         for (int i = 0; i < n->type.rank; i++) {
             size[i] = mc_shape_entry_node(n->in[1], i);
-            if (!size[i] || is_open(size[i]) || !(mc_is_const(size[i]) || mc_is_op(size[i], "size"))) {
+            if (!size[i] || is_open(size[i]) || !(mc_is_const(size[i]) || size[i]->op->form == FORM_SIZE)) {
                 return NULL;
             }
         }
@@ -238,7 +238,7 @@ static mc_node *reshape(const struct mc_match *m)
 static mc_node *specified(const struct mc_match *m)
 {
     mc_node *x = m->root->in[0];
-    if (mc_is_op(x, "unbroadcast") && mc_type_equal(&x->in[0]->type, &m->root->type)) {
+    if (x->op->form == FORM_UNBROADCAST && mc_type_equal(&x->in[0]->type, &m->root->type)) {
         return x->in[0];
     }
     for (int i = 0; i < x->type.rank; i++) {
@@ -262,7 +262,7 @@ static mc_node *number_itself(mc_node *x)
     if (x->type.rank && mc_is_const(x)) {
         return mc_node_const(x->graph, mc_array_reshape(x->value, 0, NULL), false);
     }
-    return x->type.rank && mc_is_op(x, "dimshuffle") && x->in[0]->type.rank == 0 ? x->in[0] : NULL;
+    return x->type.rank && x->op->form == FORM_DIMSHUFFLE && x->in[0]->type.rank == 0 ? x->in[0] : NULL;
 }
 
 /* x, promised to have size 1 where its alloc has: axes of x are the last ones of the alloc. */
@@ -294,7 +294,7 @@ static mc_node *alloc(const struct mc_match *m)
         return x;
     }
     mc_node *bare = number_itself(x);
-    return mc_is_op(x, "alloc") ? mc_op2("alloc", x->in[0], n->in[1]) : bare ? mc_op2("alloc", bare, n->in[1]) : NULL;
+    return x->op->form == FORM_ALLOC ? mc_op2("alloc", x->in[0], n->in[1]) : bare ? mc_op2("alloc", bare, n->in[1]) : NULL;
 }
 
 /* Does another operand have the size of every axis along which operand k repeats itself? */
@@ -320,7 +320,7 @@ static mc_node *scalar_of_alloc(const struct mc_match *m)
     if (!n->op->arity || n->type.rank == 0) {
         return NULL;
     }
-    while (k < n->nin && !(mc_is_op(n->in[k], "alloc") && (others_cover(n, k) || n->nin == 1))) {
+    while (k < n->nin && !(n->in[k]->op->form == FORM_ALLOC && (others_cover(n, k) || n->nin == 1))) {
         numbers += n->in[k]->type.rank == 0;
         k++;
     }
@@ -331,7 +331,7 @@ static mc_node *scalar_of_alloc(const struct mc_match *m)
     }
     int which = -1;
     for (int i = 0; i < n->nin; i++) {
-        which = mc_is_op(n->in[i], "alloc") ? i : which;
+        which = n->in[i]->op->form == FORM_ALLOC ? i : which;
     }
     if (which < 0 || numbers + 1 < (n->nin == 1 ? 1 : n->nin)) {
         return NULL;
@@ -365,7 +365,7 @@ static mc_node *scalar_of_number(const struct mc_match *m)
 static mc_node *cast_of_alloc(const struct mc_match *m)
 {
     mc_node *a = m->root->in[0];
-    return mc_is_op(a, "alloc") ? mc_op2("alloc", mc_cast_to(a->in[0], m->root->type.dtype), a->in[1]) : NULL;
+    return a->op->form == FORM_ALLOC ? mc_op2("alloc", mc_cast_to(a->in[0], m->root->type.dtype), a->in[1]) : NULL;
 }
 
 /* ---- axes as attributes: one notation ---- */

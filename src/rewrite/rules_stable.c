@@ -38,7 +38,7 @@ static mc_node *views_of(mc_node *n, bool exponent)
 }
 
 static bool is_exp(const mc_node *n);
-static bool is_sum_of_exp(const mc_node *n) { return mc_is_op(n, "sum") && is_exp(n->in[0]); }
+static bool is_sum_of_exp(const mc_node *n) { return n->op->flags & OP_SUMS && is_exp(n->in[0]); }
 
 /* Exponentials or sums of them, as they are or as parts of them in another shape and order. */
 static bool is_exp(const mc_node *n)
@@ -58,7 +58,7 @@ static bool is_largest(const mc_node *m, const mc_node *x)
 {
     return m->nin && (mc_is_op(m, "max") || mc_is_op(m, "sup") ? m->in[0] == x
                       : mc_is_op(m, "where") ? is_largest(m->in[2], x)
-                      : (mc_is_op(m, "consider_constant") || mc_is_op(m, "dimshuffle")) && is_largest(m->in[0], x));
+                      : (mc_is_op(m, "consider_constant") || m->op->form == FORM_DIMSHUFFLE) && is_largest(m->in[0], x));
 }
 
 /* The maximum of x over axes, kept: 0 where it is infinite.  Whatever is taken off comes back, so the result does not
@@ -117,7 +117,7 @@ static mc_node *log_sum_exp(const struct mc_match *m)
 /* The denominator without what only spreads it over the numerator's shape. */
 static mc_node *unspread(mc_node *n)
 {
-    while (mc_is_op(n, "dimshuffle") || mc_is_op(n, "alloc")) {
+    while (n->op->form == FORM_DIMSHUFFLE || n->op->form == FORM_ALLOC) {
         n = n->in[0];
     }
     return n;
@@ -136,7 +136,7 @@ static bool sums_its_own(const mc_node *n, const mc_node *x)
         const bool gone = next < count && axis[next] == i;
         int64_t from = i;
         next += gone;
-        if (n->type.rank != rank || (sum != n && !mc_is_op(n, "dimshuffle"))) {
+        if (n->type.rank != rank || (sum != n && n->op->form != FORM_DIMSHUFFLE)) {
             return false;
         }
         from = sum == n ? i : n->attr[0].ints[i];
@@ -155,7 +155,7 @@ static bool sums_its_own(const mc_node *n, const mc_node *x)
 static mc_node *exp_over_sum(const struct mc_match *m)
 {
     mc_node *x = mc_letter(m, 'x'), *y = mc_letter(m, 'y'), *below = mc_letter(m, 'z'), *sum = unspread(below);
-    if (!mc_is_op(sum, "sum") || !mc_is_op(sum->in[0], "exp") || sum->in[0]->in[0] != x || !sums_its_own(below, x) ||
+    if (!(sum->op->flags & OP_SUMS) || !mc_is_op(sum->in[0], "exp") || sum->in[0]->in[0] != x || !sums_its_own(below, x) ||
         (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
         return NULL;
     }
@@ -169,7 +169,7 @@ static mc_node *mean_by_exp(const struct mc_match *m)
 {
     mc_node *above = m->root->in[0], *below = m->root->in[1], *x;
     int a[MC_MAX_RANK], b[MC_MAX_RANK];
-    if (!mc_is_op(above, "sum") || !mc_is_op(below, "sum") || !mc_is_op(below->in[0], "exp") || !mc_is_op(above->in[0], "mul")) {
+    if (!(above->op->flags & OP_SUMS) || !(below->op->flags & OP_SUMS) || !mc_is_op(below->in[0], "exp") || !mc_is_op(above->in[0], "mul")) {
         return NULL;
     }
     x = below->in[0]->in[0];
@@ -253,7 +253,7 @@ static mc_node *log_of_view(const struct mc_match *m)
 static bool is_held(const mc_node *x)
 {
     double v;
-    return (mc_is_op(x, "minimum") || mc_is_op(x, "maximum")) && mc_const_number(x->in[1], &v) && v >= -1 && v <= -1;
+    return x->op->flags & OP_PICKS && mc_const_number(x->in[1], &v) && v >= -1 && v <= -1;
 }
 
 #define ONE_LESS_EXP "where(x > -1, log(-expm1(maximum(x, -1))), log1p(-exp(minimum(x, -1))))"

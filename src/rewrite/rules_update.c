@@ -6,7 +6,7 @@
 static bool is_zero(const mc_node *n)
 {
     double v;
-    return mc_const_number(mc_is_op(n, "alloc") ? n->in[0] : n, &v) && v >= 0 && v <= 0;
+    return mc_const_number(n->op->form == FORM_ALLOC ? n->in[0] : n, &v) && v >= 0 && v <= 0;
 }
 
 static mc_node *remake(const mc_node *n, mc_node *x, mc_node *y, bool set)
@@ -26,7 +26,7 @@ static mc_node *one_number(const struct mc_match *m)
 {
     mc_node *n = m->root, *y = n->in[1], *in[2 + 3 * MC_MAX_RANK];
     int64_t order[MC_MAX_RANK];
-    if (!mc_is_op(y, "alloc") || y->in[0]->type.rank) {
+    if (y->op->form != FORM_ALLOC || y->in[0]->type.rank) {
         return NULL;
     }
     for (int i = 0; i < y->type.rank; i++) {
@@ -78,7 +78,7 @@ static mc_node *update(const struct mc_match *m)
     if (!set && is_zero(x)) {
         return remake(n, x, y, true);
     }
-    if (mc_is_op(x, "subtensor_update") && index_same_region(n, x) && (set || mc_used_once(m, x))) {
+    if (x->op->form == FORM_SUBTENSOR_UPDATE && index_same_region(n, x) && (set || mc_used_once(m, x))) {
         return set ? remake(n, x->in[0], y, true) : remake(n, x->in[0], mc_op2("add", x->in[1], y), mc_attr_int(&x->attr[1]));
     }
     return NULL;

@@ -43,8 +43,8 @@ ROWS = [
     ("groups wait for each other", "src/lower/group.c", "if (h != of && f->group.at[h].newest < f->group.at[of].newest) {", "if (h < 0) {"),
     ("x / row is rounded otherwise in one kernel", "src/lower/fused.c", "if (!m->exact && divides_row(k, n, &v))", "if (divides_row(k, n, &v))"),
     ("halves are rounded where they are stored alone", "src/lower/program.c", "    m->rounds |= m->exact;\n", ""),
-    ("kernel text of literals has no dtype", "src/graph/apply.c", ", .type.dtype = op->typing == TYPE_BOOL ? MC_BOOL : op->typing == TYPE_INT64 ? MC_INT64 : d };\n    bool ok = (y = mc_array_empty(n.type.dtype,",
-     " };\n    bool ok = (y = mc_array_empty(op->typing == TYPE_BOOL ? MC_BOOL : op->typing == TYPE_INT64 ? MC_INT64 : d,"),
+    ("kernel text of literals has no dtype", "src/graph/apply.c", ".nin = op->arity, .type.dtype = makes };\n    bool ok = (y = mc_array_empty(n.type.dtype,",
+     ".nin = op->arity };\n    bool ok = (y = mc_array_empty(makes,"),
     ("softmax of no elements", "src/op/formulas.def", "e = exp(f - sup(f, axis=axis, keepdims=True)); e / sum", "e = exp(f - max(f, axis=axis, keepdims=True)); e / sum"),
 ]
 

@@ -297,7 +297,8 @@ MC_API mc_node *mc_repeat(mc_node *x, mc_node *n, const char *how, ...) MC_FORMA
 
 /* ------------------------------------------------------------------- Made from a shape ---- */
 
-MC_API mc_node *mc_full(mc_node *x, mc_node *shape);         /* x repeated until it has this shape */
+/* alloc(x, shape): x repeated until it has this shape */
+MC_API mc_node *mc_full(mc_node *x, mc_node *shape);
 /* arange(start, stop=None, step=None, dtype=None:dtype): start, start + step, ... as long as it stays before
  * stop; arange(n) counts from 0 */
 MC_API mc_node *mc_arange(mc_node *start, mc_node *stop, mc_node *step, const char *how, ...) MC_FORMAT(4, 5);

@@ -69,10 +69,10 @@ frexp ldexp scalbn modf logb copysign sqrt pow exp exp2 expm1 log log2 log10 log
 sinh cosh tanh asinh acosh atanh erf erfc lgamma tgamma
 "
 words=$(tr -s ' \n' '\n' <<<"$portable" | sed '/^$/d')
-foreign=$(find "$build/CMakeFiles/objects.dir/src" -name '*.o' ! -path '*/src/base/*' ! -path '*/src/device/*' | sort |
-    xargs nm -A -u | sed -E 's|^.*/src/([^:]+)\.o:.* ([^ @]+)(@.*)?$|\2 \1|' | sort -u |
+foreign=$(find "$build"/CMakeFiles/objects.dir/{src,gen} -name '*.o' ! -path '*/src/base/*' ! -path '*/src/device/*' | sort |
+    xargs nm -A -u | sed -E 's|^.*/objects.dir/([^:]+)\.o:.* ([^ @]+)(@.*)?$|\2 \1|' | sort -u |
     awk -v words="$words" 'BEGIN { n = split(words, w, "\n"); for (i = 1; i <= n; i++) { ok[w[i]] = 1; ok[w[i] "f"] = 1 } }
-        !($1 in ok) && $1 !~ /^(mc_|__|_GLOBAL_OFFSET_TABLE_)/ { print $1 " in src/" $2 }')
+        !($1 in ok) && $1 !~ /^(mc_|__|_GLOBAL_OFFSET_TABLE_)/ { print $1 " in " $2 }')
 complain "calls outside src/base and src/device that POSIX.1-2008 does not have" "$foreign"
 complain "the program sets a locale" "$(nm -D -u "$build/monochord" | grep -w setlocale || true)"
 

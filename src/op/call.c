@@ -1,4 +1,4 @@
-/* call.c: the one body behind the functions of public.c.  Optional tensors left out at the end are not
+/* call.c: the one body behind the functions of monochord_ops.h.  Optional tensors left out at the end are not
  * passed on at all, so that a function and a formula make the same node. */
 #include "op/call.h"
 

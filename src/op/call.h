@@ -1,4 +1,5 @@
-/* call.h: what the functions of public.c have in common: any op by name, on nfirst tensors and n more. */
+/* call.h: what the functions of monochord_ops.h have in common: any op by name, on nfirst tensors and n more.
+ * The build makes their bodies, which are calls of these two: cmake/public.cmake. */
 #ifndef MC_CALL_H
 #define MC_CALL_H
 

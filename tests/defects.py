@@ -33,6 +33,7 @@ ROWS = [
     ("inc_subtensor of a part of a part sets the whole", "src/graph/index.c", "        part->indexed = x;\n", "        part->indexed = NULL;\n"),
     ("corrmm's pad='auto' is no padding", "src/op/conv_names.c", "border = automatic ? &full : pad->none ? border : pad;", "(void)full;\n    border = automatic || pad->none ? border : pad;"),
     ("gradients of unstable forms", "src/grad/grad.c", "nknown == 1 ? mc_grad_stable", "nknown == -1 ? mc_grad_stable"),
+    ("gradients reach branches that were not taken", "src/grad/derive.c", "n->op->arity ? mc_grad_branch(g) : 0;", "0;"),
     ("sigmoid_binary_crossentropy at 0", "src/op/formulas.def", '"softplus(where(x > 0, -x, x)) + x * (cast(x > 0, x.dtype) - t)"', '"softplus(-abs(x)) + maximum(x, 0) - x * t"'),
     ("casts wrap", "src/render/prelude.h", "((x) >= above ? high : (x) <= below ? low : (x) == (x) ? (I)(x) : 0)", "((x) == (x) ? (I)(i64)(x) : 0)"),
     ("@ is dot", "src/graph/parse.c", '{ "@", 9, "matmul" }', '{ "@", 9, "dot" }'),

@@ -41,6 +41,12 @@ sqrt, sqr, tanh = map(each, (mp.sqrt, lambda v: v * v, mp.tanh))
 sigmoid = each(lambda v: 1 / (1 + mp.exp(-v)))
 softplus = each(lambda v: mp.log(1 + mp.exp(v)))
 logaddexp = each(lambda a, b: mp.log(mp.exp(a) + mp.exp(b)), 2)
+elu = each(lambda v: v if v > 0 else mp.exp(v) - 1)
+selu = each(lambda v: mpf("1.0507009873554804934") * (v if v > 0 else mpf("1.6732632423543772848") * (mp.exp(v) - 1)))
+softsign = each(lambda v: v / (1 + abs(v)))
+where = np.frompyfunc(lambda c, a, b: mpf(a) if c else mpf(b), 3, 1)
+minimum, maximum = each(min, 2), each(max, 2)
+clip = each(lambda v, low, high: min(max(v, low), high), 3)
 
 
 def axes(axis):
@@ -76,7 +82,7 @@ def crossentropy_1hot(p, t):
 WORDS = dict(exp=exp, log=log, erf=erf, erfc=erfc, log1p=log1p, expm1=expm1, sqrt=sqrt, sqr=sqr, tanh=tanh, sigmoid=sigmoid,
              softplus=softplus, logaddexp=logaddexp, sum=sum_, mean=mean, logsumexp=logsumexp, softmax=softmax,
              logsoftmax=logsoftmax, arange=np.arange, expand_dims=np.expand_dims, transpose=np.transpose,
-             crossentropy_1hot=crossentropy_1hot,
+             crossentropy_1hot=crossentropy_1hot, elu=elu, selu=selu, softsign=softsign, where=where, minimum=minimum, maximum=maximum, clip=clip,
              crossentropy_softmax_1hot=lambda x, t: crossentropy_1hot(softmax(x), t),
              categorical_crossentropy=lambda p, t: -np.sum(t * log(p), axis=-1),
              binary_crossentropy=lambda p, t: -(t * log(p) + (1 - t) * log(1 - p)),
@@ -115,6 +121,7 @@ SCENES = {
     "n": scene(ladder(1e-30, 1e-10, 1e-5, 1e-3, .3, .9)),                       # within (-1, 1)
     "m": scene(-np.abs(ladder(1e-20, 1e-10, 1e-3, .3, .69, .7, 5, 40, 300)) - 1e-25),   # below 0
     "p": scene(np.abs(ladder(1e-20, 1e-10, 1e-3, .3, 5, 40, 300, 1e3)) + 1e-25),        # above 0
+    "k": scene(ladder(1e-10, 1e-3, .3, 2, 30, 95, 800, 1e4).ravel()[1:17].reshape(4, 4)),   # where a kink is at 0
     "r0": scene(r.uniform(-2, 2, (3, 4))),
     "r1": scene(r.uniform(99, 101, (3, 4))),
     "r2": scene([[700, 700, -700, 0.5], [-800, -801, -799.5, -1000], [1000, -1000, 999, 3]]),
@@ -122,7 +129,7 @@ SCENES = {
     "c": scene(r.uniform(99, 101, (4, 1))),                                     # one column
 }
 ROWS = ("r0", "r1", "r2", "r3")
-E, F, N, M, P = ("e",), ("f",), ("n",), ("m",), ("p",)
+E, F, N, M, P, K = ("e",), ("f",), ("n",), ("m",), ("p",), ("k",)
 
 # ---- formulas: a row each; digits: how many bits of rounding more than a few the derivatives are allowed ----
 
@@ -155,6 +162,11 @@ POINTWISE = [
     ("(exp(-sqr(x)) * w) / erfc(x)", F), ("exp(-x * x) / (1 - erf(x))", F),
     ("0.5 - 0.5 * erf(x)", F), ("-0.5 - 0.5 * erf(x)", F), ("erf(x) * -2 - 2", F), ("erf(x) * -2 + 2", F),
     ("w - w * erf(x)", F), ("w * erf(x) - w", F), ("log(erfc(x) / 2)", F), ("w - w * sigmoid(x)", E), ("w * sigmoid(x) - w", E),
+    # the branch that is not taken is infinite, or no number
+    ("elu(x)", K), ("selu(x)", K), ("selu(w - x)", K), ("softsign(x)", K), ("where(x > 0, x, exp(x) - 1)", K),
+    ("where(x < 1, exp(x), x * s)", K), ("where(x > 0, log(x), x)", K), ("where(x > 0, sqrt(x * w), 0)", K), ("where(x < 0, 0, x * sqrt(x))", K),
+    ("minimum(exp(x), 10)", K), ("maximum(exp(-x), expm1(x))", ("n",)), ("clip(exp(x * s), 0.5, 5)", K), ("w * minimum(x, exp(x) - 2)", K),
+    ("where(x > 0, 1 / sqrt(x), where(x < -1, exp(-x / 1000), x))", K),
     ("-1 - tanh(x)", F), ("2 - erfc(x)", F), ("erfc(x) - 2", F), ("log1p(erf(x))", F),
 ]
 ALONG = [
@@ -268,12 +280,17 @@ def derivatives(code, body, s):
     return value(s), g, h
 
 
+def squares(text, scene_name):
+    """The derivatives of a square add up terms of the size of what is squared."""
+    return float(max(abs(v) for v in SCENES[scene_name]["x"].flat)) / 8 if "sqr(" in text else 0
+
+
 def unit(text, scene_name, kind, x):
     """Rounding that derivatives show where they pass through 0, and those of what adds up to 1: of the size of the whole."""
     if kind == "V":
         return 0
     if scene_name in ROWS or scene_name == "c":
-        return 4
+        return 4 + squares(text, scene_name)
     if "-sqr(x)" in text or "-x * x" in text:
         return 800 if kind == "H" else 0
     return 2 if abs(x) < 0.01 and (scene_name == "e" or "tanh" in text) else 0
@@ -282,8 +299,7 @@ def unit(text, scene_name, kind, x):
 def unit_composed(text, scene_name, kind, x):
     """The same of formulas inside formulas, whose terms are larger than what is left of them."""
     if scene_name in ROWS:                  # the logarithm of a softmax near 1 is as exact as the sum of exponentials, not as itself
-        squares = float(max(abs(v) for v in SCENES[scene_name]["x"].flat)) / 8 if "sqr(" in text else 0     # terms of that size are added up
-        return 1 if kind == "V" else 4 + squares
+        return 1 if kind == "V" else 4 + squares(text, scene_name)
     if kind == "V":
         return 0
     if "exp(-" in text and re.search(r"/ (erfc|\(1 - erf)\(|\(w / erfc\(", text):

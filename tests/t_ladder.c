@@ -364,6 +364,43 @@ TEST(gradients_of_stable_forms_are_those_of_the_cost)
     mc_graph_free(g);
 }
 
+/* ---- constants ---- */
+
+/* A factor that waits may let overflow what comes before it: float16 ends at 65504, float32 at 3.4e38. */
+TEST(factors_do_not_wait_where_that_overflows)
+{
+    static const struct { float x; const char *formula; double want; } rows[] = {
+        { 100, "h = cast(x, float16); y = dot(h * 0.1, h.T)",         4000 },
+        { 100, "h = cast(x, float16); y = dot(h, h.T * 0.1)",         4000 },
+        { 200, "h = cast(x, float16); y = dot(h / 10, h.T)",         16000 },
+        { 200, "h = cast(x, float16); y = dot(h, h.T / 10)",         16000 },
+        { 200, "h = cast(x, float16); y = expand_dims(h, 0) * 0.1; y = batched_dot(y, expand_dims(h.T, 0))[0]", 16000 },
+        { 60000, "h = cast(x, float16); y = sum(h * 0.01) * [[1, 1]]", 4800 },
+        { 300, "h = cast(x, float16); y = h * 0.1 * exp(log(h))",     9000 },
+        { 60000, "h = cast(x, float16); y = (h - 60000) + exp(log(h) * 0.9)", 19973 },
+        { 1e25f, "y = x * 1e-20 * exp(log(x))",                       1e30 },
+        { 1e25f, "y = dot(x * 1e-20, x.T)",                           4e30 },
+    };
+    static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE", "DEBUG" };
+    for (size_t i = 0; i < 3 * (sizeof rows / sizeof *rows); i++) {
+        float x[8], out;
+        mc_graph *g = mc_graph_new();
+        for (int k = 0; k < 8; k++) {
+            x[k] = rows[i / 3].x;
+        }
+        mc_input(g, "x", MC_FLOAT32, 2);
+        mc_formula(g, rows[i / 3].formula);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "cast(y, float32)[0, 0]", .mode = modes[i % 3] });
+        mc_array *a = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 4), x);
+        if (CHECK(f, "%s", mc_error(g)) && CHECK(mc_call(f, MC_IN(a), MC_OUT(&out)) == MC_OK, "%s", mc_last_error())) {
+            CHECK(fabs(out / rows[i / 3].want - 1) < 0.02, "%s of %g is %g, not %g, in %s", rows[i / 3].formula, rows[i / 3].x, out, rows[i / 3].want, modes[i % 3]);
+        }
+        mc_array_unref(&a);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
 /* ---- an axis of no elements ---- */
 
 /* log(0) = -inf and softmax of nothing is empty, as in SciPy and PyTorch; 0 / 0 is NaN.  The maximum that a stable form takes off must not

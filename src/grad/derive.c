@@ -129,13 +129,37 @@ static mc_node *by_callback(mc_node *n, int wrt, mc_node *const *g)
     return c;
 }
 
+int mc_grad_branch(const mc_node *g)
+{
+    int branch = 0;
+    for (int i = 1; i <= 2 && g->op->typing == TYPE_WHERE; i++) {
+        double v;
+        branch = mc_const_number(g->in[i], &v) && v == 0 ? 3 - i : branch;
+    }
+    return branch;
+}
+
+mc_node *mc_grad_within(mc_node *g, int branch, mc_node *c)
+{
+    mc_node *in[3] = { g->in[0], g->in[1], g->in[2] };
+    in[branch] = c;
+    return mc_is_error(c) ? c : mc_call_op(g->graph, "where", 3, in, NULL);
+}
+
+/* by_formula for each branch alone: a derivative may be infinite where a branch was not taken, and 0 * inf is NaN. */
+static mc_node *by_branch(mc_node *n, const char *dx, mc_node *g)
+{
+    int branch = n->op->arity ? mc_grad_branch(g) : 0;
+    return branch ? mc_grad_within(g, branch, by_branch(n, dx, g->in[branch])) : by_formula(n, dx, g);
+}
+
 static mc_node *derive(mc_node *n, int k, const char *dx, mc_node *const *g)
 {
     const struct mc_op *op = n->op;
     bool whole = !mc_is_float(n->in[k]->type.dtype);
     mc_node *c = NULL;
     if (dx && strcmp(dx, "!") != 0 && !op->grad) {
-        c = by_formula(n, dx, g[0]);
+        c = by_branch(n, dx, g[0]);
         c = op->arity && !mc_is_error(c) ? unbroadcast(c, n, n->in[k]) : c;
     } else if (op->custom && op->custom->grad) {
         c = by_callback(n, k, g);

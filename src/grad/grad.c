@@ -37,13 +37,22 @@ static struct part *find(const struct sweep *s, const mc_node *n)
     return at && at <= s->part.n ? &s->part.at[at - 1] : NULL;
 }
 
+/* a + b.  Two gradients of the same branch of a condition stay one of it. */
+static mc_node *add(mc_node *a, mc_node *b)
+{
+    int branch = mc_grad_branch(a);
+    if (branch && branch == mc_grad_branch(b) && a->in[0] == b->in[0]) {
+        return mc_grad_within(a, branch, add(a->in[branch], b->in[branch]));
+    }
+    return mc_call_op(a->graph, "add", 2, (mc_node *[]){ a, b }, NULL);
+}
+
 static mc_status collect(mc_node **sum, mc_node *c)
 {
     if (!*sum || *sum == ZERO) {
         *sum = c;
     } else if (c != ZERO) {
-        mc_node *pair[2] = { *sum, c };
-        *sum = mc_call_op(c->graph, "add", 2, pair, NULL);
+        *sum = add(*sum, c);
     }
     return *sum != ZERO && mc_is_error(*sum) ? failure((*sum)->graph) : MC_OK;
 }

@@ -14,6 +14,9 @@ mc_node *mc_grad_send(mc_node *n, int k, mc_node *const *g, bool none);
 /* The graph remembers what was sent, by node, gradient and input; under this number of an input, the stable form of a cost. */
 enum { SENT_COST = 255 };
 mc_node *mc_grad_zeros(mc_node *like);
+/* The input of g that is not 0, if g is where(c, u, 0) or where(c, 0, u); else 0.  within: g with c in place of it. */
+int mc_grad_branch(const mc_node *g);
+mc_node *mc_grad_within(mc_node *g, int branch, mc_node *c);
 /* c in x's dtype, and with x's promises of size 1: without them sums with it would not broadcast. */
 mc_node *mc_grad_fit(mc_node *c, mc_node *x);
 /* stable.c: *cost becomes the equal node that its gradients by wrt are taken of. */

@@ -212,3 +212,11 @@ double mc_letter_number(const struct mc_match *m, char c)
     mc_const_number(m->bound[c - 'a'], &v);
     return v;
 }
+
+/* float16 ends at 65504; in the other dtypes a factor up to 1e9 leaves room enough. */
+bool mc_letter_may_wait(const struct mc_match *m, char c)
+{
+    const mc_node *k = mc_letter(m, c);
+    double v;
+    return k->type.dtype != MC_FLOAT16 && (!mc_const_number(k, &v) || (fabs(v) <= 1e9 && fabs(v) >= 1e-9));
+}

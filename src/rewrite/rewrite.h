@@ -88,6 +88,8 @@ static inline bool mc_used_once(const struct mc_match *m, const mc_node *n)
     return n->id >= m->nuses || m->uses[n->id] <= 1;
 }
 double mc_letter_number(const struct mc_match *m, char c);         /* of a constant letter */
+/* May the letter be added, or multiplied with, later than the formula says?  Not if what comes between might overflow. */
+bool mc_letter_may_wait(const struct mc_match *m, char c);
 /* x in the shape of n: x itself if it has it, else an alloc; NULL: it cannot. */
 mc_node *mc_fit(mc_node *n, mc_node *x);
 mc_node *mc_lifted_size(mc_node *n, int item, int axis);            /* of a result, over sizes of the inputs; NULL: none */

@@ -21,7 +21,7 @@ static bool varies(const struct mc_match *m, char c)
     return !mc_const_number(mc_letter(m, c), &v);
 }
 
-static bool xy_vary(const struct mc_match *m) { return varies(m, 'x') && varies(m, 'y'); }
+static bool k_may_wait(const struct mc_match *m) { return varies(m, 'x') && varies(m, 'y') && mc_letter_may_wait(m, 'k'); }
 
 /* Is v an ordinary number of the dtype, neither overflown nor gone to nothing? */
 static bool tame(double v, mc_dtype d)
@@ -98,6 +98,7 @@ static const struct mc_rule rows[] = {
     { "where(True, x, y)",          "x",                        EXACT  },
     { "where(False, x, y)",         "y",                        EXACT  },
     { "where(~c, x, y)",            "where(c, y, x)",           EXACT  },
+    { "where(c, x, 0) + where(c, 0, y)", "where(c, x, y)",      FINITE },
     { "where(c, where(c, x, y), z)", "where(c, x, z)",          EXACT  },
     { "where(c, x, where(c, y, z))", "where(c, x, z)",          EXACT  },
     { "x == x",                     "1",                        FINITE },
@@ -152,7 +153,7 @@ static const struct mc_rule rows[] = {
     { "k - (x + m)",                "(k - m) - x",              ROUND  },
     { "k - (x - m)",                "(k + m) - x",              ROUND  },
     { "k - (m - x)",                "x + (k - m)",              ROUND  },
-    { "(x + k) + y",                "(x + y) + k",              ROUND,  .when = xy_vary, .once = true },
+    { "(x + k) + y",                "(x + y) + k",              ROUND,  .when = k_may_wait, .once = true },
     { "(x * k) * m",                "x * (k * m)",              ROUND,  .when = tame_product },
     { "(x * k) / m",                "x * (k / m)",              ROUND,  .when = tame_k_over_m },
     { "(x / k) * m",                "x * (m / k)",              ROUND,  .when = tame_m_over_k },
@@ -162,7 +163,7 @@ static const struct mc_rule rows[] = {
     { "k / (x * m)",                "(k / m) / x",              ROUND,  .when = tame_k_over_m },
     { "k / (x / m)",                "(k * m) / x",              ROUND,  .when = tame_product },
     { "k / (m / x)",                "x * (k / m)",              ROUND,  .when = tame_k_over_m },
-    { "(x * k) * y",                "(x * y) * k",              ROUND,  .when = xy_vary, .once = true },
+    { "(x * k) * y",                "(x * y) * k",              ROUND,  .when = k_may_wait, .once = true },
     { "x + x",                      "x * 2",                    EXACT,  .when = real },
     { "x * k + x",                  "x * (k + 1)",              ROUND,  .when = real, .once = true },
     { "x * k + x * m",              "x * (k + m)",              ROUND,  .when = real, .once = true },

@@ -216,6 +216,13 @@ static bool read_here(const struct inside *f, const struct mc_match *m)
     return true;
 }
 
+/* Is n read by the formula and by one node more? */
+static bool used_here(const struct inside *f, const struct mc_match *m, const mc_node *n)
+{
+    const int at = find(f, n);
+    return n->id >= m->nuses || m->uses[n->id] <= 1 + (at >= 0 ? f->part[at].seen : 0);
+}
+
 /* The same formula over g and y. */
 static mc_node *at_windows(struct inside *f, mc_node *n, mc_node *y)
 {
@@ -295,7 +302,7 @@ static mc_node *behind_spread(const struct mc_match *m)
             in[0] = at_windows(&f, root, p ? mc_item(p, 0) : NULL);
             return mc_is_error(in[0]) ? in[0] : mc_node_make(m->g, s->op, s->nin, in, s->attr);
         }
-        cells = cells && mc_used_once(m, cells) ? grows_with(cells, s->type.rank, f.pooled, &strictly) : NULL;
+        cells = cells && used_here(&f, m, cells) ? grows_with(cells, s->type.rank, f.pooled, &strictly) : NULL;
         if (!cells) {
             return NULL;
         }
@@ -329,10 +336,10 @@ static const struct mc_rule rows[] = {
       .sample = "pool(tanh(" IMAGE " + 1) * 3, [2, 2]); pool(maximum(" IMAGE ", 0.5), [2, 3], pad=[1, 2]); "
                 "pool(sigmoid(" IMAGE " / 2 + sum(y)), [3, 3], stride=2, ignore_border=False)" },
     { BEHIND("mul"),
-      .sample = GRAD("tanh(" IMAGE " * 2)") "; " GRAD("clip(softplus(" IMAGE "), 0.9, 1)") "; 2 * " SPREAD "; "
+      .sample = GRAD("tanh(" IMAGE " * 2)") "; 2 * " SPREAD "; "
                 "grad(sum(pool(tanh(" IMAGE "), [2, 2], stride=1) * reshape(y[:3, :4], [1, 1, 3, 4])), x)" },
     { BEHIND("true_div"), .sample = GRAD("arctan(" IMAGE ")") },
-    { BEHIND("where"),    .sample = GRAD("maximum(" IMAGE ", 0.5)") },
+    { BEHIND("where"),    .sample = GRAD("maximum(" IMAGE ", 0.5)") "; " GRAD("clip(softplus(" IMAGE "), 0.9, 1)") },
     { BEHIND("add"),      .sample = GRAD("relu(" IMAGE " - 0.5)") },
     { BEHIND("sub"),      .sample = "sqr(" IMAGE ") * " SPREAD " - " SPREAD },
     { BEHIND("neg"),      .sample = "-" SPREAD },

@@ -37,7 +37,7 @@ static bool is_float_sum(const struct mc_match *m)
 
 static bool y_is_number(const struct mc_match *m)
 {
-    return is_float_sum(m) && mc_letter(m, 'y')->type.rank == 0;
+    return is_float_sum(m) && mc_letter(m, 'y')->type.rank == 0 && mc_letter_may_wait(m, 'y');
 }
 
 static mc_node *one_notation(const struct mc_match *m)

@@ -25,7 +25,8 @@ class Drawer:
         self.names = [formula.Names(), formula.Names()]
         self.dropped = {}
         self.loose = False    # the candidate's operands were not chosen to fit
-        self.poor = False     # it may be nothing but rounding
+        self.poor = False     # it may be nothing but rounding, or not be known
+        self.curved = []      # lines whose gradients are asked for first
         self.made = []        # (text, dtype, rank) of what was taken
         self.space()
 
@@ -169,8 +170,11 @@ class Drawer:
         row = self.rng.choices(rows.ROWS, rows.WEIGHTS)[0]
         try:
             text = row(self)
-            self.loose, self.poor = row is rows.anything, row is rows.cancelling
-            return self.take(text) if text else None
+            self.loose, self.poor = row is rows.anything, row in (rows.cancelling, rows.smooth)
+            v = self.take(text) if text else None
+            if v and row is rows.smooth:
+                self.curved.append(v)
+            return v
         except Unsure as e:
             return self.drop(str(e))
         finally:
@@ -186,10 +190,13 @@ def gradients(d):
     p, rng = d.p, d.rng
     some = [v for v in d.pool if v.real and v.name.startswith("t") and v.size]
     rng.shuffle(some)
+    some.sort(key=lambda v: v not in d.curved)
     for y in some[:rng.choice([1, 1, 2])]:
         wide = f"cast({y.name}, float32)" if y.dt in ("float16", "bfloat16") and d.coin() else y.name
         text = rng.choice([f"sum({wide})", f"sum(sqr({wide}))", f"mean({wide} * {wide} + {wide})", f"sum(sin({wide}))"])
+        d.poor = True         # differences tell its slope, also where its value is not known
         cost = d.take(text)
+        d.poor = False
         if cost is None or not cost.real or not all(np.isfinite(float(v.v)) for v in cost.values):
             continue
         need = depends(p, cost.name)

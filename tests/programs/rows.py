@@ -442,9 +442,11 @@ def cancelling(d):
 
 def smooth(d):
     """Functions that are smooth at 0 and far from it, where what they are written with may have corners or overflow."""
-    x = d.leaf(d.any("float32", "float64"), numbers=[d.any(0, 0, 100, -100), d.any(0, 1, -2)]) if d.coin(0.6) else d.real()
+    x = d.leaf(d.any("float32", "float64"), numbers=[d.any(0, 100, -100), d.any(0, 1, -2)]) if d.coin(0.6) else d.real()
     b = d.meets(x).name
     return d.any(f"sigmoid_binary_crossentropy({x.name}, {b})", f"softplus({x.name})", f"log(exp({x.name}) + exp({b} * 0))", f"arcsinh({x.name})",
+                 f"log(2 + exp({x.name}))", f"log1p(3 * exp({x.name}))", f"1.3 * exp({x.name}) / (1 + exp({x.name}))", f"log(1 + sum(exp({x.name})))",
+                 f"elu({x.name})", f"where({x.name} > 0, {x.name}, exp({x.name}) - 1)", f"minimum(exp({x.name}), 10)", f"softsign({x.name})",
                  f"{x.name} ** 2", f"erf({x.name})", f"expm1({x.name})", f"log1p(sqr({x.name}))",
                  f"sigmoid({x.name})", f"log(1 + exp({x.name}))", f"log(sigmoid({x.name}))", f"log(1 - sigmoid({x.name}))", f"sqrt(sqr({x.name}) + 1)", f"{x.name} * tanh({x.name})", f"var({x.name})")
 
@@ -525,7 +527,7 @@ def anything(d):
 
 
 TABLE_OF_ROWS = [
-    (10, unary), (16, arithmetic), (10, chain), (4, comparison), (3, bits), (5, choose), (5, conversion), (14, reduction), (2, pair), (9, peak), (3, own), (3, cancelling), (3, smooth),
+    (10, unary), (16, arithmetic), (10, chain), (4, comparison), (3, bits), (5, choose), (5, conversion), (14, reduction), (2, pair), (9, peak), (3, own), (3, cancelling), (5, smooth),
     (7, row_wise), (3, scan), (9, axes_moved), (6, reshaped), (9, indexed), (4, set_part), (5, masked), (7, together), (4, made),
     (8, product), (4, ordered), (7, convolution), (2, spread), (6, pooling), (5, normal), (2, effect), (4, anything),
     (5, other_names.matrices), (5, other_names.by_other_names), (4, other_names.convnet), (6, other_names.tables),

@@ -102,6 +102,10 @@ test-fake-gpu: all ## WHAT="t_gpu t_kernel": tests with device=cuda on a GPU tha
 	@scripts/setup.sh c++
 	@scripts/fake_gpu.sh $(BUILD) $(WHAT)
 
+test-toy: all ## the everyday tests on a device of the tests alone (tests/t_toy.c)
+# not t_settings, which is the first to read the environment's flags
+	@TEST_TOY=1 $(call tests,$(BUILD)) --tier everyday $(addsuffix /,$(basename $(notdir $(filter-out %/t_settings.c,$(wildcard tests/t_*.c)))))
+
 test-random: all ## SECONDS=15 of random programs against NumPy; ARGS="--seed 7" that one alone
 	$(venv)
 	@$(random) --seconds $${SECONDS:-15} $(ARGS)

@@ -13,7 +13,7 @@ enum { SHOWN = 10 }; /* failed checks printed of one test; the rest are only cou
 static struct test *first, **tail = &first;
 
 static struct options {
-    const char *filter[16];
+    const char *filter[512];
     int nfilter;
     bool full, everyday, list; /* everyday: said, so that a name finds no slow test */
     uint64_t seed;

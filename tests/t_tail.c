@@ -1,5 +1,6 @@
 /* t_tail.c: on a GPU, what follows a product or a convolution is its solver's where it can be, and a kernel's where not; either way
  * the results are the reference's. */
+#include "function/heavy.h"
 #include "agree.h"
 #include "cuda_problems.h"
 
@@ -48,7 +49,7 @@ static int tails_of(const mc_function *f)
 {
     int n = 0;
     for (int i = 0; f->plans && i < f->code->nstep; i++) {
-        n += f->plans->step[i].tail.there;
+        n += f->plans->step[i].heavy && f->plans->step[i].heavy->tail.there;
     }
     return n;
 }

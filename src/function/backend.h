@@ -14,14 +14,19 @@ struct mc_pool_problem;
 struct mc_norm_problem;
 struct mc_pooled_problem;
 
+/* Who does what a step's kernel adds to heavy work: the kernel, run behind it; the kernel, called for each block as it is
+ * finished; the solver, if bias, residual and activation are all that there is, else the kernel behind it. */
+enum mc_epilogues { EPILOGUE_BEHIND, EPILOGUE_BLOCKS, EPILOGUE_SOLVER };
+
 struct mc_backend {
     const char *name;           /* "cuda": what its devices' names begin with */
     struct mc_device *(*start)(const char *device); /* NULL: the error says what is missing */
+    mc_status (*synchronize)(void); /* all its devices have done what was begun; or NULL */
 
     /* what it does, and does not */
     enum mc_fusing fuses;
     bool numbered;              /* there may be several devices: "cuda1" */
-    bool boxes;                 /* a solver hands each block to the step's kernel as it is finished; else it runs behind */
+    enum mc_epilogues epilogues;
     const struct mc_backend *(*grows)(void); /* who runs a program with sizes that only running tells; NULL: error */
     bool by_cc;                 /* kernels need a C compiler; without one the reference serves */
     bool in_place;              /* kernels make new values of shared variables where the old ones lie */
@@ -45,7 +50,7 @@ struct mc_backend {
     bool (*compiled)(const struct mc_function *f, int step);
     bool (*left)(const struct mc_function *f, int step);
     void (*code_free)(struct mc_code_unit *u); /* or NULL */
-    void (*made)(struct mc_function *f);       /* or NULL */
+    mc_status (*made)(struct mc_function *f);  /* or NULL */
     void (*gone)(struct mc_function *f);       /* or NULL */
 
     /* a shape */
@@ -81,6 +86,7 @@ static inline bool mc_steps_beside(const struct mc_function *f)
 extern const struct mc_backend mc_backend_cpu, mc_backend_cuda;
 
 const struct mc_backend *mc_backend_of(const char *device);                 /* by its name; NULL: error */
+void mc_backend_add(const struct mc_backend *b);                            /* one more row, asked before the others; before anything is compiled */
 
 /* results.c: for make */
 bool mc_result_wanted(const mc_arg *out);

@@ -1,5 +1,6 @@
 /* convolve.c: convolutions at one shape: the problem, the planner's choice, the kernel that finishes each block. */
 #include "function/backend.h"
+#include "function/heavy.h"
 #include "conv/conv.h"
 
 /* The value of each role. */
@@ -16,7 +17,7 @@ static const char *chosen_before(const struct mc_function *f, const struct mc_sh
 {
     const struct mc_plan *first = NULL;
     for (const struct mc_shape_plan *other = f->plans; other; other = other->next) {
-        first = other != p && other->step[step].plan ? other->step[step].plan : first;
+        first = other != p && other->step[step].heavy ? other->step[step].heavy->plan : first;
     }
     return first ? mc_conv_keep(q, first) : NULL;
 }
@@ -35,7 +36,7 @@ mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape
     }
     roles(f, st, v);
     const struct mc_spot *y = &p->place[mc_heavy_result(st, 0)];
-    *q = (struct mc_conv_problem){ .dtype = y->type.dtype, .alpha = 1, .has_epilogue = st->kernel && f->code->backend->boxes };
+    *q = (struct mc_conv_problem){ .dtype = y->type.dtype, .alpha = 1, .has_epilogue = st->kernel && f->code->backend->epilogues == EPILOGUE_BLOCKS };
     q->algo = mc_attr_named(n, "algo")->text;
     q->precision = mc_attr_named(n, "precision")->text;
     TRY(mc_conv_shape_of(n, in, value, &y->type, &q->s));
@@ -91,15 +92,16 @@ static struct mc_plan *plan_for(const struct mc_function *f, const struct mc_sha
 mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     struct mc_step_plan *sp = &p->step[step];
+    struct mc_heavy *h = sp->heavy;
     struct mc_conv_problem q, whole;
     TRY(mc_convolve_problem(f, p, step, &q));
     whole = q;
-    sp->plan = with_tail(f, p, step, &whole, &sp->tail) ? plan_for(f, p, step, &whole) : NULL;
-    sp->tail.there = sp->plan != NULL;
-    if (!sp->plan) { /* so it is too where the solver that is asked for by name does nothing of that */
-        sp->plan = plan_for(f, p, step, &q);
+    h->plan = with_tail(f, p, step, &whole, &h->tail) ? plan_for(f, p, step, &whole) : NULL;
+    h->tail.there = h->plan != NULL;
+    if (!h->plan) { /* so it is too where the solver that is asked for by name does nothing of that */
+        h->plan = plan_for(f, p, step, &q);
     }
-    if (!sp->plan) {
+    if (!h->plan) {
         return mc_last_status();
     }
     sp->flops = 2;
@@ -108,7 +110,7 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     }
     sp->flops *= (double)q.s.n * (double)q.s.f * (double)(q.s.c / q.s.groups);
     mc_status s = q.has_epilogue ? mc_epilogue_plan(f, p, step) : MC_OK;
-    sp->workspace = sp->launch.copies + sp->plan->workspace + 64;
+    sp->workspace = mc_heavy_copies(h) + h->plan->workspace + 64;
     return s;
 }
 
@@ -130,12 +132,12 @@ static void finish(void *arg, const int64_t at[5], const int64_t size[5])
 mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_plan *plan, void **operand, char *scratch)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
-    const struct mc_step_plan *sp = &p->step[step];
+    const struct mc_heavy *h = p->step[step].heavy;
     char *base[MOST_OPERANDS + 1];
-    struct mc_running r = { .st = st, .l = &sp->launch, .base = base };
-    if (st->kernel && f->code->backend->boxes) {
-        TRY(mc_bases(f, p, step, scratch, base));
-        scratch += sp->launch.copies;
+    struct mc_running r = { .st = st, .l = h->finish, .base = base };
+    if (st->kernel && f->code->backend->epilogues == EPILOGUE_BLOCKS) {
+        TRY(mc_bases(f, p, h->finish, scratch, base));
+        scratch += mc_heavy_copies(h);
         mc_conv_result_axes(st->heavy, r.axis);
         mc_conv_epilogue *box = finish;
         memcpy(&operand[CONV_EPILOGUE], &box, sizeof box); /* a function's address as an operand */
@@ -148,7 +150,8 @@ mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p,
 mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
-    const struct mc_tail *t = &p->step[step].tail;
+    const struct mc_heavy *h = p->step[step].heavy;
+    const struct mc_tail *t = &h->tail;
     void *operand[CONV_NOPERAND] = { 0 };
     int v[3];
     roles(f, st, v);
@@ -159,5 +162,5 @@ mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, 
         operand[CONV_C0] = t->c0 < 0 ? NULL : f->ptr[t->c0];
         operand[CONV_BIAS] = t->bias < 0 ? NULL : f->ptr[t->bias];
     }
-    return mc_convolve_with(f, p, step, p->step[step].plan, operand, scratch);
+    return mc_convolve_with(f, p, step, h->plan, operand, scratch);
 }

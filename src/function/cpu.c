@@ -1,6 +1,7 @@
 /* cpu.c: functions on the processor: kernels as C, values in the host's memory. */
 #include "conv/conv.h"
 #include "function/backend.h"
+#include "function/heavy.h"
 #include "gemm/gemm.h"
 #include "norm/norm.h"
 #include "pool/pool.h"
@@ -19,9 +20,6 @@ static bool compiled(const struct mc_function *f, int step)
 
 /* ---- a shape ---- */
 
-static const struct mc_exec_ops kernel_ops = { .run = mc_launch_run };
-static struct mc_exec kernel = { &kernel_ops };
-
 static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -35,11 +33,11 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
         sp->exec = p->place[st->dst[0]].own ? &mc_exec_reference : NULL;
         break;
     case STEP_KERNEL:
-        TRY(compiled_kernel ? mc_launch_plan(f, p, step) : MC_OK);
-        sp->exec = sp->launch.fn ? &kernel : &mc_exec_reference;
+        TRY(compiled_kernel ? mc_launch_plan(f, p, step, &sp->exec) : MC_OK);
+        sp->exec = sp->exec ? sp->exec : &mc_exec_reference;
         break;
     case STEP_HEAVY:
-        sp->exec = compiled_kernel || !st->kernel ? &mc_exec_heavy : &mc_exec_reference;
+        sp->exec = compiled_kernel || !st->kernel ? &sp->heavy->exec : &mc_exec_reference;
         break;
     case STEP_HOST:
         sp->exec = &mc_exec_reference;
@@ -143,7 +141,7 @@ static const struct mc_backend *itself(void)
 /* A kernel that finds something wrong ends its step: there is nothing to ask afterwards. */
 const struct mc_backend mc_backend_cpu = {
     .name = "cpu", .start = start,
-    .fuses = FUSE_TALLIES, .boxes = true, .grows = itself, .by_cc = true,
+    .fuses = FUSE_TALLIES, .epilogues = EPILOGUE_BLOCKS, .grows = itself, .by_cc = true,
     .language = "C", .lead = "\nvoid k", .head = "\nvoid %s(", .elsewhere = "",
     .product = mc_gemm_plan, .conv = mc_conv_plan, .pool = mc_pool_plan, .norm = mc_norm_plan,
     .pooled = mc_pooled_plan,

@@ -3,6 +3,7 @@
  *
  * Invariant: what is captured depends on addresses alone; when one has changed it is captured again. */
 #include "function/far.h"
+#include "function/heavy.h"
 #include "conv/conv.h"
 #include "gemm/gemm.h"
 #include "norm/norm.h"
@@ -23,8 +24,7 @@ static struct mc_device *start(const char *device)
 
 /* ---- kernels ---- */
 
-_Static_assert(NELEM(((struct mc_code_unit *)0)->far) == MC_CUDA_TEXTS && (int)MC_CUDA_TEXTS <= (int)MC_MOST_TEXTS,
-               "a function has a place for each text");
+_Static_assert((int)MC_CUDA_TEXTS <= (int)MC_MOST_TEXTS, "kernels can be spread over as many texts");
 
 static void *find(struct mc_cuda_code *code, const struct mc_kernel *k, const char *suffix)
 {
@@ -41,33 +41,25 @@ static mc_status print_text(const struct mc_program *p, const int *first, const 
     return out->bad ? MC_EMEMORY : MC_OK;
 }
 
-/* Where each step that is no kernel runs, and which look at indices. */
-static void look_around(struct mc_code_unit *u)
+/* Where each step that is no kernel runs, and whether some look at indices. */
+static void look_around(struct mc_program *p, struct mc_far_code *own)
 {
-    struct mc_program *p = &u->program;
-    u->last_to_fail = -1;
     for (size_t i = 0; i < p->step.n; i++) {
-        const struct mc_kernel *k = p->step.at[i].kernel;
-        bool looks = false;
-        for (size_t v = 0; k && v < k->val.n; v++) {
-            looks |= k->val.at[v].kind == K_CHECK;
-        }
-        u->checks |= looks;
-        u->last_to_fail = looks || p->step.at[i].kind == STEP_HOST ? (int)i : u->last_to_fail;
-        if (p->step.at[i].kind == STEP_HOST) {
-            p->step.at[i].reason = mc_work_there(&p->step.at[i], &u->checks) || mc_lines_there(&p->step.at[i]) ? "" : "no kernel on the GPU: by the reference, here";
+        struct mc_step *st = &p->step.at[i];
+        own->checks |= st->kernel && mc_kernel_checks(st->kernel);
+        if (st->kind == STEP_HOST) {
+            st->reason = mc_work_there(st, &own->checks) || mc_lines_there(st) ? "" : "no kernel on the GPU: by the reference, here";
         }
     }
 }
 
-static void find_kernels(struct mc_code_unit *u, const int *to)
+static void find_kernels(const struct mc_program *p, const struct mc_far_code *own, const int *to)
 {
-    struct mc_program *p = &u->program;
     for (size_t i = 0; i < p->step.n; i++) {
         const struct mc_kernel *k = p->step.at[i].kernel;
-        struct mc_cuda_code *c = k ? u->far[to[i]] : NULL;
+        struct mc_cuda_code *c = k ? own->text[to[i]] : NULL;
         if (k) {
-            u->grid[i] = (struct mc_grid_kernel){ find(c, k, ""), mc_grid_vector(k) > 1 ? find(c, k, "_v") : NULL, mc_grid_short(k) ? find(c, k, "_s") : NULL,
+            own->grid[i] = (struct mc_grid_kernel){ find(c, k, ""), mc_grid_vector(k) > 1 ? find(c, k, "_v") : NULL, mc_grid_short(k) ? find(c, k, "_s") : NULL,
                                                   mc_grid_row(k).vector ? find(c, k, "_r") : NULL, mc_grid_together(k).vector ? find(c, k, "_t") : NULL,
                                                   mc_grid_single(k).vector ? find(c, k, "_q") : NULL, mc_grid_column(k) ? find(c, k, "_c") : NULL,
                                                   mc_grid_tallies(k) ? find(c, k, "_tally") : NULL };
@@ -84,8 +76,8 @@ static mc_status kernels(struct compiling *c)
     int *to = mc_alloc((p->step.n + 1) * sizeof *to, "compile"), *first = mc_kernels_share(p);
     struct mc_str text[MC_CUDA_TEXTS] = { 0 }, source = { 0 };
     const char *at[MC_CUDA_TEXTS];
-    u->grid = mc_calloc(p->step.n + 1, sizeof *u->grid, "compile");
-    mc_status s = k && to && first && u->grid ? MC_OK : MC_EMEMORY;
+    struct mc_far_code *own = u->own = mc_calloc(1, sizeof *own, "compile");
+    mc_status s = k && to && first && own && (own->grid = mc_calloc(p->step.n + 1, sizeof *own->grid, "compile")) ? MC_OK : MC_EMEMORY;
     if (s == MC_OK) {
         mc_kernels_rule_out(p, first, mc_grid_never);
     }
@@ -95,16 +87,18 @@ static mc_status kernels(struct compiling *c)
         at[i] = text[i].s;
         mc_str_add(&source, s == MC_OK ? text[i].s : "");
     }
-    look_around(u);
-    if (s == MC_OK && (u->checks || p->nupdate)) {
+    if (s == MC_OK) {
+        look_around(p, own);
+    }
+    if (s == MC_OK && (own->checks || p->nupdate)) {
         mc_far_end_source(&text[n]);
         s = text[n].bad ? MC_EMEMORY : MC_OK;
         at[n] = text[n].s;
         n++;
     }
-    s = s < 0 || !n ? s : mc_cuda_code_load_all(mc_gpu(u), n, at, MC_CUDA_OPTIONS, u->far);
+    s = s < 0 || !n ? s : mc_cuda_code_load_all(mc_gpu(u), n, at, MC_CUDA_OPTIONS, own->text);
     if (s == MC_OK) {
-        find_kernels(u, to);
+        find_kernels(p, own, to);
         u->source = source.n || source.bad ? mc_str_take(&source) : mc_strdup("");
         s = u->source ? mc_custom_far_compile(u) : MC_EMEMORY;
     }
@@ -166,7 +160,7 @@ static bool updates_with_steps(const struct mc_function *f, const struct mc_shap
 
 static bool updated(const struct mc_shape_plan *p)
 {
-    return p->far->updates;
+    return mc_far_plan(p)->updates;
 }
 
 static mc_status steps(struct mc_function *f, const struct mc_shape_plan *p)
@@ -207,7 +201,7 @@ static bool same_addresses(const struct mc_function *f, char **seen, bool note)
 
 static mc_status replay(struct mc_function *f, struct mc_shape_plan *p)
 {
-    struct mc_far_plan *q = p->far;
+    struct mc_far_plan *q = p->own;
     if (q->replay && q->with_updates == q->updates && same_addresses(f, q->seen, false)) {
         return mc_cuda_replay(mc_gpu(f->code), q->replay);
     }
@@ -225,13 +219,13 @@ static mc_status replay(struct mc_function *f, struct mc_shape_plan *p)
 static mc_status begin(struct mc_function *f, struct mc_shape_plan *p)
 {
     TRY(mc_far_ready(f));
-    p->far->updates = false;
-    return mc_far_send(f, p);
+    mc_far_plan(p)->updates = false;
+    return mc_remote_send(f, p);
 }
 
 static mc_status run_all(struct mc_function *f, struct mc_shape_plan *p)
 {
-    struct mc_far_plan *q = p->far;
+    struct mc_far_plan *q = p->own;
     int launches;
     q->updates = updates_with_steps(f, p);
     if (!q->runs++) {
@@ -247,7 +241,7 @@ static mc_status run_all(struct mc_function *f, struct mc_shape_plan *p)
 
 static bool compiled(const struct mc_function *f, int step)
 {
-    return f->code->grid[step].plain != NULL;
+    return mc_far_code(f)->grid[step].plain != NULL;
 }
 
 static bool left(const struct mc_function *f, int step)
@@ -257,24 +251,36 @@ static bool left(const struct mc_function *f, int step)
 
 static void code_free(struct mc_code_unit *u)
 {
-    for (size_t i = 0; i < NELEM(u->far); i++) {
-        mc_cuda_code_free(u->far[i]);
+    struct mc_far_code *own = u->own;
+    for (int i = 0; own && i < MC_CUDA_TEXTS; i++) {
+        mc_cuda_code_free(own->text[i]);
     }
-    mc_free(u->grid);
+    mc_free(own ? own->grid : NULL);
+    mc_free(own);
 }
 
-static void made(struct mc_function *f)
+static mc_status made(struct mc_function *f)
 {
-    if (f->code->checks) {
+    struct mc_far_function *own = f->own = mc_calloc(1, sizeof *own, "function");
+    if (!own || !(own->home = mc_calloc((size_t)f->code->program.noutput + 1, sizeof *own->home, "function"))) {
+        return MC_EMEMORY;
+    }
+    if (mc_far_code(f)->checks) {
         mc_far_watch(f);
     }
+    return MC_OK;
 }
 
 static void gone(struct mc_function *f)
 {
-    mc_far_unwatch(f);
-    mc_cuda_free(mc_gpu(f->code), f->failed);
-    mc_array_unref(&f->told);
+    struct mc_far_function *own = f->own;
+    if (own) {
+        mc_far_unwatch(f);
+        mc_cuda_free(mc_gpu(f->code), own->failed);
+        mc_array_unref(&own->told);
+        mc_free(own->home);
+        mc_free(own);
+    }
 }
 
 static bool beside_each_other(void)
@@ -305,8 +311,8 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     case STEP_KERNEL:
         return mc_grid_plan(f, p, step, &sp->exec);
     case STEP_HEAVY:
-        sp->exec = &mc_exec_heavy;
-        return st->kernel && !sp->tail.there ? mc_grid_plan(f, p, step, &sp->behind) : MC_OK;
+        sp->exec = &sp->heavy->exec;
+        return st->kernel && !sp->heavy->tail.there ? mc_grid_plan(f, p, step, &sp->behind) : MC_OK;
     case STEP_HOST:
         TRY(mc_custom_far_plan(f, p, step, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_lines_plan(f, p, step, &sp->exec));
@@ -317,13 +323,13 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 }
 
 const struct mc_backend mc_backend_cuda = {
-    .name = "cuda", .start = start,
-    .numbered = true, .fuses = FUSE_DRAWS, .grows = on_the_host, .in_place = true, .dense_inputs = true,
+    .name = "cuda", .start = start, .synchronize = mc_far_synchronize,
+    .numbered = true, .fuses = FUSE_DRAWS, .epilogues = EPILOGUE_SOLVER, .grows = on_the_host, .in_place = true, .dense_inputs = true,
     .language = "CUDA", .lead = "\nstruct k", .head = "\nstruct %s_args {", .elsewhere = "at this shape by the reference, here",
     .product = mc_gemm_cuda_plan, .conv = mc_conv_cuda_plan, .pool = mc_pool_cuda_plan, .norm = mc_norm_cuda_plan, .pooled = mc_pooled_cuda_plan,
     .layouts = { .convs = &mc_conv_cuda, .bandwidth = 2.4e12, .tensor = true },
     .kernels = kernels, .compiled = compiled, .left = left, .code_free = code_free, .made = made, .gone = gone,
-    .front = mc_far_inputs, .beside = beside_each_other, .shape = mc_far_constants, .plan = plan, .forget = mc_far_free,
-    .address = mc_far_address, .begin = begin, .step = timed_step, .run = run_all, .checks = mc_far_checks, .told = mc_far_told,
-    .fetch = mc_far_fetch, .store = mc_far_store, .copy = mc_far_copy, .keep = mc_far_keep, .make = mc_far_make, .take = mc_far_take, .updated = updated,
+    .front = mc_remote_inputs, .beside = beside_each_other, .shape = mc_far_constants, .plan = plan, .forget = mc_far_free,
+    .address = mc_remote_address, .begin = begin, .step = timed_step, .run = run_all, .checks = mc_far_checks, .told = mc_far_told,
+    .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_far_copy, .keep = mc_remote_keep, .make = mc_far_make, .take = mc_far_take, .updated = updated,
 };

@@ -1,18 +1,17 @@
-/* far.h: functions that run on another device than the processor: kernels as grids, values in its memory.
+/* far.h: functions on a GPU: kernels as grids, steps on its stream or captured and replayed.
  *
- * The program, the places and the arena's plan are the same; addresses are the device's.  What no kernel or solver
- * there does is done by the reference here, its sources fetched and its results sent.
- *
- * Invariant: f->ptr then holds addresses of the device, and only this header's functions look behind them. */
+ * The program, the places and the arena's plan are those of any device.  A step that no kernel or solver of the GPU does
+ * runs on the host by the reference; its sources are fetched and its results sent. */
 #ifndef MC_FAR_H
 #define MC_FAR_H
 
 #include "device/cuda/cuda.h"
-#include "function/backend.h"
+#include "function/remote.h"
 #include "plan/cuda.h"
 
 static inline struct mc_cuda *mc_gpu(const struct mc_code_unit *u) { return (struct mc_cuda *)u->device; }
 
+/* ---- what a code unit, a shape plan and a function own here ---- */
 struct mc_grid_kernel {         /* of a step, once compiled; NULL: there is none of that kind */
     void *plain, *vector, *few, *row, *together, *single, *column, *tally;
 };
@@ -29,10 +28,13 @@ struct mc_grid_launch {         /* at one shape */
     int64_t pieces, piece;      /* launches of a map, along axis `outer` */
     int outer;
 };
-struct mc_far_plan {            /* a shape plan's part of the device */
-    char *fixed;                /* constants and early values, one block */
-    int64_t *at;                /* by value: its place in that block; -1 */
-    int64_t *slot;              /* by input: its place in the arena */
+struct mc_far_code {
+    struct mc_cuda_code *text[MC_CUDA_TEXTS]; /* its kernels, in as many texts as are compiled at once, and what ends a call */
+    struct mc_grid_kernel *grid; /* by step */
+    bool checks;                /* some kernel checks indices */
+};
+struct mc_far_plan {
+    struct mc_remote remote;
     void *replay;               /* what was captured; NULL: not yet, or never */
     char **seen;                /* the addresses it was captured with */
     int64_t runs;
@@ -40,6 +42,15 @@ struct mc_far_plan {            /* a shape plan's part of the device */
     bool with_updates;          /* so it was captured */
     bool updates;               /* made with the steps: no result is a shared variable's memory, and sizes stay */
 };
+struct mc_far_function {
+    bool *home;                 /* by output: the result is made in memory that the GPU writes itself */
+    void *failed;               /* where kernels tell a failed check */
+    mc_array *told;             /* memory of the host: word 0 is nonzero once the GPU has met one */
+    struct mc_function *checking; /* the next one whose kernels check */
+};
+static inline struct mc_far_code *mc_far_code(const struct mc_function *f) { return f->code->own; }
+static inline struct mc_far_plan *mc_far_plan(const struct mc_shape_plan *p) { return p->own; }
+static inline struct mc_far_function *mc_far_of(const struct mc_function *f) { return f->own; }
 
 /* grid.c */
 unsigned mc_grid_never(const struct mc_step *st);                               /* for its kernel's `never` */
@@ -54,18 +65,11 @@ mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step
 mc_status mc_custom_far_compile(struct mc_code_unit *u);
 mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* far_move.c */
-size_t mc_far_inputs(const struct mc_function *f);                              /* bytes of the arena, at its beginning, for those that come from here */
-mc_status mc_far_constants(struct mc_function *f, struct mc_shape_plan *p);     /* once places are known: sent; and places for inputs */
+mc_status mc_far_constants(struct mc_function *f, struct mc_shape_plan *p);
 void mc_far_free(struct mc_function *f, struct mc_shape_plan *p);
-char *mc_far_address(const struct mc_function *f, const struct mc_shape_plan *p, size_t value);
-mc_status mc_far_send(struct mc_function *f, const struct mc_shape_plan *p);    /* the inputs */
-bool mc_far_is(const struct mc_function *f, const mc_array *a);                 /* in the device's memory? */
-mc_status mc_far_copy(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst); /* dense, there */
-mc_array *mc_far_fetch(struct mc_function *f, const struct mc_shape_plan *p, int value);   /* a copy here */
-mc_status mc_far_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
-mc_array *mc_far_keep(struct mc_function *f, const struct mc_shape_plan *p, int value);    /* a copy there */
-mc_status mc_far_make(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out); /* where a result goes */
-mc_status mc_far_take(struct mc_function *f, const struct mc_shape_plan *p, int output);    /* it goes there */
+mc_status mc_far_copy(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst); /* contiguous, there */
+mc_status mc_far_make(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out);
+mc_status mc_far_take(struct mc_function *f, const struct mc_shape_plan *p, int output);
 /* far_order.c: all steps into a recording, each behind those alone that it must follow */
 mc_status mc_far_record(struct mc_function *f, const struct mc_shape_plan *p);
 /* far_end.c */
@@ -75,7 +79,8 @@ mc_status mc_far_ready(struct mc_function *f);                                  
 mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p); /* updates that go with the steps; what failed, told */
 mc_status mc_far_checks(struct mc_function *f);                                 /* did a kernel find an index out of range?  Waits */
 mc_status mc_far_told(struct mc_function *f);                                   /* has the host been told of one?  Does not wait */
-void mc_far_watch(struct mc_function *f);                                       /* mc_synchronize asks it, until mc_far_unwatch */
+mc_status mc_far_synchronize(void);                                             /* all GPUs */
+void mc_far_watch(struct mc_function *f);                                       /* mc_far_synchronize asks it, until mc_far_unwatch */
 void mc_far_unwatch(struct mc_function *f);
 
 #endif

@@ -71,7 +71,7 @@ mc_status mc_custom_far_compile(struct mc_code_unit *u)
             continue;
         }
         st->reason = "";
-        u->checks = true;
+        ((struct mc_far_code *)u->own)->checks = true;
         TRY(mc_cuda_enter(mc_gpu(u)));
         s = load(st->node[0]) ? MC_OK : mc_last_status();
         mc_cuda_leave(mc_gpu(u));
@@ -98,7 +98,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     struct mc_far_custom *c = (struct mc_far_custom *)e;
     for (int i = 0; i < c->nview; i++) {
         c->view[i].data = f->ptr[c->value[i]];
-        c->view[i].err = (int64_t *)f->failed;
+        c->view[i].err = (int64_t *)mc_far_of(f)->failed;
     }
     const char *name = f->code->program.step.at[step].node[0]->op->name;
     return mc_cuda_launch(mc_gpu(f->code), c->kernel, name, &c->grid, c->view, (size_t)c->nview * sizeof *c->view);

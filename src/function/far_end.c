@@ -47,9 +47,9 @@ static mc_status launch(const struct mc_function *f, const struct args *a)
 mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
-    struct args a = { f->failed, f->told ? (int64_t *)(void *)f->told->data : NULL, .n = 0 };
-    bool owed = f->failed != NULL;
-    for (int i = 0; i < pr->nupdate && p->far->updates; i++) {
+    struct args a = { mc_far_of(f)->failed, mc_far_of(f)->told ? (int64_t *)(void *)mc_far_of(f)->told->data : NULL, .n = 0 };
+    bool owed = mc_far_of(f)->failed != NULL;
+    for (int i = 0; i < pr->nupdate && mc_far_plan(p)->updates; i++) {
         const size_t bytes = mc_spot_bytes(&p->place[pr->update[i]]);
         if (!bytes || mc_is_in_place(f, p, i)) {
             continue;
@@ -70,19 +70,19 @@ mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p)
 
 static atomic_llong *word(const struct mc_function *f)
 {
-    return f->told ? (atomic_llong *)(void *)f->told->data : NULL;
+    return mc_far_of(f)->told ? (atomic_llong *)(void *)mc_far_of(f)->told->data : NULL;
 }
 
 mc_status mc_far_ready(struct mc_function *f)
 {
-    if (!f->code->checks || f->failed) {
+    if (!mc_far_code(f)->checks || mc_far_of(f)->failed) {
         return MC_OK;
     }
     const int64_t page = 4096;
-    f->failed = mc_cuda_alloc(mc_gpu(f->code), (CHECK + SPILL) * sizeof(int64_t), "checks");
-    TRY(f->failed ? mc_cuda_clear(mc_gpu(f->code), f->failed, CHECK * sizeof(int64_t)) : mc_last_status());
-    f->told = mc_cuda_home(mc_gpu(f->code), MC_INT64, 1, &page); /* NULL: every call waits and looks */
-    if (f->told) {
+    mc_far_of(f)->failed = mc_cuda_alloc(mc_gpu(f->code), (CHECK + SPILL) * sizeof(int64_t), "checks");
+    TRY(mc_far_of(f)->failed ? mc_cuda_clear(mc_gpu(f->code), mc_far_of(f)->failed, CHECK * sizeof(int64_t)) : mc_last_status());
+    mc_far_of(f)->told = mc_cuda_home(mc_gpu(f->code), MC_INT64, 1, &page); /* NULL: every call waits and looks */
+    if (mc_far_of(f)->told) {
         atomic_store(word(f), 0);
     }
     return MC_OK;
@@ -91,15 +91,15 @@ mc_status mc_far_ready(struct mc_function *f)
 mc_status mc_far_checks(struct mc_function *f)
 {
     int64_t err[4] = { 0 };
-    if (!f->failed) {
+    if (!mc_far_of(f)->failed) {
         return MC_OK;
     }
-    TRY(mc_cuda_get(mc_gpu(f->code), err, f->failed, sizeof err));
+    TRY(mc_cuda_get(mc_gpu(f->code), err, mc_far_of(f)->failed, sizeof err));
     if (!err[0]) {
         return MC_OK;
     }
-    TRY(mc_cuda_clear(mc_gpu(f->code), f->failed, sizeof err));
-    if (f->told) {
+    TRY(mc_cuda_clear(mc_gpu(f->code), mc_far_of(f)->failed, sizeof err));
+    if (mc_far_of(f)->told) {
         atomic_store(word(f), 0);
     }
     char axis[32] = "";
@@ -111,7 +111,7 @@ mc_status mc_far_checks(struct mc_function *f)
 
 mc_status mc_far_told(struct mc_function *f)
 {
-    return f->failed && (!f->told || atomic_load(word(f))) ? mc_far_checks(f) : MC_OK;
+    return mc_far_of(f)->failed && (!mc_far_of(f)->told || atomic_load(word(f))) ? mc_far_checks(f) : MC_OK;
 }
 
 /* ---- all functions that check, for mc_synchronize ---- */
@@ -122,7 +122,7 @@ static struct mc_function *checking;
 void mc_far_watch(struct mc_function *f)
 {
     pthread_mutex_lock(&lock);
-    f->checking = checking;
+    mc_far_of(f)->checking = checking;
     checking = f;
     pthread_mutex_unlock(&lock);
 }
@@ -130,16 +130,16 @@ void mc_far_watch(struct mc_function *f)
 void mc_far_unwatch(struct mc_function *f)
 {
     pthread_mutex_lock(&lock);
-    for (struct mc_function **p = &checking; *p; p = &(*p)->checking) {
+    for (struct mc_function **p = &checking; *p; p = &mc_far_of(*p)->checking) {
         if (*p == f) {
-            *p = f->checking;
+            *p = mc_far_of(f)->checking;
             break;
         }
     }
     pthread_mutex_unlock(&lock);
 }
 
-mc_status mc_synchronize(void)
+mc_status mc_far_synchronize(void)
 {
     mc_status s = MC_OK;
     for (int i = 0; i < MC_CUDA_MOST; i++) {
@@ -152,7 +152,7 @@ mc_status mc_synchronize(void)
         s = s < 0 ? s : t;
     }
     pthread_mutex_lock(&lock);
-    for (struct mc_function *f = checking; f; f = f->checking) {
+    for (struct mc_function *f = checking; f; f = mc_far_of(f)->checking) {
         pthread_mutex_lock(&f->lock);
         mc_status t = mc_cuda_enter(mc_gpu(f->code));
         if (t == MC_OK) {

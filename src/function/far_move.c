@@ -1,262 +1,47 @@
-/* far_move.c: what a function on a GPU sends and fetches: constants once a shape, shared variables when they come from
- * elsewhere, inputs at every call, results as they are asked for.
- *
- * Invariant: what lies over there lies dense, but for views of it. */
+/* far_move.c: a function's values on a GPU, where that differs from any remote memory: results may be made in memory of the
+ * host that the GPU writes itself, and views are made contiguous by a kernel. */
 #include "function/far.h"
-
-enum { LINE = 256 };
-
-/* ---- a plan's part ---- */
-
-static size_t rounded(size_t n)
-{
-    return (n + LINE - 1) / LINE * LINE;
-}
-
-/* Constants and what was computed early, dense, in one block. */
-static mc_status send_fixed(struct mc_function *f, struct mc_shape_plan *p, struct mc_far_plan *q)
-{
-    const struct mc_program *pr = &f->code->program;
-    size_t total = 0;
-    for (size_t v = 0; v < pr->value.n; v++) {
-        struct mc_spot *at = &p->place[v];
-        q->at[v] = -1;
-        if (at->base == BASE_FIXED && at->fixed) {
-            q->at[v] = (int64_t)total;
-            total += rounded(mc_spot_bytes(at));
-        }
-    }
-    char *here = total ? mc_calloc(1, total, "constants") : NULL;
-    q->fixed = here ? mc_cuda_alloc(mc_gpu(f->code), total, "constants") : NULL;
-    mc_status s = !total || q->fixed ? MC_OK : mc_last_status();
-    for (size_t v = 0; v < pr->value.n && s == MC_OK && total; v++) {
-        struct mc_spot *at = &p->place[v];
-        if (q->at[v] < 0) {
-            continue;
-        }
-        mc_array *dense = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, NULL, here + q->at[v], NULL, NULL);
-        s = dense ? mc_array_assign(dense, at->fixed) : mc_last_status();
-        mc_array_unref(&dense);
-        mc_contiguous_strides(at->type.dtype, at->type.rank, at->type.dims, at->strides);
-        at->offset = 0;
-    }
-    s = s == MC_OK && total ? mc_cuda_put(mc_gpu(f->code), q->fixed, here, total) : s;
-    mc_free(here);
-    return s;
-}
-
-static int64_t input_bytes(const struct mc_function *f, int i)
-{
-    return (int64_t)rounded((size_t)mc_array_size(f->arg[i]) * mc_dtypes[f->arg[i]->dtype].size);
-}
-
-size_t mc_far_inputs(const struct mc_function *f)
-{
-    int64_t bytes = 0;
-    for (int i = 0; i < f->code->program.ninput; i++) {
-        bytes += input_bytes(f, i);
-    }
-    return (size_t)bytes;
-}
 
 mc_status mc_far_constants(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
-    struct mc_far_plan *q = p->far = mc_calloc(1, sizeof *q, "plan");
-    if (!q) {
+    struct mc_far_plan *q = p->own = mc_calloc(1, sizeof *q, "plan");
+    if (!q || !(q->seen = mc_calloc(pr->value.n + (size_t)pr->nupdate + 1, sizeof *q->seen, "plan"))) {
         return MC_EMEMORY;
     }
-    q->at = mc_calloc(pr->value.n + 1, sizeof *q->at, "plan");
-    q->slot = mc_calloc((size_t)pr->ninput + 1, sizeof *q->slot, "plan");
-    q->seen = mc_calloc(pr->value.n + (size_t)pr->nupdate + 1, sizeof *q->seen, "plan");
-    if (!q->at || !q->slot || !q->seen) {
-        return MC_EMEMORY;
-    }
-    for (int i = 0; i < pr->ninput; i++) {
-        q->slot[i + 1] = q->slot[i] + input_bytes(f, i);
-    }
-    return send_fixed(f, p, q);
+    return mc_remote_plan(f, p);
 }
 
 void mc_far_free(struct mc_function *f, struct mc_shape_plan *p)
 {
-    struct mc_far_plan *q = p->far;
+    struct mc_far_plan *q = p->own;
     if (q) {
-        mc_cuda_free(mc_gpu(f->code), q->fixed);
         mc_cuda_graph_free(mc_gpu(f->code), q->replay);
-        mc_free(q->at);
-        mc_free(q->slot);
         mc_free(q->seen);
-        mc_free(q);
+        mc_remote_forget(f, p);
     }
 }
 
-/* ---- moving ---- */
-
-bool mc_far_is(const struct mc_function *f, const mc_array *a)
-{
-    return mc_array_space(a) == &mc_gpu(f->code)->space;
-}
-
-mc_status mc_far_send(struct mc_function *f, const struct mc_shape_plan *p)
-{
-    for (int i = 0; i < f->code->program.ninput; i++) {
-        const mc_array *a = f->arg[i];
-        size_t n = (size_t)mc_array_size(a) * mc_dtypes[a->dtype].size;
-        if (!mc_far_is(f, a) && n) {
-            TRY(mc_cuda_put(mc_gpu(f->code), f->arena + p->far->slot[i], a->data, n));
-        }
-    }
-    return MC_OK;
-}
-
-char *mc_far_address(const struct mc_function *f, const struct mc_shape_plan *p, size_t v)
-{
-    const struct mc_spot *at = &p->place[v];
-    switch (at->base) {
-    case BASE_ARENA: return f->arena + at->offset;
-    case BASE_INPUT: return (mc_far_is(f, f->arg[at->index]) ? f->arg[at->index]->data : f->arena + p->far->slot[at->index]) + at->offset;
-    case BASE_SHARED: return f->shared[at->index]->value->data + at->offset;
-    case BASE_FIXED: return p->far->fixed + p->far->at[v];
-    case BASE_OUTPUT:
-    case BASE_NONE:
-    case BASE_TYPE: break;
-    }
-    return NULL;
-}
-
-/* Bytes from the first element's address down to the lowest, and from there up. */
-static void extent(const struct mc_spot *at, int64_t *below, int64_t *bytes)
-{
-    *below = 0;
-    *bytes = (int64_t)mc_dtypes[at->type.dtype].size;
-    for (int a = 0; a < at->type.rank; a++) {
-        int64_t reach = (at->type.dims[a] - 1) * at->strides[a];
-        *below += reach < 0 ? -reach : 0;
-        *bytes += reach < 0 ? -reach : reach;
-    }
-}
-
-/* The value into a dense array, here or there; home: that is one of mc_cuda_home. */
-static mc_status fill(struct mc_function *f, const struct mc_shape_plan *p, int value, mc_array *to, bool home)
-{
-    const struct mc_spot *at = &p->place[value];
-    const struct mc_type *t = &at->type;
-    if (mc_array_size(to) == 0) {
-        return MC_OK;
-    }
-    if (mc_far_is(f, to)) {
-        return mc_far_copy(f, at, f->ptr[value], to->data);
-    }
-    if (mc_spot_contiguous(at)) {
-        return (home ? mc_cuda_get_home : mc_cuda_get)(mc_gpu(f->code), to->data, f->ptr[value], mc_spot_bytes(at));
-    }
-    int64_t below, bytes;
-    extent(at, &below, &bytes);
-    char *all = mc_alloc((size_t)bytes, "transfer");
-    mc_status s = all ? mc_cuda_get(mc_gpu(f->code), all, f->ptr[value] - below, (size_t)bytes) : MC_EMEMORY;
-    mc_array *view = s == MC_OK ? mc_array_wrap(t->dtype, t->rank, t->dims, at->strides, all + below, NULL, NULL) : NULL;
-    s = s < 0 ? s : view ? mc_array_assign(to, view) : mc_last_status();
-    mc_array_unref(&view);
-    mc_free(all);
-    return s;
-}
-
-mc_array *mc_far_fetch(struct mc_function *f, const struct mc_shape_plan *p, int value)
-{
-    const struct mc_type *t = &p->place[value].type;
-    mc_array *a = mc_array_empty(t->dtype, t->rank, t->dims);
-    if (a && fill(f, p, value, a, false) < 0) {
-        mc_array_unref(&a);
-    }
-    return a;
-}
-
-mc_status mc_far_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a)
-{
-    const struct mc_spot *at = &p->place[value];
-    mc_array *dense = a->dtype != at->type.dtype        ? mc_array_cast(a, at->type.dtype)
-                      : mc_array_is_contiguous(a) ? mc_array_ref(a)
-                                                  : mc_array_copy(a);
-    mc_status s = dense ? MC_OK : mc_last_status();
-    size_t n = dense ? (size_t)mc_array_size(dense) * mc_dtypes[dense->dtype].size : 0;
-    if (n) { /* results lie dense */
-        s = mc_cuda_put(mc_gpu(f->code), f->ptr[value], dense->data, n);
-    }
-    mc_array_unref(&dense);
-    return s;
-}
-
-/* An array over there, on its own. */
-mc_array *mc_far_keep(struct mc_function *f, const struct mc_shape_plan *p, int value)
-{
-    const struct mc_spot *at = &p->place[value];
-    mc_array *a = mc_cuda_array(mc_gpu(f->code), at->type.dtype, at->type.rank, at->type.dims);
-    mc_status s = !a ? mc_last_status() : mc_array_size(a) ? mc_far_copy(f, at, f->ptr[value], a->data) : MC_OK;
-    if (s < 0) {
-        mc_array_unref(&a);
-    }
-    return a;
-}
-
-static void nothing(void *arg)
-{
-    (void)arg;
-}
-
-static bool lends(const struct mc_function *f, const struct mc_shape_plan *p, int output)
-{
-    const struct mc_spot *at = &p->place[f->code->program.output[output]];
-    return f->output[output].borrow && at->base == BASE_ARENA && mc_spot_contiguous(at) && !mc_flag_int(FLAG_allow_gc);
-}
-
-/* The arena itself, until the next call; the last call's array if it still says the same. */
-static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int output)
-{
-    int value = f->code->program.output[output];
-    const struct mc_spot *at = &p->place[value];
-    mc_array *old = f->lent[output];
-    if (!old || old->data != f->ptr[value] || old->dtype != at->type.dtype || !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims)) {
-        mc_array_unref(&f->lent[output]);
-        f->lent[output] = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, NULL, f->ptr[value], nothing, NULL);
-        if (f->lent[output]) {
-            f->lent[output]->storage->space = &mc_gpu(f->code)->space;
-        }
-    }
-    return f->lent[output] ? mc_array_ref(f->lent[output]) : NULL;
-}
-
-/* The arrays that results go to are there, and good, before anything runs. */
 mc_status mc_far_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
     const struct mc_type *t = &p->place[f->code->program.output[i]].type;
-    if (!mc_result_wanted(out)) {
-        return MC_OK;
+    const bool fresh = mc_result_wanted(out) && out->kind == 3 && !*out->u.slot && !f->output[i].stays;
+    mc_far_of(f)->home[i] = false;
+    if (fresh && mc_far_plan(p)->runs > 0) { /* for one call pinning costs more than it gains */
+        TRY(mc_result_given(f, i, out, t->dtype, t->rank, t->dims));
+        f->result[i] = mc_cuda_home(mc_gpu(f->code), t->dtype, t->rank, t->dims);
+        mc_far_of(f)->home[i] = f->result[i] != NULL;
     }
-    TRY(mc_result_given(f, i, out, t->dtype, t->rank, t->dims));
-    bool fresh = out->kind == 3 && !*out->u.slot, again = p->far->runs > 0; /* for one call pinning costs more than it gains */
-    f->result[i] = fresh && again && !f->output[i].stays ? mc_cuda_home(mc_gpu(f->code), t->dtype, t->rank, t->dims) : NULL;
-    f->home[i] = f->result[i] != NULL;
-    if (f->home[i]) {
-        return MC_OK;
-    }
-    if (!f->output[i].stays) {
-        return mc_result_near(f, p, i, out);
-    }
-    if (!lends(f, p, i)) {
-        f->result[i] = mc_cuda_array(mc_gpu(f->code), t->dtype, t->rank, t->dims);
-        return f->result[i] ? MC_OK : mc_last_status();
-    }
-    return MC_OK;
+    return mc_far_of(f)->home[i] ? MC_OK : mc_remote_make(f, p, i, out);
 }
 
 mc_status mc_far_take(struct mc_function *f, const struct mc_shape_plan *p, int i)
 {
-    if (f->result[i]) {
-        return fill(f, p, f->code->program.output[i], f->result[i], f->home[i]);
+    const int v = f->code->program.output[i];
+    if (!mc_far_of(f)->home[i] || !mc_array_size(f->result[i]) || !mc_spot_contiguous(&p->place[v])) {
+        return mc_remote_take(f, p, i);
     }
-    f->result[i] = lend(f, p, i);
-    return f->result[i] ? MC_OK : mc_last_status();
+    return mc_cuda_get_home(mc_gpu(f->code), f->result[i]->data, f->ptr[v], mc_spot_bytes(&p->place[v]));
 }
 
 mc_status mc_far_copy(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst)

@@ -4,6 +4,7 @@
  * Invariant: of two steps of which one writes memory that the other reads or writes, the later follows the earlier; as inputs,
  * shared variables and constants are only read, that can be in the arena alone. */
 #include "function/far.h"
+#include "function/heavy.h"
 
 struct span {
     int64_t from, end;          /* bytes of the arena */
@@ -52,7 +53,7 @@ static bool add_sources(struct order *o, const struct mc_step *st)
 
 static bool works(const struct mc_step *st, const struct mc_step_plan *sp)
 {
-    return sp->exec && !sp->exec->ops->host && (!sp->idle || st->kernel);
+    return sp->exec && !sp->exec->ops->host && (!mc_heavy_is_idle(sp) || st->kernel);
 }
 
 /* Also what a solver reads that does the work of the step in front. */

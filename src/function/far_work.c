@@ -161,7 +161,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     }
     a.x = f->ptr[w->x] + w->x_at;
     a.y = f->ptr[w->y];
-    a.err = f->failed;
+    a.err = mc_far_of(f)->failed;
     a.target = (int64_t *)(void *)scratch;
     a.next = (int32_t *)(void *)(scratch + 8 * a.places);
     a.first = a.next + a.places;

@@ -30,12 +30,9 @@ struct mc_code_unit {           /* shared by copies; counted */
     struct mc_program program;
     struct mc_device *device;   /* that it runs on */
     const struct mc_backend *backend;
-    struct mc_cuda_code *far[9]; /* there: its kernels, in as many texts as are compiled at once, and what ends a call */
-    struct mc_grid_kernel *grid;
-    bool checks;                /* there: some kernel checks indices */
-    int last_to_fail;           /* there: the last step that may end a call with an error; -1: none */
-    struct mc_code *lib[MC_TEXTS]; /* all NULL: everything by the reference */
-    mc_kernel_fn **fn, **join;  /* by step */
+    void *own;                  /* what the backend keeps */
+    struct mc_code *lib[MC_TEXTS]; /* kernels in C; all NULL: everything by the reference */
+    mc_kernel_fn **fn, **join;  /* the same by step */
     char *source, *text;        /* of the kernels; of the graph after rewriting */
     enum mc_mode mode;
     VEC(struct mc_rewritten) rewritten; /* MODE_DEBUG: what rules replaced */
@@ -58,34 +55,7 @@ struct mc_spot {
     struct mc_type type;        /* all sizes known */
     int64_t strides[MC_MAX_RANK]; /* bytes */
 };
-/* A kernel at one shape. */
-struct mc_launch {
-    bool stream;                /* results are larger than the caches: written past them */
-    mc_kernel_fn *fn, *join;    /* NULL fn: by the reference, node by node */
-    int nop, nouter;
-    int *value;                 /* by operand: value id; -1: an index */
-    int64_t *s;                 /* 3 strides an operand, elements */
-    int64_t n[4];
-    int64_t outer[MC_MAX_RANK]; /* sizes of loops above the kernel's own */
-    int64_t *step;              /* nouter strides an operand, bytes (positions for an index) */
-    int64_t outer_total;
-    enum { SPLIT_NOT, SPLIT_OUTER, SPLIT_1, SPLIT_0, SPLIT_FOLD, SPLIT_TALLY } split;
-    int64_t units, grain;       /* of the loop that is split */
-    int64_t chunk;              /* SPLIT_FOLD: elements a chunk; SPLIT_TALLY: rows */
-    size_t tally;               /* bytes of a chunk's tallies; 0: there are none */
-    int threads;
-    size_t copies;              /* bytes of operands made dense first */
-    size_t scratch;             /* bytes a thread: row buffers; or for all: accumulators */
-    double bytes;
-};
-/* On a GPU: what follows heavy work, where its solver does that as well (tail.c).  Values; -1: there is no such. */
-struct mc_tail {
-    bool there;
-    int to;                     /* what the step makes */
-    int added[2], nadded;       /* all that is added to the solver's sums */
-    int bias, c0;               /* which of them that is to a convolution; a product's is its c0 */
-    enum mc_act act;
-};
+enum { MOST_OPERANDS = 512 };   /* of a kernel */
 /* What does a step at one shape: the first member of what its backend keeps for that. */
 struct mc_function;
 struct mc_shape_plan;
@@ -96,18 +66,12 @@ struct mc_exec_ops {
     bool host;                  /* the reference does it, on the host */
 };
 void mc_exec_free(struct mc_exec *e); /* of one that owns nothing but itself */
-extern struct mc_exec mc_exec_reference, mc_exec_heavy; /* reference.c, heavy.c: all they need is in the plan */
+extern struct mc_exec mc_exec_reference; /* reference.c */
 struct mc_step_plan {
     struct mc_exec *exec;       /* NULL: there is nothing to do */
     struct mc_exec *behind;     /* what runs behind that: a kernel that finishes heavy work; NULL: nothing */
-    struct mc_launch launch;    /* on the processor: kernels, and what finishes heavy work */
-    struct mc_plan *plan;       /* heavy work */
-    struct mc_plan *joined;     /* that, and the work of the step in front; NULL: not so */
-    struct mc_tail tail;        /* the plan makes what its kernel would */
-    bool idle;                  /* its work is done by those that read it */
+    struct mc_heavy *heavy;     /* what a solver does; NULL: it is no such step */
     double flops, bytes;        /* of heavy work and of the kernel, which alone counts bytes */
-    int64_t copy[2];            /* a product's operands that must be made dense first: their place in the scratch; -1 */
-    int64_t *dense;             /* the same by kernel operand; NULL: none */
     size_t workspace, workspace_at; /* bytes, and where in the arena */
     int64_t space[MC_MAX_RANK]; /* a kernel's sizes */
 };
@@ -124,7 +88,7 @@ struct mc_shape_plan {
     size_t memory;              /* of both: what a step needs lies where no value is alive */
     mc_blocks block;            /* where values lie and when; until workspaces have their places */
     int apart;                  /* steps that lie between two uses of the same memory; 0: they run one after another */
-    struct mc_far_plan *far;    /* on a GPU */
+    void *own;                  /* what the backend keeps */
     bool direct_output;         /* some outputs are made where the caller wants them */
     uint64_t used;
 };
@@ -152,11 +116,8 @@ struct mc_function {
     mc_array **arg;             /* by input */
     mc_array **result;          /* by output: where it is made */
     mc_array **lent;            /* by output: the borrowed view handed out last */
-    bool *home;                 /* on a GPU, by output: the result is made in memory that it writes itself */
     int threads;
-    void *failed;               /* on a GPU: where kernels tell a failed check */
-    mc_array *told;             /* memory of the host: its first word is set once the device has met one */
-    struct mc_function *checking; /* the next one whose kernels check */
+    void *own;                  /* what the backend keeps */
     bool profile, traced;       /* traced: profiled and written to the file of the flag `trace` */
     bool skip_updates;          /* a copy that only looks */
     struct mc_step_time *time;
@@ -181,68 +142,8 @@ int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *
 bool mc_is_in_place(const struct mc_function *f, const struct mc_shape_plan *p, int update);
 mc_status mc_inputs_apart(struct mc_function *f);       /* no input lies where updates are made; before there is a plan */
 mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *p); /* once steps have said what they need */
-/* launch.c */
-enum { MOST_OPERANDS = 512 };
-struct mc_running {             /* one kernel step while it runs */
-    const struct mc_step *st;
-    const struct mc_launch *l;
-    const struct mc_spot *place;
-    char *const *base;          /* by operand: where it starts */
-    char *scratch, *tally;
-    bool stream;
-    int axis[5];                /* of a convolution's result by meaning; -1: not there */
-    int64_t err[4];             /* what kernels tell (kernel.h) */
-};
-int64_t mc_launch_stride(const struct mc_spot *place, const struct mc_koperand *o, int v, bool dense, int a);
-mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
-mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch);
-void mc_running_tell(struct mc_running *r, const int64_t *err);                /* of a kernel on any thread, to the step */
-mc_status mc_running_end(struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_running *r);
-void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c, int64_t row_stride);
-mc_status mc_dense_plan(const struct mc_function *f, struct mc_shape_plan *p, int step, size_t *bytes);  /* which operands need a copy */
-mc_status mc_dense_copy(const struct mc_spot *from, char *src, char *dst);
-mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch, char **base);
-/* split.c */
-void mc_launch_split(const struct mc_function *f, const struct mc_step *st, struct mc_launch *l, double elements);
-bool mc_launch_streams(const struct mc_shape_plan *p, const struct mc_step *st, const struct mc_launch *l);
-/* tally.c: sums that ride along with a row kernel */
-void mc_tally_plan(const struct mc_step *st, const struct mc_shape_plan *p, struct mc_launch *l);
-void mc_tally_bases(const struct mc_running *r, int64_t chunk, char **base);   /* zeros to add to, in place of results */
-void mc_tally_join(const struct mc_running *r, char *const *base);
 /* custom.c */
 void mc_custom_install(void);   /* sets mc_custom_kernel_hook; by itself at start, named by compile.c so that archives bring it along */
-/* heavy.c */
-const char *mc_heavy_family(const struct mc_step *st);  /* "gemm", "conv" */
-const char *mc_heavy_solver(const struct mc_step_plan *sp);  /* who does the work at that shape: "fft"; "idle" where those that read it do */
-mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step); /* sizes and strides are known, places not yet */
-int mc_heavy_source(const struct mc_function *f, const struct mc_node *n, int i);   /* the value of its input */
-int mc_heavy_result(const struct mc_step *st, int i);                               /* the i-th value it makes, before its kernel */
-mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
-void mc_launch_box(struct mc_running *r, const int64_t *at, const int64_t *size); /* a finishing kernel, along the kernel's axes */
-/* joined.c */
-mc_status mc_joined_plan(struct mc_function *f, struct mc_shape_plan *p);          /* once heavy work is planned: who does that of the step in front */
-mc_status mc_joined_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
-/* convolve.c */
-struct mc_conv_problem;
-mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_conv_problem *q);
-/* Runs a plan on operands as a convolution has them, with the kernel that finishes the step. */
-mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_plan *plan, void **operand, char *scratch);
-mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
-mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
-/* pooling.c */
-struct mc_pool_problem;
-/* v: the value of each role; -1: there is no such array, or nobody reads the marks that would be made */
-mc_status mc_pooling_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v[3], struct mc_pool_problem *q);
-mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
-mc_status mc_pooling_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
-mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
-mc_status mc_across_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
-/* tail.c: does a step's kernel nothing but what solvers may do as well?  Then what that is, `there` left false */
-bool mc_tail_of(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_tail *t);
-bool mc_tail_is_whole(const struct mc_spot *y, const struct mc_spot *added);    /* does it lie as the result does? */
-/* product.c */
-mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
-mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 /* steps.c */
 mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s); /* the error, with the function and the step */
 mc_status mc_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step);

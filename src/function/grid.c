@@ -2,6 +2,7 @@
  *
  * Invariant: a form takes a kernel only where its operands lie as that form reads them. */
 #include "function/grid.h"
+#include "function/heavy.h"
 
 /* The form that keeps rows in registers at this shape, blocks for each of them; none: there is no such form. */
 struct keeper { void *fn; struct mc_grid_row row; unsigned blocks; };
@@ -130,9 +131,9 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     for (size_t i = 0; i < st->kernel->operand.n; i++) {
         a.p[i] = l->value[i] < 0 ? 0 : (uint64_t)(uintptr_t)f->ptr[l->value[i]];
     }
-    a.head->err = (uint64_t)(uintptr_t)f->failed;
+    a.head->err = (uint64_t)(uintptr_t)mc_far_of(f)->failed;
     a.head->scratch = (uint64_t)(uintptr_t)scratch;
-    a.head->held = l->held && f->failed;
+    a.head->held = l->held && mc_far_of(f)->failed;
     if (!a.head->count[0] && !a.head->teams) {
         return MC_OK; /* nothing to make; sums of nothing are zeros */
     }
@@ -185,7 +186,7 @@ mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step,
         mc_axes_gather(s, k, p->step[step].space, false);
         mc_axes_gather(s, k, p->step[step].space, true);
         p->step[step].flops += elements * k->flops;
-        status = fill(f, p, l, st, s, &f->code->grid[step]);
+        status = fill(f, p, l, st, s, &mc_far_code(f)->grid[step]);
         p->step[step].workspace = MC_MAX(p->step[step].workspace, l->scratch);
     }
     mc_free(s);

@@ -1,7 +1,7 @@
 /* heavy.c: steps that a family of solvers does, and the kernels that finish what they make.
  *
  * Invariant: a finishing kernel runs on disjoint boxes that cover the result, each after its last store. */
-#include "function/function.h"
+#include "function/heavy.h"
 
 /* What a family does with a step: plans it at a shape, with its operands copied where no solver could walk them; runs it. */
 static const struct heavy {
@@ -32,23 +32,46 @@ static const struct heavy *row_of(const struct mc_step *st)
     return NULL;
 }
 
-mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
-{
-    const struct heavy *h = row_of(&f->code->program.step.at[step]);
-    return h ? h->plan(f, p, step) : mc_fail(MC_EUNSUPPORTED, "no family of solvers for %s", f->code->program.step.at[step].heavy->op->name);
-}
-
 static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
 {
-    (void)e;
-    const struct mc_step_plan *sp = &p->step[step];
-    return sp->idle     ? MC_OK
-           : sp->joined ? mc_joined_run(f, p, step, scratch)
-                        : row_of(&f->code->program.step.at[step])->run(f, p, step, scratch);
+    const struct mc_heavy *h = (struct mc_heavy *)e;
+    return h->idle     ? MC_OK
+           : h->joined ? mc_joined_run(f, p, step, scratch)
+                       : row_of(&f->code->program.step.at[step])->run(f, p, step, scratch);
 }
 
 static const struct mc_exec_ops ops = { .run = run };
-struct mc_exec mc_exec_heavy = { &ops };
+
+mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct heavy *row = row_of(&f->code->program.step.at[step]);
+    if (!row) {
+        return mc_fail(MC_EUNSUPPORTED, "no family of solvers for %s", f->code->program.step.at[step].heavy->op->name);
+    }
+    struct mc_heavy *h = mc_calloc(1, sizeof *h, "plan");
+    if (!h) {
+        return MC_EMEMORY;
+    }
+    h->exec.ops = &ops;
+    h->copy[0] = h->copy[1] = -1;
+    p->step[step].heavy = h;
+    return row->plan(f, p, step);
+}
+
+void mc_heavy_free(struct mc_heavy *h)
+{
+    if (h) {
+        mc_plan_free(h->plan);
+        mc_plan_free(h->joined);
+        mc_launch_free(h->finish);
+        mc_free(h);
+    }
+}
+
+size_t mc_heavy_copies(const struct mc_heavy *h)
+{
+    return h->finish ? h->finish->copies : 0;
+}
 
 const char *mc_heavy_family(const struct mc_step *st)
 {
@@ -56,9 +79,9 @@ const char *mc_heavy_family(const struct mc_step *st)
     return h ? h->family : "solver";
 }
 
-const char *mc_heavy_solver(const struct mc_step_plan *sp)
+const char *mc_heavy_solver(const struct mc_heavy *h)
 {
-    return sp->idle ? "idle" : sp->joined ? sp->joined->solver->name : sp->plan ? sp->plan->solver->name : "";
+    return !h ? "" : h->idle ? "idle" : h->joined ? h->joined->solver->name : h->plan ? h->plan->solver->name : "";
 }
 
 int mc_heavy_source(const struct mc_function *f, const struct mc_node *n, int i)
@@ -76,22 +99,13 @@ int mc_heavy_result(const struct mc_step *st, int i)
 mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
-    struct mc_launch *l = &p->step[step].launch;
-    int nop = (int)st->kernel->operand.n, rank = st->kernel->rank;
-    *l = (struct mc_launch){ .fn = f->code->fn[step], .nop = nop };
-    l->value = mc_calloc((size_t)nop + 1, sizeof *l->value, "plan");
-    l->step = mc_calloc((size_t)nop * MC_MAX_RANK + 1, sizeof *l->step, "plan");
-    l->s = mc_calloc((size_t)nop * 3 + 1, sizeof *l->s, "plan");
-    if (!l->value || !l->step || !l->s) {
-        return MC_EMEMORY;
-    }
-    TRY(mc_dense_plan(f, p, step, &l->copies));
-    for (int i = 0; i < nop; i++) {
+    struct mc_launch *l = p->step[step].heavy->finish = mc_launch_new(f, step);
+    int rank = st->kernel->rank;
+    TRY(l ? mc_dense_plan(f, p, step, l) : MC_EMEMORY);
+    for (int i = 0; i < l->nop; i++) {
         const struct mc_koperand *o = &st->kernel->operand.at[i];
-        l->value[i] = o->index ? -1 : st->operand[i];
         for (int a = 0; a < rank; a++) {
-            bool dense = p->step[step].dense && p->step[step].dense[i] >= 0;
-            l->step[i * MC_MAX_RANK + a] = mc_launch_stride(p->place, o, l->value[i], dense, a);
+            l->step[i * MC_MAX_RANK + a] = mc_launch_stride(p->place, o, l->value[i], l->dense && l->dense[i] >= 0, a);
         }
     }
     double flops = st->kernel->flops;

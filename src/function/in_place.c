@@ -60,7 +60,7 @@ int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *
     const bool may = f->code->backend->in_place && f->code->mode == MODE_FAST_RUN && !pr->dynamic && !f->skip_updates &&
                      !mc_steps_beside(f);
     const int update = may ? only_update(pr, v) : -1;
-    if (update < 0 || !st->kernel || st->kernel->mode != KERNEL_MAP || step <= f->code->last_to_fail || is_output(pr, v)) {
+    if (update < 0 || !st->kernel || st->kernel->mode != KERNEL_MAP || step <= pr->last_check || is_output(pr, v)) {
         return -1;
     }
     const int old = old_value(f, update);

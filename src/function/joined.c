@@ -3,6 +3,7 @@
  *
  * Invariant: a step is idle only if all that read it do its work. */
 #include "function/backend.h"
+#include "function/heavy.h"
 #include "pool/pool.h"
 #include "pooled/pooled.h"
 
@@ -102,6 +103,7 @@ static mc_status choose(struct mc_function *f, struct mc_shape_plan *p, int step
 {
     const int front = f->code->program.step.at[step].before;
     struct mc_step_plan *sp = &p->step[step];
+    struct mc_heavy *h = sp->heavy;
     struct mc_pooled_problem q;
     bool is = false;
     TRY(problem_of(f, p, step, &q, &is));
@@ -109,9 +111,9 @@ static mc_status choose(struct mc_function *f, struct mc_shape_plan *p, int step
     if (is && !plan && mc_last_status() == MC_EMEMORY) {
         return MC_EMEMORY;
     }
-    if (plan && plan->cost < margin * (sp->plan->cost + p->step[front].plan->cost / readers(&f->code->program, front))) {
-        sp->joined = plan;
-        sp->workspace = sp->launch.copies + plan->workspace + 64;
+    if (plan && plan->cost < margin * (h->plan->cost + p->step[front].heavy->plan->cost / readers(&f->code->program, front))) {
+        h->joined = plan;
+        sp->workspace = mc_heavy_copies(h) + plan->workspace + 64;
         return MC_OK;
     }
     mc_plan_free(plan);
@@ -128,16 +130,16 @@ mc_status mc_joined_plan(struct mc_function *f, struct mc_shape_plan *p)
     }
     for (size_t i = 0; i < pr->step.n; i++) {
         if (pr->step.at[i].before >= 0) {
-            p->step[pr->step.at[i].before].idle = true;
+            p->step[pr->step.at[i].before].heavy->idle = true;
         }
     }
     for (size_t i = 0; i < pr->step.n; i++) {
-        if (pr->step.at[i].before >= 0 && !p->step[i].joined) {
-            p->step[pr->step.at[i].before].idle = false;
+        if (pr->step.at[i].before >= 0 && !p->step[i].heavy->joined) {
+            p->step[pr->step.at[i].before].heavy->idle = false;
         }
     }
     for (size_t i = 0; i < pr->step.n; i++) {
-        p->step[i].workspace = p->step[i].idle ? 0 : p->step[i].workspace;
+        p->step[i].workspace = mc_heavy_is_idle(&p->step[i]) ? 0 : p->step[i].workspace;
     }
     return MC_OK;
 }
@@ -156,5 +158,5 @@ mc_status mc_joined_run(struct mc_function *f, const struct mc_shape_plan *p, in
     TRY(mc_pooling_problem(f, p, two.pool_step, v, &pool));
     operand[POOLED_G] = f->ptr[v[POOL_Y]];
     operand[POOLED_MARKS] = v[POOL_KEY] < 0 ? NULL : f->ptr[v[POOL_KEY]];
-    return mc_convolve_with(f, p, step, p->step[step].joined, operand, scratch);
+    return mc_convolve_with(f, p, step, p->step[step].heavy->joined, operand, scratch);
 }

@@ -2,9 +2,7 @@
  * kernel, to the odometer above it, and to threads.
  *
  * Invariant: which numbers are added in which order depends on the shape alone, never on threads. */
-#include "function/function.h"
-
-
+#include "function/launch.h"
 
 struct axis { int64_t size; bool reduced; int at; };
 
@@ -31,11 +29,10 @@ int64_t mc_launch_stride(const struct mc_spot *place, const struct mc_koperand *
 
 /* ---- operands that must be made dense first ---- */
 
-mc_status mc_dense_plan(const struct mc_function *f, struct mc_shape_plan *p, int step, size_t *bytes)
+mc_status mc_dense_plan(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_launch *l)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_kernel *k = st->kernel;
-    *bytes = 0;
     for (int i = 0; i < (int)k->operand.n && k->inner >= 0; i++) {
         const struct mc_koperand *o = &k->operand.at[i];
         if (o->dst || o->index || i == st->product || !(o->varies & 1u << k->inner)) {
@@ -45,17 +42,17 @@ mc_status mc_dense_plan(const struct mc_function *f, struct mc_shape_plan *p, in
         if (at->strides[k->inner] == (int64_t)mc_dtypes[o->dtype].size || at->type.dims[k->inner] <= 1) {
             continue;
         }
-        if (!p->step[step].dense) {
-            p->step[step].dense = mc_alloc((k->operand.n + 1) * sizeof(int64_t), "plan");
-            if (!p->step[step].dense) {
+        if (!l->dense) {
+            l->dense = mc_alloc((k->operand.n + 1) * sizeof *l->dense, "plan");
+            if (!l->dense) {
                 return MC_EMEMORY;
             }
             for (size_t j = 0; j < k->operand.n; j++) {
-                p->step[step].dense[j] = -1;
+                l->dense[j] = -1;
             }
         }
-        p->step[step].dense[i] = (int64_t)*bytes;
-        *bytes += (mc_spot_bytes(at) + 63) / 64 * 64;
+        l->dense[i] = (int64_t)l->copies;
+        l->copies += (mc_spot_bytes(at) + 63) / 64 * 64;
     }
     return MC_OK;
 }
@@ -71,133 +68,16 @@ mc_status mc_dense_copy(const struct mc_spot *from, char *src, char *dst)
 }
 
 /* Where each operand starts, copies made. */
-mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch, char **base)
+mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_launch *l, char *scratch, char **base)
 {
-    const struct mc_launch *l = &p->step[step].launch;
-    const int64_t *dense = p->step[step].dense;
     for (int k = 0; k < l->nop; k++) {
         base[k] = l->value[k] < 0 ? NULL : f->ptr[l->value[k]];
-        if (dense && dense[k] >= 0) {
-            TRY(mc_dense_copy(&p->place[l->value[k]], base[k], scratch + dense[k]));
-            base[k] = scratch + dense[k];
+        if (l->dense && l->dense[k] >= 0) {
+            TRY(mc_dense_copy(&p->place[l->value[k]], base[k], scratch + l->dense[k]));
+            base[k] = scratch + l->dense[k];
         }
     }
     return MC_OK;
-}
-
-static bool joins_next(const struct mc_launch *l, const int64_t *stride, const struct axis *outer, const struct axis *inner)
-{
-    if (outer->reduced != inner->reduced) {
-        return false;
-    }
-    for (int i = 0; i < l->nop; i++) {
-        if (stride[i * MC_MAX_RANK + outer->at] != stride[i * MC_MAX_RANK + inner->at] * inner->size) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void give_loop(struct mc_launch *l, int loop, const struct axis *a, const int64_t *stride)
-{
-    l->n[loop] = a->size;
-    for (int i = 0; i < l->nop; i++) {
-        l->s[3 * i + loop] = stride[i * MC_MAX_RANK + a->at];
-    }
-}
-
-static void give_outer(const struct mc_step *st, struct mc_launch *l, const struct axis *a, const int64_t *stride)
-{
-    for (int i = 0; i < l->nop; i++) {
-        const struct mc_koperand *o = &st->kernel->operand.at[i];
-        l->step[i * MC_MAX_RANK + l->nouter] = stride[i * MC_MAX_RANK + a->at] * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size);
-    }
-    l->outer[l->nouter++] = a->size;
-    l->outer_total *= a->size;
-}
-
-/* Hands the axes, outermost first in a[], to loops.  False: more reduced axes than the kernel has loops. */
-static bool assign_loops(const struct mc_step *st, struct mc_launch *l, const struct axis *a, int na, const int64_t *stride)
-{
-    static const int reduced_loops[][2] = { [KERNEL_MAP] = { -1, -1 }, [KERNEL_ROW] = { 0, 2 }, [KERNEL_COLUMN] = { 1, 2 }, [KERNEL_FOLD] = { 0, 2 } };
-    static const int kept_loops[][2] = { [KERNEL_MAP] = { 0, 1 }, [KERNEL_ROW] = { 1, -1 }, [KERNEL_COLUMN] = { 0, -1 }, [KERNEL_FOLD] = { -1, -1 } };
-    enum mc_kernel_mode mode = st->kernel->mode;
-    int nr = 0, nk = 0;
-    for (int i = na; i-- > 0;) {
-        int loop = a[i].reduced ? (nr < 2 ? reduced_loops[mode][nr++] : -1) : (nk < 2 ? kept_loops[mode][nk++] : -1);
-        if (loop >= 0) {
-            give_loop(l, loop, &a[i], stride);
-        } else if (a[i].reduced && mode != KERNEL_FOLD) {
-            return false;
-        } else {
-            give_outer(st, l, &a[i], stride);
-        }
-    }
-    return true;
-}
-
-mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
-{
-    const struct mc_step *st = &f->code->program.step.at[step];
-    const struct mc_kernel *k = st->kernel;
-    struct mc_launch *l = &p->step[step].launch;
-    int nop = (int)k->operand.n, na = 0;
-    struct axis axis[MC_MAX_RANK];
-    double elements = 1;
-
-    *l = (struct mc_launch){ .fn = f->code->fn[step], .join = f->code->join[step], .nop = nop, .n = { 1, 1, 1, 0 }, .outer_total = 1 };
-    l->value = mc_calloc((size_t)nop + 1, sizeof *l->value, "plan");
-    l->s = mc_calloc((size_t)nop * 3 + 1, sizeof *l->s, "plan");
-    l->step = mc_calloc((size_t)nop * MC_MAX_RANK + 1, sizeof *l->step, "plan");
-    int64_t *stride = mc_calloc((size_t)nop * MC_MAX_RANK + 1, sizeof *stride, "plan");
-    if (!l->value || !l->s || !l->step || !stride) {
-        mc_free(stride);
-        return MC_EMEMORY;
-    }
-    size_t copies = 0;
-    mc_status s = mc_dense_plan(f, p, step, &copies);
-    const int64_t *dense = p->step[step].dense;
-    for (int i = 0; i < nop; i++) {
-        l->value[i] = k->operand.at[i].index ? -1 : st->operand[i];
-    }
-    for (int a = 0; a < k->rank && s == MC_OK; a++) {
-        if (!(k->varies & 1u << a)) {
-            continue;
-        }
-        int64_t size = p->step[step].space[a];
-        elements *= (double)size;
-        if (size == 1 && a != k->inner) {
-            continue;
-        }
-        struct axis x = { size, (k->reduced & 1u << a) != 0, a };
-        for (int i = 0; i < nop && s == MC_OK; i++) {
-            stride[i * MC_MAX_RANK + a] = mc_launch_stride(p->place, &k->operand.at[i], l->value[i], dense && dense[i] >= 0, a);
-        }
-        if (na && joins_next(l, stride, &axis[na - 1], &x)) {
-            x.size *= axis[na - 1].size;
-            na--;
-        }
-        axis[na++] = x;
-    }
-    if (s == MC_OK && !assign_loops(st, l, axis, na, stride)) {
-        l->fn = NULL;
-    }
-    for (int i = 0; i < nop; i++) {
-        l->bytes += l->value[i] < 0 ? 0 : (double)mc_spot_bytes(&p->place[l->value[i]]);
-    }
-    mc_free(stride);
-    p->step[step].flops += elements * k->flops;
-    p->step[step].bytes += l->bytes;
-    mc_launch_split(f, st, l, elements);
-    mc_tally_plan(st, p, l);
-    l->stream = mc_launch_streams(p, st, l);
-    l->scratch = k->mode == KERNEL_FOLD ? (size_t)l->units * 16 * (size_t)k->nreduce
-                                        : mc_kernel_row_bytes(k, l->n[0] * l->n[2]);
-    l->scratch = (l->scratch + 127) / 128 * 128;
-    p->step[step].workspace = copies + (k->mode == KERNEL_FOLD ? l->scratch : l->scratch * (size_t)l->threads);
-    p->step[step].workspace += l->tally * (size_t)l->units;
-    l->copies = copies;
-    return s;
 }
 
 /* ---- running ---- */
@@ -303,10 +183,9 @@ mc_status mc_running_end(struct mc_function *f, const struct mc_shape_plan *p, i
     return r->err[3] ? mc_reference_step(f, p, step, false) : MC_OK;
 }
 
-mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
 {
-    (void)e;
-    const struct mc_launch *l = &p->step[step].launch;
+    const struct mc_launch *l = (struct mc_launch *)e;
     char *base[MOST_OPERANDS + 1];
     struct mc_running r = { .st = &f->code->program.step.at[step], .l = l, .place = p->place, .base = base, .scratch = scratch + l->copies };
     bool fold = l->split == SPLIT_FOLD;
@@ -314,7 +193,7 @@ mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, in
         r.st->kernel->mode != KERNEL_COLUMN && !l->tally) {
         return MC_OK; /* nothing to make */
     }
-    TRY(mc_bases(f, p, step, scratch, base));
+    TRY(mc_bases(f, p, l, scratch, base));
     r.tally = r.scratch + l->scratch * (size_t)l->threads;
     r.stream = l->stream;
     for (int k = 0; k < l->nop && r.stream; k++) {
@@ -335,6 +214,156 @@ mc_status mc_launch_run(struct mc_function *f, const struct mc_shape_plan *p, in
         mc_tally_join(&r, base);
     }
     return mc_running_end(f, p, step, &r);
+}
+
+/* ---- planning ---- */
+
+static bool joins_next(const struct mc_launch *l, const int64_t *stride, const struct axis *outer, const struct axis *inner)
+{
+    if (outer->reduced != inner->reduced) {
+        return false;
+    }
+    for (int i = 0; i < l->nop; i++) {
+        if (stride[i * MC_MAX_RANK + outer->at] != stride[i * MC_MAX_RANK + inner->at] * inner->size) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void give_loop(struct mc_launch *l, int loop, const struct axis *a, const int64_t *stride)
+{
+    l->n[loop] = a->size;
+    for (int i = 0; i < l->nop; i++) {
+        l->s[3 * i + loop] = stride[i * MC_MAX_RANK + a->at];
+    }
+}
+
+static void give_outer(const struct mc_step *st, struct mc_launch *l, const struct axis *a, const int64_t *stride)
+{
+    for (int i = 0; i < l->nop; i++) {
+        const struct mc_koperand *o = &st->kernel->operand.at[i];
+        l->step[i * MC_MAX_RANK + l->nouter] = stride[i * MC_MAX_RANK + a->at] * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size);
+    }
+    l->outer[l->nouter++] = a->size;
+    l->outer_total *= a->size;
+}
+
+/* Hands the axes, outermost first in a[], to loops.  False: more reduced axes than the kernel has loops. */
+static bool assign_loops(const struct mc_step *st, struct mc_launch *l, const struct axis *a, int na, const int64_t *stride)
+{
+    static const int reduced_loops[][2] = { [KERNEL_MAP] = { -1, -1 }, [KERNEL_ROW] = { 0, 2 }, [KERNEL_COLUMN] = { 1, 2 }, [KERNEL_FOLD] = { 0, 2 } };
+    static const int kept_loops[][2] = { [KERNEL_MAP] = { 0, 1 }, [KERNEL_ROW] = { 1, -1 }, [KERNEL_COLUMN] = { 0, -1 }, [KERNEL_FOLD] = { -1, -1 } };
+    enum mc_kernel_mode mode = st->kernel->mode;
+    int nr = 0, nk = 0;
+    for (int i = na; i-- > 0;) {
+        int loop = a[i].reduced ? (nr < 2 ? reduced_loops[mode][nr++] : -1) : (nk < 2 ? kept_loops[mode][nk++] : -1);
+        if (loop >= 0) {
+            give_loop(l, loop, &a[i], stride);
+        } else if (a[i].reduced && mode != KERNEL_FOLD) {
+            return false;
+        } else {
+            give_outer(st, l, &a[i], stride);
+        }
+    }
+    return true;
+}
+
+static void free_exec(struct mc_exec *e)
+{
+    mc_launch_free((struct mc_launch *)e);
+}
+
+static const struct mc_exec_ops kernel = { .run = run, .free = free_exec };
+
+struct mc_launch *mc_launch_new(const struct mc_function *f, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const int nop = (int)st->kernel->operand.n;
+    struct mc_launch *l = mc_alloc(sizeof *l, "plan");
+    if (!l) {
+        return NULL;
+    }
+    *l = (struct mc_launch){ .exec = { &kernel }, .fn = f->code->fn[step], .join = f->code->join[step], .nop = nop, .n = { 1, 1, 1, 0 }, .outer_total = 1 };
+    l->value = mc_calloc((size_t)nop + 1, sizeof *l->value, "plan");
+    l->s = mc_calloc((size_t)nop * 3 + 1, sizeof *l->s, "plan");
+    l->step = mc_calloc((size_t)nop * MC_MAX_RANK + 1, sizeof *l->step, "plan");
+    if (!l->value || !l->s || !l->step) {
+        mc_launch_free(l);
+        return NULL;
+    }
+    for (int i = 0; i < nop; i++) {
+        l->value[i] = st->kernel->operand.at[i].index ? -1 : st->operand[i];
+    }
+    return l;
+}
+
+void mc_launch_free(struct mc_launch *l)
+{
+    if (l) {
+        mc_free(l->value);
+        mc_free(l->s);
+        mc_free(l->step);
+        mc_free(l->dense);
+        mc_free(l);
+    }
+}
+
+mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **exec)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_kernel *k = st->kernel;
+    int nop = (int)k->operand.n, na = 0;
+    struct axis axis[MC_MAX_RANK];
+    double elements = 1;
+    int64_t *stride = mc_calloc((size_t)nop * MC_MAX_RANK + 1, sizeof *stride, "plan");
+    struct mc_launch *l = stride ? mc_launch_new(f, step) : NULL;
+    mc_status s = l ? mc_dense_plan(f, p, step, l) : MC_EMEMORY;
+    if (s < 0) {
+        mc_free(stride);
+        mc_launch_free(l);
+        return s;
+    }
+    for (int a = 0; a < k->rank; a++) {
+        if (!(k->varies & 1u << a)) {
+            continue;
+        }
+        int64_t size = p->step[step].space[a];
+        elements *= (double)size;
+        if (size == 1 && a != k->inner) {
+            continue;
+        }
+        struct axis x = { size, (k->reduced & 1u << a) != 0, a };
+        for (int i = 0; i < nop; i++) {
+            stride[i * MC_MAX_RANK + a] = mc_launch_stride(p->place, &k->operand.at[i], l->value[i], l->dense && l->dense[i] >= 0, a);
+        }
+        if (na && joins_next(l, stride, &axis[na - 1], &x)) {
+            x.size *= axis[na - 1].size;
+            na--;
+        }
+        axis[na++] = x;
+    }
+    const bool fits = assign_loops(st, l, axis, na, stride);
+    for (int i = 0; i < nop; i++) {
+        l->bytes += l->value[i] < 0 ? 0 : (double)mc_spot_bytes(&p->place[l->value[i]]);
+    }
+    mc_free(stride);
+    p->step[step].flops += elements * k->flops;
+    p->step[step].bytes += l->bytes;
+    mc_launch_split(f, st, l, elements);
+    mc_tally_plan(st, p, l);
+    l->stream = mc_launch_streams(p, st, l);
+    l->scratch = k->mode == KERNEL_FOLD ? (size_t)l->units * 16 * (size_t)k->nreduce
+                                        : mc_kernel_row_bytes(k, l->n[0] * l->n[2]);
+    l->scratch = (l->scratch + 127) / 128 * 128;
+    const size_t need = l->copies + (k->mode == KERNEL_FOLD ? l->scratch : l->scratch * (size_t)l->threads) + l->tally * (size_t)l->units;
+    p->step[step].workspace = MC_MAX(p->step[step].workspace, need);
+    if (fits) {
+        *exec = &l->exec;
+    } else {
+        mc_launch_free(l);
+    }
+    return MC_OK;
 }
 
 /* A product's epilogue on the tile that was just made: the product operand is the tile itself. */

@@ -58,19 +58,16 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
     f->arg = mc_calloc((size_t)p->ninput + 1, sizeof *f->arg, "function");
     f->result = mc_calloc((size_t)p->noutput + 1, sizeof *f->result, "function");
     f->lent = mc_calloc((size_t)p->noutput + 1, sizeof *f->lent, "function");
-    f->home = mc_calloc((size_t)p->noutput + 1, sizeof *f->home, "function");
     f->time = mc_calloc(p->step.n + 1, sizeof *f->time, "function");
     f->threads = threads > 0 ? threads : mc_flag_int(FLAG_threads) > 0 ? (int)mc_flag_int(FLAG_threads) : mc_team_size();
     f->profile = profile;
-    mc_status s = f->name && f->input && f->output && f->ptr && f->arg && f->result && f->lent && f->home && f->time ? collect_shared(f) : MC_EMEMORY;
+    mc_status s = f->name && f->input && f->output && f->ptr && f->arg && f->result && f->lent && f->time ? collect_shared(f) : MC_EMEMORY;
     nkey += (size_t)f->nshared * 2 * MC_MAX_RANK;
     f->key = mc_alloc(nkey * sizeof *f->key, "function");
-    if (s < 0 || !f->key) {
+    s = s < 0 ? s : !f->key ? MC_EMEMORY : code->backend->made ? code->backend->made(f) : MC_OK;
+    if (s < 0) {
         mc_function_free(f);
         return NULL;
-    }
-    if (code->backend->made) {
-        code->backend->made(f);
     }
     return f;
 }
@@ -140,7 +137,6 @@ void mc_function_free(mc_function *f)
     mc_free(f->arg);
     mc_free(f->result);
     mc_free(f->lent);
-    mc_free(f->home);
     mc_free(f->time);
     mc_memory_free(f);
     if (f->code->backend->gone) {

@@ -1,5 +1,6 @@
 /* look.c: a compiled function as others see it. */
 #include "function/backend.h"
+#include "function/heavy.h"
 
 static const char *const kinds[] = { [STEP_KERNEL] = "kernel", [STEP_VIEW] = "view", [STEP_EARLY] = "size", [STEP_TYPE] = "size", [STEP_HOST] = "host" };
 
@@ -41,8 +42,8 @@ mc_step_info mc_function_step(const mc_function *f, int i)
     if (s->kernel) {
         info.solver = s->kernel->name;
     }
-    if (s->heavy && f->plans && f->plans->step[i].plan) {
-        info.solver = mc_heavy_solver(&f->plans->step[i]);
+    if (s->heavy && f->plans && f->plans->step[i].heavy) {
+        info.solver = mc_heavy_solver(f->plans->step[i].heavy);
     }
     return info;
 }

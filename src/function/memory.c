@@ -7,6 +7,7 @@
  *
  * Invariant: two blocks that are alive at one step lie apart. */
 #include "function/backend.h"
+#include "function/heavy.h"
 #include <stdlib.h>
 
 enum { ALIGN = 256 };         /* what cuBLASLt asks of a workspace */
@@ -218,12 +219,12 @@ static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, s
     if (st->kind == STEP_EARLY || st->kind == STEP_TYPE || (st->kind == STEP_VIEW && !p->place[st->dst[0]].own)) {
         return MC_OK;
     }
-    if (p->step[step].idle) {
+    if (mc_heavy_is_idle(&p->step[step])) {
         p->place[st->dst[0]].base = BASE_TYPE;
         return MC_OK;
     }
     const int product = st->heavy && st->kernel ? st->operand[st->product] : -1;
-    const bool tail = p->step[step].tail.there;
+    const bool tail = (p->step[step].heavy && p->step[step].heavy->tail.there);
     if (tail) {
         p->place[product].base = BASE_TYPE;
     } else if (product >= 0) { /* first: its finisher may write over it */

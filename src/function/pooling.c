@@ -1,5 +1,6 @@
 /* pooling.c: pooling, and normalisation across channels, at one shape: the problem, the planner's choice. */
 #include "function/backend.h"
+#include "function/heavy.h"
 #include "norm/norm.h"
 #include "pool/pool.h"
 
@@ -45,15 +46,16 @@ mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int st
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     struct mc_step_plan *sp = &p->step[step];
+    struct mc_heavy *h = sp->heavy;
     struct mc_pool_problem q;
     int v[POOL_NARRAY];
     TRY(mc_pooling_problem(f, p, step, v, &q));
-    sp->plan = f->code->backend->pool(&q);
-    if (!sp->plan) {
+    h->plan = f->code->backend->pool(&q);
+    if (!h->plan) {
         return mc_last_status();
     }
-    mc_status s = st->kernel && f->code->backend->boxes ? mc_epilogue_plan(f, p, step) : MC_OK;
-    sp->workspace = sp->launch.copies + sp->plan->workspace + 64;
+    mc_status s = st->kernel && f->code->backend->epilogues == EPILOGUE_BLOCKS ? mc_epilogue_plan(f, p, step) : MC_OK;
+    sp->workspace = mc_heavy_copies(h) + h->plan->workspace + 64;
     return s;
 }
 
@@ -65,23 +67,23 @@ static void finish(void *arg, const int64_t at[MC_MAX_RANK], const int64_t size[
 mc_status mc_pooling_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
-    const struct mc_step_plan *sp = &p->step[step];
+    const struct mc_heavy *h = p->step[step].heavy;
     char *base[MOST_OPERANDS + 1];
-    struct mc_running r = { .st = st, .l = &sp->launch, .base = base };
+    struct mc_running r = { .st = st, .l = h->finish, .base = base };
     void *operand[POOL_NOPERAND] = { NULL };
     int v[POOL_NARRAY];
     roles(f, st, step, v);
     for (int i = 0; i < POOL_NARRAY; i++) {
         operand[i] = v[i] < 0 ? NULL : f->ptr[v[i]];
     }
-    if (st->kernel && f->code->backend->boxes) {
-        TRY(mc_bases(f, p, step, scratch, base));
-        scratch += sp->launch.copies;
+    if (st->kernel && f->code->backend->epilogues == EPILOGUE_BLOCKS) {
+        TRY(mc_bases(f, p, h->finish, scratch, base));
+        scratch += mc_heavy_copies(h);
         mc_pool_epilogue *box = finish;
         memcpy(&operand[POOL_EPILOGUE], &box, sizeof box); /* a function's address as an operand */
         operand[POOL_EPILOGUE_ARG] = &r;
     }
-    TRY(sp->plan->run(sp->plan, operand, scratch, f->threads));
+    TRY(h->plan->run(h->plan, operand, scratch, f->threads));
     return mc_running_end(f, p, step, &r);
 }
 
@@ -98,6 +100,7 @@ mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     struct mc_step_plan *sp = &p->step[step];
+    struct mc_heavy *h = sp->heavy;
     const int64_t *strides[3];
     struct mc_norm_problem q;
     int v[3];
@@ -106,9 +109,9 @@ mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
         strides[r] = v[r] < 0 ? NULL : p->place[v[r]].strides;
     }
     TRY(mc_norm_problem_of(st->heavy, &p->place[v[NORM_X]].type, strides, &q));
-    sp->plan = f->code->backend->norm(&q);
-    sp->workspace = sp->plan ? sp->plan->workspace + 64 : 0;
-    return sp->plan ? MC_OK : mc_last_status();
+    h->plan = f->code->backend->norm(&q);
+    sp->workspace = h->plan ? h->plan->workspace + 64 : 0;
+    return h->plan ? MC_OK : mc_last_status();
 }
 
 mc_status mc_across_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
@@ -119,5 +122,6 @@ mc_status mc_across_run(struct mc_function *f, const struct mc_shape_plan *p, in
     for (int r = 0; r < 3; r++) {
         operand[r] = v[r] < 0 ? NULL : f->ptr[v[r]];
     }
-    return p->step[step].plan->run(p->step[step].plan, operand, scratch, f->threads);
+    const struct mc_plan *plan = p->step[step].heavy->plan;
+    return plan->run(plan, operand, scratch, f->threads);
 }

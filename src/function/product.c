@@ -1,6 +1,7 @@
 /* product.c: matrix products at one shape: the gemm problem, the planner's choice, operands that need a
  * copy first, the kernel that finishes each tile. */
 #include "function/backend.h"
+#include "function/heavy.h"
 #include "gemm/gemm.h"
 
 /* Strides of a matrix in elements; false if neither of its own is 1, so that it must be copied. */
@@ -66,22 +67,22 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_node *n = st->heavy;
     struct mc_step_plan *sp = &p->step[step];
+    struct mc_heavy *h = sp->heavy;
     int c = st->kernel ? st->operand[st->product] : st->dst[0];
     const struct mc_spot *a = &p->place[mc_heavy_source(f, n, 0)], *b = &p->place[mc_heavy_source(f, n, 1)], *y = &p->place[c];
     struct mc_gemm_problem q;
     int r = a->type.rank;
     q = (struct mc_gemm_problem){ .dtype = y->type.dtype, .batch = r == 3 ? y->type.dims[0] : 1, .m = a->type.dims[r - 2],
-                                   .k = a->type.dims[r - 1], .n = b->type.dims[r - 1], .alpha = 1, .has_epilogue = st->kernel && f->code->backend->boxes };
+                                   .k = a->type.dims[r - 1], .n = b->type.dims[r - 1], .alpha = 1, .has_epilogue = st->kernel && f->code->backend->epilogues == EPILOGUE_BLOCKS };
     size_t copies = 0;
-    sp->copy[0] = sp->copy[1] = -1;
     if (!matrix_strides(a, q.as)) {
         dense_strides(a, q.as);
-        sp->copy[0] = (int64_t)copies;
+        h->copy[0] = (int64_t)copies;
         copies += (mc_spot_bytes(a) + 63) / 64 * 64;
     }
     if (!matrix_strides(b, q.bs)) {
         dense_strides(b, q.bs);
-        sp->copy[1] = (int64_t)copies;
+        h->copy[1] = (int64_t)copies;
         copies += (mc_spot_bytes(b) + 63) / 64 * 64;
     }
     if (r == 3) {
@@ -91,17 +92,17 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     }
     dense_strides(y, q.cs);
     struct mc_gemm_problem whole = q;
-    sp->plan = with_tail(f, p, step, y, &whole, &sp->tail) ? plan_for(f, &whole) : NULL;
-    sp->tail.there = sp->plan != NULL;
-    if (!sp->plan) { /* so it is too where the solver that is asked for by name does nothing of that */
-        sp->plan = plan_for(f, &q);
+    h->plan = with_tail(f, p, step, y, &whole, &h->tail) ? plan_for(f, &whole) : NULL;
+    h->tail.there = h->plan != NULL;
+    if (!h->plan) { /* so it is too where the solver that is asked for by name does nothing of that */
+        h->plan = plan_for(f, &q);
     }
-    if (!sp->plan) {
+    if (!h->plan) {
         return mc_last_status();
     }
     sp->flops = 2.0 * (double)q.batch * (double)q.m * (double)q.n * (double)q.k;
     mc_status s = q.has_epilogue ? mc_epilogue_plan(f, p, step) : MC_OK;
-    sp->workspace = copies + sp->launch.copies + sp->plan->workspace + 64;
+    sp->workspace = copies + mc_heavy_copies(h) + h->plan->workspace + 64;
     return s;
 }
 
@@ -109,27 +110,27 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_node *n = st->heavy;
-    const struct mc_step_plan *sp = &p->step[step];
+    const struct mc_heavy *h = p->step[step].heavy;
     char *base[MOST_OPERANDS + 1];
-    struct mc_running r = { .st = st, .l = &sp->launch, .base = base };
+    struct mc_running r = { .st = st, .l = h->finish, .base = base };
     int v[2] = { mc_heavy_source(f, n, 0), mc_heavy_source(f, n, 1) }, c = st->kernel ? st->operand[st->product] : st->dst[0];
-    const struct mc_tail *t = &sp->tail;
+    const struct mc_tail *t = &h->tail;
     void *operand[GEMM_NOPERAND] = { f->ptr[v[0]], f->ptr[v[1]], f->ptr[t->there ? t->to : c], t->there && t->c0 >= 0 ? f->ptr[t->c0] : NULL, NULL, NULL };
     char *work = scratch;
     for (int i = 0; i < 2; i++) {
-        if (sp->copy[i] >= 0) {
-            TRY(f->code->backend->copy(f, &p->place[v[i]], f->ptr[v[i]], scratch + sp->copy[i]));
-            operand[i] = scratch + sp->copy[i];
-            work = MC_MAX(work, scratch + sp->copy[i] + (mc_spot_bytes(&p->place[v[i]]) + 63) / 64 * 64);
+        if (h->copy[i] >= 0) {
+            TRY(f->code->backend->copy(f, &p->place[v[i]], f->ptr[v[i]], scratch + h->copy[i]));
+            operand[i] = scratch + h->copy[i];
+            work = MC_MAX(work, scratch + h->copy[i] + (mc_spot_bytes(&p->place[v[i]]) + 63) / 64 * 64);
         }
     }
-    if (st->kernel && f->code->backend->boxes) {
-        TRY(mc_bases(f, p, step, work, base));
-        work += sp->launch.copies;
+    if (st->kernel && f->code->backend->epilogues == EPILOGUE_BLOCKS) {
+        TRY(mc_bases(f, p, h->finish, work, base));
+        work += mc_heavy_copies(h);
         mc_gemm_epilogue *tile = mc_launch_tile;
         memcpy(&operand[GEMM_EPILOGUE], &tile, sizeof tile); /* a function's address as an operand */
         operand[GEMM_EPILOGUE_ARG] = &r;
     }
-    TRY(sp->plan->run(sp->plan, operand, work, f->threads));
+    TRY(h->plan->run(h->plan, operand, work, f->threads));
     return mc_running_end(f, p, step, &r);
 }

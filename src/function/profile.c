@@ -2,6 +2,7 @@
  *
  * Invariant: shares are of the time in all steps, so the column of sums ends at 100%. */
 #include "function/backend.h"
+#include "function/heavy.h"
 #include "function/profile.h"
 #include <stdlib.h>
 
@@ -23,7 +24,7 @@ static void classify(const struct mc_function *f, int step, struct mc_step_row *
         r->type = !compiled ? "ref" : f->code->backend->language;
         break;
     case STEP_HEAVY: {
-        mc_snprintf(r->class, sizeof r->class, "%s %s%s", mc_heavy_family(s), f->plans ? mc_heavy_solver(&f->plans->step[step]) : "", s->kernel ? " + kernel" : "");
+        mc_snprintf(r->class, sizeof r->class, "%s %s%s", mc_heavy_family(s), f->plans ? mc_heavy_solver(f->plans->step[step].heavy) : "", s->kernel ? " + kernel" : "");
         r->type = s->kernel && !compiled ? "ref" : "lib";
         break;
     }

@@ -4,6 +4,7 @@
  *
  * Nothing is compiled here, and nothing is timed unless the flag plan asks for it. */
 #include "function/backend.h"
+#include "function/heavy.h"
 #include "function/shape.h"
 
 enum { MOST_PLANS = 64 };
@@ -256,12 +257,7 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
     for (size_t i = 0; p->step && i < f->code->program.step.n; i++) {
         exec_free(p->step[i].exec);
         exec_free(p->step[i].behind);
-        mc_plan_free(p->step[i].plan);
-        mc_plan_free(p->step[i].joined);
-        mc_free(p->step[i].launch.value);
-        mc_free(p->step[i].launch.s);
-        mc_free(p->step[i].launch.step);
-        mc_free(p->step[i].dense);
+        mc_heavy_free(p->step[i].heavy);
     }
     VEC_FREE(p->block);
     mc_free(p->place);

@@ -1,7 +1,7 @@
 /* split.c: how a kernel's work is shared out among threads, and whether its results go past the caches.
  *
  * Invariant: what is added in which order follows from the shape alone, never from threads. */
-#include "function/function.h"
+#include "function/launch.h"
 
 static const double MOST_KEPT = 24e6; /* bytes of a result: more is not found again even in a large cache shared by many */
 enum { FOLD_CHUNK = 32768, FOLD_CHUNKS = 256 };

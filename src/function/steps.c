@@ -2,6 +2,7 @@
  *
  * Invariant: a step that fails is named in the error, and nothing of the function has changed. */
 #include "function/backend.h"
+#include "function/heavy.h"
 #include "function/profile.h"
 #include <math.h>
 

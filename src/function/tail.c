@@ -3,6 +3,7 @@
  *
  * Invariant: what is taken over is the whole kernel; anything else stays a kernel behind the solver. */
 #include "function/backend.h"
+#include "function/heavy.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -19,6 +20,10 @@ static const struct { enum mc_act act; const char *form; } acts[] = {
     { ACT_GELU,     "mul s sigmoid mul add s mul mul s sqr s 0.044715 1.5957691216057308" },
     { ACT_GELU_ERF, "mul mul s erfc true_div s -1.4142135623730951 0.5" },
     { ACT_GELU_ERF, "mul mul s erfc mul s -0.7071067811865476 0.5" },
+    /* in float16 factors stay where they are */
+    { ACT_GELU,     "mul mul s 0.5 mul sigmoid mul add s mul mul s sqr s 0.044715 1.5957691216057308 2" },
+    { ACT_GELU_ERF, "mul mul s 0.5 erfc true_div s -1.4142135623730951" },
+    { ACT_GELU_ERF, "mul mul s 0.5 erfc mul s -0.7071067811865476" },
     { ACT_SWISH,    "mul s sigmoid s" },
     { ACT_NONE,     "s" },
 };
@@ -122,7 +127,7 @@ bool mc_tail_of(const struct mc_function *f, const struct mc_shape_plan *p, int 
     const struct mc_kernel *k = st->kernel;
     int term[TERMS], n = 0, dst = -1;
     *t = (struct mc_tail){ .bias = -1, .c0 = -1 };
-    if (f->code->backend->boxes || !k || st->before >= 0 || f->code->mode != MODE_FAST_RUN ||
+    if (f->code->backend->epilogues != EPILOGUE_SOLVER || !k || st->before >= 0 || f->code->mode != MODE_FAST_RUN ||
         f->code->program.dynamic || mc_flag_int(FLAG_strict_math) ||
         (dst = only_result(k)) < 0) {
         return false;

@@ -2,7 +2,7 @@
  * end they are added, in double.
  *
  * Invariant: chunks follow from the shape alone, so the bits do not depend on threads. */
-#include "function/function.h"
+#include "function/launch.h"
 
 enum { CHUNK_ROWS = 64, COLUMNS = 256 };
 static const size_t most_bytes = 8 << 20; /* of all chunks' sums, where longer chunks help */

@@ -56,6 +56,7 @@ struct mc_program {
     int *update;           /* value ids */
     bool dynamic;          /* some sizes are known only while running */
     bool *key_input;       /* inputs whose contents decide sizes */
+    int last_check;        /* the last step that may end a call with an error: it checks indices, or runs on the host; -1 */
     struct mc_arena arena;
     int nkernel;
 };

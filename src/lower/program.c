@@ -366,6 +366,11 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
     st = st < 0 ? st : begin_narrow(&m, all, nout + nup, fuse);
     st = st < 0 ? st : add_inputs(&m, nin, in);
     st = st < 0 ? st : build(&m, all, nout + nup);
+    p->last_check = -1;
+    for (size_t i = 0; i < p->step.n; i++) {
+        const struct mc_step *s = &p->step.at[i];
+        p->last_check = s->kind == STEP_HOST || (s->kernel && mc_kernel_checks(s->kernel)) ? (int)i : p->last_check;
+    }
     mc_free(all);
     free_room(&m);
     if (st < 0) {

@@ -39,6 +39,16 @@ void mc_kernel_free(struct mc_kernel *k)
     }
 }
 
+bool mc_kernel_checks(const struct mc_kernel *k)
+{
+    for (size_t v = 0; v < k->val.n; v++) {
+        if (k->val.at[v].kind == K_CHECK) {
+            return true;
+        }
+    }
+    return false;
+}
+
 size_t mc_kernel_row_bytes(const struct mc_kernel *k, int64_t n)
 {
     return (size_t)k->nsaved * ((size_t)n * 8 + 64);

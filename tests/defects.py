@@ -42,6 +42,7 @@ ROWS = [
     ("DEBUG knows no slack", "src/function/reference.c", "        bad = beyond(t, n, have, want, eps, rough);\n", "        (void)beyond;\n"),
     ("heavy work is finished before its other results", "src/lower/order.c", "(n->nout == 1 || !waits_for_others(&members, m, list, group, n))", "(n->nout >= 1)"),
     ("groups wait for each other", "src/lower/group.c", "if (h != of && f->group.at[h].newest < f->group.at[of].newest) {", "if (h < 0) {"),
+    ("factors of halves wait", "src/rewrite/match.c", "k->type.dtype != MC_FLOAT16 && (", "("),
     ("x / row is rounded otherwise in one kernel", "src/lower/fused.c", "if (!m->exact && divides_row(k, n, &v))", "if (divides_row(k, n, &v))"),
     ("halves are rounded where they are stored alone", "src/lower/program.c", "    m->rounds |= m->exact;\n", ""),
     ("kernel text of literals has no dtype", "src/graph/apply.c", ".nin = op->arity, .type.dtype = makes };\n    bool ok = (y = mc_array_empty(n.type.dtype,",

@@ -451,6 +451,14 @@ def smooth(d):
                  f"sigmoid({x.name})", f"log(1 + exp({x.name}))", f"log(sigmoid({x.name}))", f"log(1 - sigmoid({x.name}))", f"sqrt(sqr({x.name}) + 1)", f"{x.name} * tanh({x.name})", f"var({x.name})")
 
 
+def narrow(d):
+    """float16 whose products would overflow but for a factor that stands in front of them."""
+    x = d.leaf("float16", numbers=[d.any(100, 200, 300), d.any(1, 30)]).name
+    k = d.any("* 0.1", "/ 10", "* 0.01", "* 0.5")
+    return d.any(f"{x} {k} * {x}", f"dot({x} {k}, transpose({x}))", f"dot({x}, transpose({x}) {k})", f"sum({x} {k})", f"({x} {k}) * sqrt({x}) * sqrt({x})",
+                 f"exp(log({x}) * 0.9) * ({x} {k})")
+
+
 def pooling(d):
     n = d.any(1, 2, 2, 2, 3)
     x = images(d, n)
@@ -527,7 +535,7 @@ def anything(d):
 
 
 TABLE_OF_ROWS = [
-    (10, unary), (16, arithmetic), (10, chain), (4, comparison), (3, bits), (5, choose), (5, conversion), (14, reduction), (2, pair), (9, peak), (3, own), (3, cancelling), (5, smooth),
+    (10, unary), (16, arithmetic), (10, chain), (4, comparison), (3, bits), (5, choose), (5, conversion), (14, reduction), (2, pair), (9, peak), (3, own), (3, cancelling), (5, smooth), (2, narrow),
     (7, row_wise), (3, scan), (9, axes_moved), (6, reshaped), (9, indexed), (4, set_part), (5, masked), (7, together), (4, made),
     (8, product), (4, ordered), (7, convolution), (2, spread), (6, pooling), (5, normal), (2, effect), (4, anything),
     (5, other_names.matrices), (5, other_names.by_other_names), (4, other_names.convnet), (6, other_names.tables),

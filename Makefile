@@ -154,6 +154,9 @@ format: ## clang-format on the .c files, tables left alone
 layers: ## do includes point downward only?
 	@scripts/layers.sh
 
+circles: all ## which files need each other, by their symbols?
+	@python3 scripts/circles.py $(BUILD)
+
 symbols: all ## does the library export mc_ alone, and call nothing it must not?
 	@scripts/setup.sh nm
 	@scripts/symbols.sh $(BUILD)
@@ -191,5 +194,5 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/    make \1	\2/p' Makefile | expand -t 22
 
 , := ,
-.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-defects test-extremes test-night test-ladder test-gpu demo bench asan tsan fuzz format layers symbols headers install-test bless docs \
+.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-defects test-extremes test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols headers install-test bless docs \
 	install wc clean help

@@ -51,6 +51,8 @@ static const struct stable_case {
     { "exp(-sqr(x)) / erfc(x)",                    { 20, 0 },     { 0, 0 },     35.493316747798616 },
     { "argmax(exp(x), axis=1)",                    { 300, 301 },  { 0, 0 },     1 },
     { "argmax(softmax(x), axis=1)",                { -300, -299 }, { 0, 0 },    1 },
+    { "argmax(log(exp(x) + 1), axis=1)",           { 800, 900 },  { 0, 0 },     1 },
+    { "argmax(logsumexp(expand_dims(x, 0), axis=0), axis=1)", { 800, 900 }, { 0, 0 }, 1 },
     { "argmax(tanh(x), axis=1)",                   { 30, 31 },    { 0, 0 },     1 },
     { "argmax(sigmoid(x), axis=1)",                { 30, 31 },    { 0, 0 },     1 },
     /* their gradients */

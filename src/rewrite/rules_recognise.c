@@ -149,19 +149,6 @@ static mc_node *sum_of_scatter(const struct mc_match *m)
     return mc_attr_int(&m->root->attr[1]) ? mc_call_op(m->g, "expand_dims", 1, &s->in[1], "axis=1") : s->in[1];
 }
 
-/* The largest stays the largest through whatever grows strictly. */
-static mc_node *argmax_through(const struct mc_match *m)
-{
-    mc_node *f = m->root->in[0];
-    bool grows = f->op->arity == 1 && f->op->flags & OP_MONOTONE && f->in[0]->type.dtype == f->type.dtype;
-    if (!grows && (mc_is_op(f, "softmax") || mc_is_op(f, "logsoftmax"))) {
-        int axis[MC_MAX_RANK], rank = f->type.rank;
-        int64_t along = mc_attr_int(mc_attr_named(f, "axis"));
-        grows = mc_axes_of(m->root, 0, rank, axis) == 1 && axis[0] == (along < 0 ? along + rank : along);
-    }
-    return grows ? mc_apply(m->g, m->root->op, 1, f->in, m->root->attr) : NULL;
-}
-
 /* exp(x) / sum(exp(x), axis=1)[:, None]  ==>  softmax(x, axis=1), over any axis that was dropped and put back. */
 static mc_node *softmax_with_axis_restored(const struct mc_match *m)
 {
@@ -194,8 +181,6 @@ static const struct mc_rule rows[] = {
     { "logsoftmax(x + y, axis=a)",             "logsoftmax(x, axis=a)",      FINITE, .when = y_is_flat },
     { "log(softmax(x, axis=a))",               "logsoftmax(x, axis=a)",      ROUND  },
     { "exp(logsoftmax(x, axis=a))",            "softmax(x, axis=a)",         ROUND,  .when = x_is_real },
-    { .op = "argmax", .make = argmax_through, .promise = FINITE, .name = "argmax through",
-      .sample = "argmax(exp(x), axis=1); argmax(softmax(x), axis=1); argmax(tanh(x))" },
 
     /* gradients */
     { "(x / y - z) * y",                       "x - z * y",                  FINITE, .when = y_is_distribution },

@@ -52,6 +52,20 @@ static bool power_of_two(const struct mc_match *m)
     return has_reciprocal(m) && half >= 0.5 && half <= 0.5;
 }
 
+/* The largest stays the largest through whatever grows strictly.  Not before formulas are stable: log(exp(x) + 1) must not
+ * become the exp(x) + 1 that overflows. */
+static mc_node *argmax_through(const struct mc_match *m)
+{
+    mc_node *f = m->root->in[0];
+    bool grows = f->op->arity == 1 && f->op->flags & OP_MONOTONE && f->in[0]->type.dtype == f->type.dtype;
+    if (!grows && (mc_is_op(f, "softmax") || mc_is_op(f, "logsoftmax"))) {
+        int axis[MC_MAX_RANK], rank = f->type.rank;
+        int64_t along = mc_attr_int(mc_attr_named(f, "axis"));
+        grows = mc_axes_of(m->root, 0, rank, axis) == 1 && axis[0] == (along < 0 ? along + rank : along);
+    }
+    return grows ? mc_apply(m->g, m->root->op, 1, f->in, m->root->attr) : NULL;
+}
+
 static const struct mc_rule rows[] = {
     { "x ** 0.5",            "sqrt(x)",           FINITE },     /* of -0 and -inf */
     { "x ** -0.5",           "1 / sqrt(x)",       FINITE },
@@ -65,5 +79,7 @@ static const struct mc_rule rows[] = {
     { "exp(x) * exp(y)",     "exp(x + y)",        ROUND,  .once = true },
     { "exp(x) / exp(y)",     "exp(x - y)",        ROUND,  .once = true },
     { "1 / exp(x)",          "exp(-x)",           ROUND,  .once = true },
+    { .op = "argmax", .make = argmax_through, .promise = FINITE, .name = "argmax through",
+      .sample = "argmax(exp(x), axis=1); argmax(softmax(x), axis=1); argmax(tanh(x))" },
 };
 const struct mc_rule_table mc_rules_special = { rows, (int)NELEM(rows) };

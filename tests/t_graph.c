@@ -118,6 +118,28 @@ static mc_node *long_chain(mc_graph *g, mc_node *x)
     return x;
 }
 
+/* x -> maximum(1.0001 * x, k): its gradient nests a condition for each maximum.  x stays the larger: the gradient is
+ * 1.0001 to the number of steps. */
+TEST(a_chain_of_conditions_has_a_gradient_of_linear_size)
+{
+    enum { STEPS = 20000 };
+    mc_graph *g = mc_graph_new();
+    mc_node *x = mc_input(g, "x", MC_FLOAT64, 0), *y = x, *up = mc_number(g, MC_FLOAT64, 1.0001);
+    for (int i = 0; i < STEPS; i++) {
+        y = call2("maximum", call2("mul", y, up), mc_number(g, MC_FLOAT64, i % 7 * 0.01));
+    }
+    mc_node *dx = mc_grad(y, x);
+    mc_array *at = mc_array_scalar(MC_FLOAT64, 1), *out = NULL;
+    size_t n;
+    mc_free(mc_graph_reach(1, &dx, &n));
+    CHECK(n < 12 * STEPS, "%zu nodes for %d steps", n, STEPS);
+    CHECK(mc_eval(1, &x, &at, 1, &dx, &out) == MC_OK, "%s", mc_last_error());
+    CHECK(out && fabs(mc_array_get(out, NULL) / exp(STEPS * log1p(1e-4)) - 1) < 1e-9, "%.17g", out ? mc_array_get(out, NULL) : 0);
+    mc_array_unref(&at);
+    mc_array_unref(&out);
+    mc_graph_free(g);
+}
+
 TEST(a_chain_of_100000_nodes)
 {
     mc_graph *g = mc_graph_new(), *h = mc_graph_new();

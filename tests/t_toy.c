@@ -1,8 +1,8 @@
 /* t_toy.c: a device of the tests alone, which shows that a backend needs no change of another file: memory that the host
  * must not touch, kernels by the C dialect, heavy work by the processor's solvers.
  *
- * `make test-toy` runs the suite on it.  Its memory is one range of addresses, which is
- * protected but while a step or a transfer runs: host code that reads a value there is ended by SIGSEGV. */
+ * `make test-toy` runs the suite on it.  Its memory is one range of addresses.  The range is protected except while a step or
+ * a transfer runs: host code that reads a value there is ended by SIGSEGV. */
 #include "check.h"
 #include "conv/conv.h"
 #include "function/heavy.h"

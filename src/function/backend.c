@@ -1,4 +1,4 @@
-/* backend.c: which backends there are. */
+/* backend.c: which backends there are, and what is asked of all of them. */
 #include "function/backend.h"
 
 enum { MOST = 16 };
@@ -36,15 +36,16 @@ mc_array *mc_array_to(const mc_array *a, const char *device)
         return NULL;
     }
     const struct mc_backend *b = mc_backend_of(device);
-    struct mc_device *d = b ? b->start(device) : NULL;
     if (!b) {
         mc_fail_again("mc_array_to: ");
+        return NULL;
     }
-    if (!d || mc_array_space(a) == d->space) {
-        return d ? mc_array_ref((mc_array *)a) : NULL;
+    struct mc_device *d = b->start(device);
+    if (!d || !d->space) {
+        return d ? mc_array_near(a) : NULL;
     }
-    if (!d->space) {
-        return mc_array_near(a);
+    if (mc_array_space(a) == d->space) {
+        return mc_array_ref(a);
     }
     mc_array *r = d->ops->array(d, a->dtype, a->rank, a->dims);
     if (r && mc_array_assign(r, a) < 0) {

@@ -14,9 +14,12 @@ struct mc_pool_problem;
 struct mc_norm_problem;
 struct mc_pooled_problem;
 
-/* Who does what a step's kernel adds to heavy work: the kernel, run behind it; the kernel, called for each block as it is
- * finished; the solver, if bias, residual and activation are all that there is, else the kernel behind it. */
-enum mc_epilogues { EPILOGUE_BEHIND, EPILOGUE_BLOCKS, EPILOGUE_SOLVER };
+/* Who computes the epilogue of heavy work. */
+enum mc_epilogues {
+    EPILOGUE_BEHIND,            /* the step's kernel, which runs after the solver */
+    EPILOGUE_BLOCKS,            /* the step's kernel, which the solver calls for each finished block */
+    EPILOGUE_SOLVER,            /* the solver, if it is a bias, a residual and an activation; else as BEHIND */
+};
 
 struct mc_backend {
     const char *name;           /* "cuda": what its devices' names begin with */
@@ -86,7 +89,8 @@ static inline bool mc_steps_beside(const struct mc_function *f)
 extern const struct mc_backend mc_backend_cpu, mc_backend_cuda;
 
 const struct mc_backend *mc_backend_of(const char *device);                 /* by its name; NULL: error */
-void mc_backend_add(const struct mc_backend *b);                            /* one more row, asked before the others; before anything is compiled */
+/* Adds a row in front of the others.  Not thread-safe: call it before anything is compiled. */
+void mc_backend_add(const struct mc_backend *b);
 
 /* results.c: for make */
 bool mc_result_wanted(const mc_arg *out);

@@ -36,7 +36,7 @@ mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape
     }
     roles(f, st, v);
     const struct mc_spot *y = &p->place[mc_heavy_result(st, 0)];
-    *q = (struct mc_conv_problem){ .dtype = y->type.dtype, .alpha = 1, .has_epilogue = st->kernel && f->code->backend->epilogues == EPILOGUE_BLOCKS };
+    *q = (struct mc_conv_problem){ .dtype = y->type.dtype, .alpha = 1, .has_epilogue = mc_heavy_calls_kernel(f, st) };
     q->algo = mc_attr_named(n, "algo")->text;
     q->precision = mc_attr_named(n, "precision")->text;
     TRY(mc_conv_shape_of(n, in, value, &y->type, &q->s));
@@ -135,7 +135,7 @@ mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p,
     const struct mc_heavy *h = p->step[step].heavy;
     char *base[MOST_OPERANDS + 1];
     struct mc_running r = { .st = st, .l = h->finish, .base = base };
-    if (st->kernel && f->code->backend->epilogues == EPILOGUE_BLOCKS) {
+    if (mc_heavy_calls_kernel(f, st)) {
         TRY(mc_bases(f, p, h->finish, scratch, base));
         scratch += mc_heavy_copies(h);
         mc_conv_result_axes(st->heavy, r.axis);

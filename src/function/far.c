@@ -48,7 +48,8 @@ static void look_around(struct mc_program *p, struct mc_far_code *own)
         struct mc_step *st = &p->step.at[i];
         own->checks |= st->kernel && mc_kernel_checks(st->kernel);
         if (st->kind == STEP_HOST) {
-            st->reason = mc_work_there(st, &own->checks) || mc_lines_there(st) ? "" : "no kernel on the GPU: by the reference, here";
+            const bool there = mc_work_there(st, &own->checks) || mc_lines_there(st);
+            st->reason = there ? "" : "no kernel on the GPU: by the reference, here";
         }
     }
 }
@@ -59,7 +60,8 @@ static void find_kernels(const struct mc_program *p, const struct mc_far_code *o
         const struct mc_kernel *k = p->step.at[i].kernel;
         struct mc_cuda_code *c = k ? own->text[to[i]] : NULL;
         if (k) {
-            own->grid[i] = (struct mc_grid_kernel){ find(c, k, ""), mc_grid_vector(k) > 1 ? find(c, k, "_v") : NULL, mc_grid_short(k) ? find(c, k, "_s") : NULL,
+            own->grid[i] = (struct mc_grid_kernel){ find(c, k, ""),
+                                                  mc_grid_vector(k) > 1 ? find(c, k, "_v") : NULL, mc_grid_short(k) ? find(c, k, "_s") : NULL,
                                                   mc_grid_row(k).vector ? find(c, k, "_r") : NULL, mc_grid_together(k).vector ? find(c, k, "_t") : NULL,
                                                   mc_grid_single(k).vector ? find(c, k, "_q") : NULL, mc_grid_column(k) ? find(c, k, "_c") : NULL,
                                                   mc_grid_tallies(k) ? find(c, k, "_tally") : NULL };

@@ -47,8 +47,9 @@ static mc_status launch(const struct mc_function *f, const struct args *a)
 mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
-    struct args a = { mc_far_of(f)->failed, mc_far_of(f)->told ? (int64_t *)(void *)mc_far_of(f)->told->data : NULL, .n = 0 };
-    bool owed = mc_far_of(f)->failed != NULL;
+    const struct mc_far_function *own = mc_far_of(f);
+    struct args a = { own->failed, own->told ? (int64_t *)(void *)own->told->data : NULL, .n = 0 };
+    bool owed = own->failed != NULL;
     for (int i = 0; i < pr->nupdate && mc_far_plan(p)->updates; i++) {
         const size_t bytes = mc_spot_bytes(&p->place[pr->update[i]]);
         if (!bytes || mc_is_in_place(f, p, i)) {
@@ -70,19 +71,21 @@ mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p)
 
 static atomic_llong *word(const struct mc_function *f)
 {
-    return mc_far_of(f)->told ? (atomic_llong *)(void *)mc_far_of(f)->told->data : NULL;
+    const mc_array *told = mc_far_of(f)->told;
+    return told ? (atomic_llong *)(void *)told->data : NULL;
 }
 
 mc_status mc_far_ready(struct mc_function *f)
 {
-    if (!mc_far_code(f)->checks || mc_far_of(f)->failed) {
+    struct mc_far_function *own = mc_far_of(f);
+    if (!mc_far_code(f)->checks || own->failed) {
         return MC_OK;
     }
     const int64_t page = 4096;
-    mc_far_of(f)->failed = mc_cuda_alloc(mc_gpu(f->code), (CHECK + SPILL) * sizeof(int64_t), "checks");
-    TRY(mc_far_of(f)->failed ? mc_cuda_clear(mc_gpu(f->code), mc_far_of(f)->failed, CHECK * sizeof(int64_t)) : mc_last_status());
-    mc_far_of(f)->told = mc_cuda_home(mc_gpu(f->code), MC_INT64, 1, &page); /* NULL: every call waits and looks */
-    if (mc_far_of(f)->told) {
+    own->failed = mc_cuda_alloc(mc_gpu(f->code), (CHECK + SPILL) * sizeof(int64_t), "checks");
+    TRY(own->failed ? mc_cuda_clear(mc_gpu(f->code), own->failed, CHECK * sizeof(int64_t)) : mc_last_status());
+    own->told = mc_cuda_home(mc_gpu(f->code), MC_INT64, 1, &page); /* NULL: every call waits and looks */
+    if (own->told) {
         atomic_store(word(f), 0);
     }
     return MC_OK;
@@ -90,16 +93,17 @@ mc_status mc_far_ready(struct mc_function *f)
 
 mc_status mc_far_checks(struct mc_function *f)
 {
+    const struct mc_far_function *own = mc_far_of(f);
     int64_t err[4] = { 0 };
-    if (!mc_far_of(f)->failed) {
+    if (!own->failed) {
         return MC_OK;
     }
-    TRY(mc_cuda_get(mc_gpu(f->code), err, mc_far_of(f)->failed, sizeof err));
+    TRY(mc_cuda_get(mc_gpu(f->code), err, own->failed, sizeof err));
     if (!err[0]) {
         return MC_OK;
     }
-    TRY(mc_cuda_clear(mc_gpu(f->code), mc_far_of(f)->failed, sizeof err));
-    if (mc_far_of(f)->told) {
+    TRY(mc_cuda_clear(mc_gpu(f->code), own->failed, sizeof err));
+    if (own->told) {
         atomic_store(word(f), 0);
     }
     char axis[32] = "";
@@ -111,7 +115,8 @@ mc_status mc_far_checks(struct mc_function *f)
 
 mc_status mc_far_told(struct mc_function *f)
 {
-    return mc_far_of(f)->failed && (!mc_far_of(f)->told || atomic_load(word(f))) ? mc_far_checks(f) : MC_OK;
+    const struct mc_far_function *own = mc_far_of(f);
+    return own->failed && (!own->told || atomic_load(word(f))) ? mc_far_checks(f) : MC_OK;
 }
 
 /* ---- all functions that check, for mc_synchronize ---- */

@@ -2,7 +2,7 @@
  *
  * Invariant: a form takes a kernel only where its operands lie as that form reads them. */
 #include "function/grid.h"
-#include "function/heavy.h"
+#include "function/launch.h"
 
 /* The form that keeps rows in registers at this shape, blocks for each of them; none: there is no such form. */
 struct keeper { void *fn; struct mc_grid_row row; unsigned blocks; };

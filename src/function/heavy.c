@@ -1,6 +1,7 @@
 /* heavy.c: steps that a family of solvers does, and the kernels that finish what they make.
  *
  * Invariant: a finishing kernel runs on disjoint boxes that cover the result, each after its last store. */
+#include "function/backend.h"
 #include "function/heavy.h"
 
 /* What a family does with a step: plans it at a shape, with its operands copied where no solver could walk them; runs it. */
@@ -66,6 +67,11 @@ void mc_heavy_free(struct mc_heavy *h)
         mc_launch_free(h->finish);
         mc_free(h);
     }
+}
+
+bool mc_heavy_calls_kernel(const struct mc_function *f, const struct mc_step *st)
+{
+    return st->kernel && f->code->backend->epilogues == EPILOGUE_BLOCKS;
 }
 
 size_t mc_heavy_copies(const struct mc_heavy *h)

@@ -1,5 +1,5 @@
-/* heavy.h: a step that a family of solvers does, at one shape: the plan, what it does of the step's kernel, and the kernel
- * that finishes what it makes. */
+/* heavy.h: a step of heavy work at one shape: the plan of its solver, and its epilogue: what the solver computes of it,
+ * and the kernel that does the rest. */
 #ifndef MC_HEAVY_H
 #define MC_HEAVY_H
 
@@ -17,13 +17,14 @@ struct mc_heavy {
     struct mc_exec exec;
     struct mc_plan *plan;
     struct mc_plan *joined;     /* that, and the work of the step in front; NULL: not so */
-    struct mc_launch *finish;   /* the kernel that gets each block as it is finished; NULL: there is none, or it runs behind */
+    struct mc_launch *finish;   /* the kernel that the solver calls for each finished block; NULL: it calls none */
     struct mc_tail tail;        /* the plan makes what the kernel would */
     bool idle;                  /* the work is done by those that read it */
-    int64_t copy[2];            /* a product's operands that must be made dense first: their place in the scratch; -1 */
+    int64_t copy[2];            /* by operand of a product: where in the scratch it is made contiguous first; -1: it is not */
 };
-/* The step's, or nothing of it that there is to say. */
+/* Is it a step of heavy work that those steps do that read its result? */
 static inline bool mc_heavy_is_idle(const struct mc_step_plan *sp) { return sp->heavy && sp->heavy->idle; }
+bool mc_heavy_calls_kernel(const struct mc_function *f, const struct mc_step *st);  /* for each finished block */
 
 const char *mc_heavy_family(const struct mc_step *st);  /* "gemm", "conv" */
 const char *mc_heavy_solver(const struct mc_heavy *h);  /* who does the work at that shape: "fft"; "idle" where those that read it do */

@@ -216,6 +216,37 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     return mc_running_end(f, p, step, &r);
 }
 
+/* A product's epilogue on the tile that was just made: the product operand is the tile itself. */
+void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c, int64_t row_stride)
+{
+    struct mc_running *r = arg;
+    const struct mc_launch *l = r->l;
+    const struct mc_step *st = r->st;
+    char *p[MOST_OPERANDS + 1];
+    int64_t s[3 * MOST_OPERANDS], count[4] = { n, m, 1, 0 };
+    (void)batch;
+    memcpy(p, r->base, (size_t)l->nop * sizeof *p);
+    p[l->nop] = NULL;
+    for (int k = 0; k < l->nop; k++) {
+        const struct mc_koperand *o = &st->kernel->operand.at[k];
+        int64_t row = l->step[k * MC_MAX_RANK], col = l->step[k * MC_MAX_RANK + 1]; /* elements */
+        bool tile = k == st->product || (o->dst && l->value[k] >= 0 && st->product >= 0 && r->base[k] == r->base[st->product]);
+        if (tile) {
+            p[k] = c;
+            row = row_stride;
+            col = 1;
+        } else {
+            p[k] = shift(p[k], (i * row + j * col) * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
+        }
+        s[3 * k] = col;
+        s[3 * k + 1] = row;
+        s[3 * k + 2] = 0;
+    }
+    int64_t err[4] = { 0 };
+    l->fn(p, s, count, err);
+    mc_running_tell(r, err);
+}
+
 /* ---- planning ---- */
 
 static bool joins_next(const struct mc_launch *l, const int64_t *stride, const struct axis *outer, const struct axis *inner)
@@ -364,35 +395,4 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
         mc_launch_free(l);
     }
     return MC_OK;
-}
-
-/* A product's epilogue on the tile that was just made: the product operand is the tile itself. */
-void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c, int64_t row_stride)
-{
-    struct mc_running *r = arg;
-    const struct mc_launch *l = r->l;
-    const struct mc_step *st = r->st;
-    char *p[MOST_OPERANDS + 1];
-    int64_t s[3 * MOST_OPERANDS], count[4] = { n, m, 1, 0 };
-    (void)batch;
-    memcpy(p, r->base, (size_t)l->nop * sizeof *p);
-    p[l->nop] = NULL;
-    for (int k = 0; k < l->nop; k++) {
-        const struct mc_koperand *o = &st->kernel->operand.at[k];
-        int64_t row = l->step[k * MC_MAX_RANK], col = l->step[k * MC_MAX_RANK + 1]; /* elements */
-        bool tile = k == st->product || (o->dst && l->value[k] >= 0 && st->product >= 0 && r->base[k] == r->base[st->product]);
-        if (tile) {
-            p[k] = c;
-            row = row_stride;
-            col = 1;
-        } else {
-            p[k] = shift(p[k], (i * row + j * col) * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
-        }
-        s[3 * k] = col;
-        s[3 * k + 1] = row;
-        s[3 * k + 2] = 0;
-    }
-    int64_t err[4] = { 0 };
-    l->fn(p, s, count, err);
-    mc_running_tell(r, err);
 }

@@ -21,8 +21,8 @@ struct mc_launch {
     int64_t chunk;              /* SPLIT_FOLD: elements a chunk; SPLIT_TALLY: rows */
     size_t tally;               /* bytes of a chunk's tallies; 0: there are none */
     int threads;
-    int64_t *dense;             /* by operand: where in the scratch it is made dense first; -1: it is not.  NULL: none is */
-    size_t copies;              /* bytes of those */
+    int64_t *dense;             /* by operand: where in the scratch it is made contiguous first; -1: it is not; NULL: none is */
+    size_t copies;              /* bytes of those copies */
     size_t scratch;             /* bytes a thread: row buffers; or for all: accumulators */
     double bytes;
 };
@@ -37,9 +37,9 @@ struct mc_running {             /* one kernel step while it runs */
     int64_t err[4];             /* what kernels tell (kernel.h) */
 };
 int64_t mc_launch_stride(const struct mc_spot *place, const struct mc_koperand *o, int v, bool dense, int a);
-/* *exec stays NULL if the kernel has not loops enough for the step's axes. */
+/* *exec stays NULL if the kernel has too few loops for the axes of this shape. */
 mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **exec);
-struct mc_launch *mc_launch_new(const struct mc_function *f, int step); /* its operands alone; NULL: error */
+struct mc_launch *mc_launch_new(const struct mc_function *f, int step); /* knows its operands, not its loops; NULL: error */
 void mc_launch_free(struct mc_launch *l);
 void mc_running_tell(struct mc_running *r, const int64_t *err);                /* of a kernel on any thread, to the step */
 mc_status mc_running_end(struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_running *r);

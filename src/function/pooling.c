@@ -54,7 +54,7 @@ mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     if (!h->plan) {
         return mc_last_status();
     }
-    mc_status s = st->kernel && f->code->backend->epilogues == EPILOGUE_BLOCKS ? mc_epilogue_plan(f, p, step) : MC_OK;
+    mc_status s = mc_heavy_calls_kernel(f, st) ? mc_epilogue_plan(f, p, step) : MC_OK;
     sp->workspace = mc_heavy_copies(h) + h->plan->workspace + 64;
     return s;
 }
@@ -76,7 +76,7 @@ mc_status mc_pooling_run(struct mc_function *f, const struct mc_shape_plan *p, i
     for (int i = 0; i < POOL_NARRAY; i++) {
         operand[i] = v[i] < 0 ? NULL : f->ptr[v[i]];
     }
-    if (st->kernel && f->code->backend->epilogues == EPILOGUE_BLOCKS) {
+    if (mc_heavy_calls_kernel(f, st)) {
         TRY(mc_bases(f, p, h->finish, scratch, base));
         scratch += mc_heavy_copies(h);
         mc_pool_epilogue *box = finish;

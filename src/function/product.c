@@ -73,7 +73,7 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     struct mc_gemm_problem q;
     int r = a->type.rank;
     q = (struct mc_gemm_problem){ .dtype = y->type.dtype, .batch = r == 3 ? y->type.dims[0] : 1, .m = a->type.dims[r - 2],
-                                   .k = a->type.dims[r - 1], .n = b->type.dims[r - 1], .alpha = 1, .has_epilogue = st->kernel && f->code->backend->epilogues == EPILOGUE_BLOCKS };
+                                   .k = a->type.dims[r - 1], .n = b->type.dims[r - 1], .alpha = 1, .has_epilogue = mc_heavy_calls_kernel(f, st) };
     size_t copies = 0;
     if (!matrix_strides(a, q.as)) {
         dense_strides(a, q.as);
@@ -124,7 +124,7 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
             work = MC_MAX(work, scratch + h->copy[i] + (mc_spot_bytes(&p->place[v[i]]) + 63) / 64 * 64);
         }
     }
-    if (st->kernel && f->code->backend->epilogues == EPILOGUE_BLOCKS) {
+    if (mc_heavy_calls_kernel(f, st)) {
         TRY(mc_bases(f, p, h->finish, work, base));
         work += mc_heavy_copies(h);
         mc_gemm_epilogue *tile = mc_launch_tile;

@@ -146,11 +146,12 @@ mc_node *mc_grad_within(mc_node *g, int branch, mc_node *c)
     return mc_is_error(c) ? c : mc_call_op(g->graph, "where", 3, in, NULL);
 }
 
-/* by_formula for each branch alone: a derivative may be infinite where a branch was not taken, and 0 * inf is NaN. */
-static mc_node *by_branch(mc_node *n, const char *dx, mc_node *g)
+/* by_formula inside the branch of g: a derivative may be infinite where a branch was not taken, and 0 * inf is NaN.
+ * Conditions nest; so that a chain of them stays linear, only so many levels are entered. */
+static mc_node *by_branch(mc_node *n, const char *dx, mc_node *g, int levels)
 {
-    int branch = n->op->arity ? mc_grad_branch(g) : 0;
-    return branch ? mc_grad_within(g, branch, by_branch(n, dx, g->in[branch])) : by_formula(n, dx, g);
+    const int branch = n->op->arity && levels ? mc_grad_branch(g) : 0;
+    return branch ? mc_grad_within(g, branch, by_branch(n, dx, g->in[branch], levels - 1)) : by_formula(n, dx, g);
 }
 
 static mc_node *derive(mc_node *n, int k, const char *dx, mc_node *const *g)
@@ -159,7 +160,7 @@ static mc_node *derive(mc_node *n, int k, const char *dx, mc_node *const *g)
     bool whole = !mc_is_float(n->in[k]->type.dtype);
     mc_node *c = NULL;
     if (dx && strcmp(dx, "!") != 0 && !op->grad) {
-        c = by_branch(n, dx, g[0]);
+        c = by_branch(n, dx, g[0], MC_GRAD_LEVELS);
         c = op->arity && !mc_is_error(c) ? unbroadcast(c, n, n->in[k]) : c;
     } else if (op->custom && op->custom->grad) {
         c = by_callback(n, k, g);

@@ -38,11 +38,11 @@ static struct part *find(const struct sweep *s, const mc_node *n)
 }
 
 /* a + b.  Two gradients of the same branch of a condition stay one of it. */
-static mc_node *add(mc_node *a, mc_node *b)
+static mc_node *add(mc_node *a, mc_node *b, int levels)
 {
-    int branch = mc_grad_branch(a);
+    const int branch = levels ? mc_grad_branch(a) : 0;
     if (branch && branch == mc_grad_branch(b) && a->in[0] == b->in[0]) {
-        return mc_grad_within(a, branch, add(a->in[branch], b->in[branch]));
+        return mc_grad_within(a, branch, add(a->in[branch], b->in[branch], levels - 1));
     }
     return mc_call_op(a->graph, "add", 2, (mc_node *[]){ a, b }, NULL);
 }
@@ -52,7 +52,7 @@ static mc_status collect(mc_node **sum, mc_node *c)
     if (!*sum || *sum == ZERO) {
         *sum = c;
     } else if (c != ZERO) {
-        *sum = add(*sum, c);
+        *sum = add(*sum, c, MC_GRAD_LEVELS);
     }
     return *sum != ZERO && mc_is_error(*sum) ? failure((*sum)->graph) : MC_OK;
 }

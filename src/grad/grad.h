@@ -15,6 +15,7 @@ mc_node *mc_grad_send(mc_node *n, int k, mc_node *const *g, bool none);
 enum { SENT_COST = 255 };
 mc_node *mc_grad_zeros(mc_node *like);
 /* The input of g that is not 0, if g is where(c, u, 0) or where(c, 0, u); else 0.  within: g with c in place of it. */
+enum { MC_GRAD_LEVELS = 4 };    /* of such conditions inside each other that are looked at */
 int mc_grad_branch(const mc_node *g);
 mc_node *mc_grad_within(mc_node *g, int branch, mc_node *c);
 /* c in x's dtype, and with x's promises of size 1: without them sums with it would not broadcast. */

@@ -133,7 +133,7 @@ static int64_t beyond(struct table *t, mc_node *n, const mc_array *have, mc_arra
         double a = mc_load_f64(want->dtype, pa), b = mc_load_f64(want->dtype, pb);
         double may = ((const double *)(const void *)slack->data)[i];
         bool same = memcmp(pa, pb, size) == 0 || (isnan(a) && isnan(b)) || (mc_is_float(want->dtype) && a == b);
-        bool near_enough = isfinite(a) && isfinite(b) && fabs(a - b) <= may + rough;
+        bool near_enough = may >= MC_SLACK_ANY || (isfinite(a) && isfinite(b) && fabs(a - b) <= may + rough);
         bad = same || near_enough ? -1 : i;
     }
     mc_array_unref(&slack);

@@ -3,11 +3,12 @@
  *
  *   elementwise ops   the rounding of the result, and how far it moves when an operand moves by its own slack
  *   comparisons       1 where the operands differ by no more than their slacks
+ *   positions         of a largest element: any, where others come so near to it
  *   other ops         the rounding of the same op over absolute values, and how far that moves
  *     heavy work      may add up in transformed domains: the largest of these for all elements
  *     neither heavy nor a reduction, as softmax: at least how far it moves if an operand's elements move, each its own way
  *
- * Slacks are arrays of float64 in C order; NULL: none.  Invariant: what has no slack must be equal. */
+ * Slacks are arrays of float64 in C order; NULL: none; MC_SLACK_ANY: what an operand's slack makes infinite may be anything.  Invariant: what has no slack must be equal. */
 #include "function/function.h"
 #include <math.h>
 
@@ -19,7 +20,7 @@ static double at(const mc_array *a, int64_t i)
 static void add(mc_array *slack, int64_t i, double more)
 {
     double *s = (double *)(void *)slack->data + i;
-    *s += isfinite(more) ? more : 0;
+    *s = fmin(*s + (isnan(more) ? 0 : more), MC_SLACK_ANY);
 }
 
 /* a, its absolute values if asked, moved by so many times its slack; in C order. */
@@ -111,6 +112,45 @@ static void turn_over(mc_array *const *in, mc_array *const *slack, mc_array *to)
     mc_array_unref(&x[1]);
 }
 
+/* The position of a largest or smallest element may be any other one where several come so near to it; which ones is not told
+ * apart.  best: the extreme of what each element is at least. */
+static void other_positions(const mc_node *n, const mc_array *x, const mc_array *slack, mc_array *to)
+{
+    int axis[MC_MAX_RANK];
+    const int naxis = (int)mc_axes_of(n, 0, x->rank, axis), size = (int)mc_array_size(to);
+    const double sign = strcmp(n->op->name, "argmin") == 0 ? -1 : 1;
+    int64_t step[MC_MAX_RANK] = { 0 }, along = 1;
+    mc_array *near = mc_array_copy(x);
+    double *best = mc_alloc(((size_t)size + 1) * sizeof *best, "debug");
+    int *many = mc_calloc((size_t)size + 1, sizeof *many, "debug");
+    for (int a = x->rank, next = naxis; a-- > 0;) {
+        const bool gone = next > 0 && axis[next - 1] == a;
+        next -= gone;
+        step[a] = gone ? 0 : along;
+        along *= gone ? 1 : x->dims[a];
+    }
+    for (int64_t i = 0; i < size && best; i++) {
+        best[i] = -HUGE_VAL;
+    }
+    for (int turn = 0; turn < 2 && near && best && many && naxis >= 0 && along == size; turn++) {
+        for (int64_t i = 0, count = mc_array_size(x); i < count; i++) {
+            int64_t place = 0, left = i;
+            for (int a = x->rank; a-- > 0; left /= x->dims[a]) {
+                place += left % x->dims[a] * step[a];
+            }
+            const double v = sign * at(near, i), may = ((const double *)(const void *)slack->data)[i];
+            best[place] = turn ? best[place] : fmax(best[place], v - may);
+            many[place] += turn && v + may >= best[place];
+        }
+    }
+    for (int64_t i = 0; i < size && many; i++) {
+        add(to, i, many[i] > 1 ? (double)mc_array_size(x) : 0);
+    }
+    mc_array_unref(&near);
+    mc_free(best);
+    mc_free(many);
+}
+
 /* Pooling's keys say which element was the largest: their values are no summands. */
 static bool is_summand(const mc_node *n, int i, const mc_array *a)
 {
@@ -186,10 +226,21 @@ mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack
         turn_over(in, slack, to);
         return to;
     }
+    if (to && slack[0] && mc_dtypes[value->dtype].kind == KIND_INT && n->op->flags & OP_REDUCES && mc_is_float(in[0]->dtype)) {
+        other_positions(n, in[0], slack[0], to);
+        return to;
+    }
     for (int i = 0; i < n->nin && to && each; i++) {
         if (slack[i]) {
             move_operand(n, in, i, slack[i], value, to);
         }
+    }
+    if (to && each && n->nin == 2 && slack[0] && slack[1]) { /* 0 * 0 moves only if both move */
+        mc_array *both[2] = { moved(in[0], slack[0], 1, false), in[1] };
+        if (both[0]) {
+            move_operand(n, both, 1, slack[1], value, to);
+        }
+        mc_array_unref(&both[0]);
     }
     if (to && !each) {
         over_absolute_values(n, in, slack, tol, to);

@@ -154,6 +154,27 @@ static mc_node *by_branch(mc_node *n, const char *dx, mc_node *g, int levels)
     return branch ? mc_grad_within(g, branch, by_branch(n, dx, g->in[branch], levels - 1)) : by_formula(n, dx, g);
 }
 
+/* op->grad inside the branch of g[0] where n only moves elements or converts them: what stands below may be such a formula. */
+static mc_node *by_function(mc_node *n, int k, mc_node *const *g, int levels)
+{
+    const bool moves = n->op->form == FORM_DIMSHUFFLE, converts = n->op->form == FORM_CAST && mc_is_float(n->in[0]->type.dtype);
+    const int branch = (moves || converts) && levels && g[0] ? mc_grad_branch(g[0]) : 0;
+    if (!branch) {
+        return n->op->grad(n, k, g);
+    }
+    mc_node *in[3];
+    for (int i = 0; i < 3; i++) {
+        in[i] = g[0]->in[i];
+        if (in[i]->type.rank == n->type.rank && (moves || i)) {
+            in[i] = by_function(n, k, &g[0]->in[i], levels - 1);
+        }
+        if (!in[i] || mc_is_error(in[i])) {
+            return in[i];
+        }
+    }
+    return mc_call_op(n->graph, "where", 3, in, NULL);
+}
+
 static mc_node *derive(mc_node *n, int k, const char *dx, mc_node *const *g)
 {
     const struct mc_op *op = n->op;
@@ -165,7 +186,7 @@ static mc_node *derive(mc_node *n, int k, const char *dx, mc_node *const *g)
     } else if (op->custom && op->custom->grad) {
         c = by_callback(n, k, g);
     } else if (op->grad) {
-        c = op->grad(n, k, g);
+        c = by_function(n, k, g, MC_GRAD_LEVELS);
     } else {
         return whole ? ZERO : no_gradient(n, k);
     }

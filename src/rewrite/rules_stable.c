@@ -9,7 +9,7 @@ enum { VIEWS_DEEP = 8 };
 
 static bool is_view(const mc_node *n)
 {
-    static const char *const views[] = { "dimshuffle", "reshape", "subtensor", "gather", "alloc" };
+    static const char *const views[] = { "dimshuffle", "reshape", "subtensor", "gather", "alloc", "specify_shape" };
     bool view = false;
     for (size_t i = 0; i < NELEM(views); i++) {
         view |= mc_is_op(n, views[i]);
@@ -212,11 +212,12 @@ static mc_node *log_of_product(const struct mc_match *m)
     return mc_op2("mul", mc_op1("log", p->in[0]), mc_node_like(p, square ? 2 : 0.5));
 }
 
-/* Exponentials added up, perhaps times a positive number. */
+/* Exponentials and positive numbers added up, each perhaps a part or spread over more axes, perhaps times a positive number. */
 static bool is_exps(const mc_node *n, int deep)
 {
     double k;
-    if (mc_is_op(n, "exp") || is_sum_of_exp(n)) {
+    n = below_views(n);
+    if (is_exp(n) || (mc_const_number(n, &k) && k > 0)) {
         return true;
     }
     if (deep == 0 || n->nin != 2) {
@@ -227,26 +228,37 @@ static bool is_exps(const mc_node *n, int deep)
                                     is_exps(n->in[0], deep - 1);
 }
 
+/* Numbers alone have no exponential that could be too large. */
+static bool is_number(const mc_node *n)
+{
+    double k;
+    return mc_const_number(below_views(n), &k);
+}
+
 enum { TERMS_DEEP = 8 };
 
 static mc_node *log1p_of_exps(const struct mc_match *m)
 {
     mc_node *s = m->root->in[0];
-    return is_exps(s, TERMS_DEEP) ? mc_op1("softplus", mc_op1("log", s)) : NULL;
+    return is_exps(s, TERMS_DEEP) && !is_number(s) ? mc_op1("softplus", mc_op1("log", s)) : NULL;
+}
+
+static bool adds_exps(const mc_node *s)
+{
+    return mc_is_op(s, "add") && is_exps(s, TERMS_DEEP) && !(is_number(s->in[0]) && is_number(s->in[1]));
 }
 
 static mc_node *log_of_exps(const struct mc_match *m)
 {
     mc_node *s = m->root->in[0];
-    const bool two = mc_is_op(s, "add") && is_exps(s->in[0], TERMS_DEEP) && is_exps(s->in[1], TERMS_DEEP);
-    return two ? mc_op2("logaddexp", mc_op1("log", s->in[0]), mc_op1("log", s->in[1])) : NULL;
+    return adds_exps(s) ? mc_op2("logaddexp", mc_op1("log", s->in[0]), mc_op1("log", s->in[1])) : NULL;
 }
 
 /* log of parts, of other shapes and orders of f: the same of log(f). */
 static mc_node *log_of_view(const struct mc_match *m)
 {
     mc_node *v = m->root->in[0];
-    return is_view(v) && has_log(below_views(v)) ? views_of(v, false) : NULL;
+    return is_view(v) && (has_log(below_views(v)) || (is_exps(below_views(v), TERMS_DEEP) && !is_number(v))) ? views_of(v, false) : NULL;
 }
 
 /* log(1 - exp(x)): where exp(x) is small by log1p, else by expm1.  Neither branch meets the other's arguments. */
@@ -405,7 +417,8 @@ static const struct mc_rule rows[] = {
     /* sums of exponentials */
     { "log(exp(x) + exp(y))",       "logaddexp(x, y)",           ROUND  },
     { .op = "log", .make = log_of_exps, .promise = ROUND, .name = "log of exps",
-      .sample = "log(exp(x) + exp(y) + exp(x * y)); log(exp(x) * 2 + exp(y)); log(exp(x) + sum(exp(y), axis=1, keepdims=True))" },
+      .sample = "log(exp(x) + exp(y) + exp(x * y)); log(exp(x) * 2 + exp(y)); log(exp(x) + sum(exp(y), axis=1, keepdims=True)); "
+                "log(exp(x) + exp(y[0])); log(exp(x) + alloc(1.0f64, x.shape))" },
     { .op = "true_div", .make = mean_by_exp, .promise = ROUND, .name = "mean by exp",
       .sample = "sum(exp(x) * y) / sum(exp(x)); sum(y * exp(x), axis=1) / sum(exp(x), axis=1)" },
     { "log(exp(x) + k)",            "logaddexp(x, log(k))",      ROUND,  .when = k_positive },
@@ -428,7 +441,7 @@ static const struct mc_rule rows[] = {
     { .op = "log1p", .make = log1p_of_exps, .promise = ROUND, .name = "log1p of sum exp",
       .sample = "log1p(sum(exp(x), axis=1)); log1p(exp(x) * 2); log1p(exp(x) + exp(y)); log1p(sum(exp(x)) / 3)" },
     { .op = "log", .make = log_of_view, .promise = ROUND, .name = "log of a view",
-      .sample = "log(softmax(x)[1]); log(transpose(softmax(x))); log(softmax(x)[[0, 1], [1, 0]]); log(sum(exp(x), axis=1)[None][:, ::-1])" },
+      .sample = "log(softmax(x)[1]); log(transpose(softmax(x))); log(softmax(x)[[0, 1], [1, 0]]); log(reshape(exp(x) + exp(y), [-1])); log(specify_shape(exp(x) + 1, [-1, -1]));  log(sum(exp(x), axis=1)[None][:, ::-1])" },
 
     /* sigmoid and softplus */
     { "log(sigmoid(x))",            "-softplus(-x)",             ROUND  },

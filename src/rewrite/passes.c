@@ -21,6 +21,7 @@ static const struct mc_pass passes[] = {
     { "specialize",   { ALWAYS, &mc_rules_special, &mc_rules_late },   FULL },
     { "recognise",  { SPELLING, &mc_rules_recognise },            COST | FAST },
     { "stabilize",  { SPELLING, &mc_rules_recognise, &mc_rules_stable }, COST | FAST },
+    { "stabilize",  { SPELLING, &mc_rules_recognise, &mc_rules_stable }, COST },       /* axes sink by a shared node a pass */
 };
 static const struct mc_rule_table *const tables[] = {
     ALWAYS, &mc_rules_recognise, &mc_rules_stable, &mc_rules_special, &mc_rules_late,

@@ -380,6 +380,10 @@ TEST(factors_do_not_wait_where_that_overflows)
         { 60000, "h = cast(x, float16); y = (h - 60000) + exp(log(h) * 0.9)", 19973 },
         { 1e25f, "y = x * 1e-20 * exp(log(x))",                       1e30 },
         { 1e25f, "y = dot(x * 1e-20, x.T)",                           4e30 },
+        { 300, "h = cast(x, float16); y = h ** -2",              1 / 9e4 },
+        { 8, "h = cast(x, float16); y = h ** -6",           1 / 262144.0 },
+        { 1e20f, "y = x ** -2 * 1e20",                             1e-20 },
+        { 1e13f, "y = x ** -3 * 1e20",                             1e-19 },
     };
     static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE", "DEBUG" };
     for (size_t i = 0; i < 3 * (sizeof rows / sizeof *rows); i++) {

@@ -19,18 +19,20 @@ static bool minus_two(const struct mc_match *m)
     return real(m) && k >= -2 && k <= -2;
 }
 
-/* By repeated squaring: x ** 13 = x * x**4 * x**8. */
+/* By repeated squaring: x ** 13 = x * x**4 * x**8.  Of a negative power the reciprocal comes first: 1 / sqr(480) is
+ * small in float16, but sqr(480) is infinite. */
 static mc_node *unroll(const struct mc_match *m)
 {
     mc_node *square = mc_letter(m, 'x'), *y = NULL;
     double k = mc_letter_number(m, 'k');
+    square = k < 0 ? mc_op2("true_div", mc_node_like(square, 1), square) : square;
     for (unsigned left = (unsigned)fabs(k); left; left >>= 1) {
         if (left & 1) {
             y = y ? mc_op2("mul", y, square) : square;
         }
         square = left > 1 ? mc_op1("sqr", square) : square;
     }
-    return k < 0 ? mc_op2("true_div", mc_node_like(y, 1), y) : y;
+    return y;
 }
 
 /* The quotient by a power of two is the product with its inverse to the bit.  By another number it is
@@ -70,7 +72,7 @@ static const struct mc_rule rows[] = {
     { "x ** 0.5",            "sqrt(x)",           FINITE },     /* of -0 and -inf */
     { "x ** -0.5",           "1 / sqrt(x)",       FINITE },
     { "x ** -1",             "1 / x",             ROUND,  .when = real },
-    { "x ** k",              "1 / sqr(x)",        ROUND,  .when = minus_two },
+    { "x ** k",              "sqr(1 / x)",        ROUND,  .when = minus_two },
     { "x ** k",              NULL,                ROUND,  .when = small_power, .make = unroll, .name = "pow by squares",
       .sample = "x ** 3; x ** 13; x ** -5" },
     { "x / k",               "x * (1 / k)",       EXACT,  .when = power_of_two },

@@ -130,9 +130,15 @@ class Slope:
             moved = self.p.evaluate(self.k, {name: V(self.base[name].v + h * u, None, self.base[name].dt)}, [self.cost])
         finally:
             State.replay = None
+
+        def through(line):
+            """How far the line's operands move: what cancels on the way back through it has been multiplied by that."""
+            pairs = [(self.base.get(x), moved.get(x)) for x in set(WORD.findall(line))]
+            slopes = [np.sum(np.abs(b.v - a.v)) / h for a, b in pairs if isinstance(a, V) and is_float(a.dt) and a.v.shape == b.v.shape]
+            return max([np.sum(np.abs(u))] + slopes)
         # What is normalised loses on the way back what cancels there: terms of the size 1 / deviation.
-        total = sum(20 * np.sum(np.abs(u)) for _, t in self.lines if NORMALISES.search(t))
-        total += sum(np.sum(np.abs(u)) / 8 for _, t in self.lines if SATURATES.search(t))
+        total = sum(20 * through(t) for _, t in self.lines if NORMALISES.search(t))
+        total += sum(through(t) / 8 for _, t in self.lines if SATURATES.search(t))
         for line in WORD.findall(next(t for n, t in self.lines if n == self.cost)):
             a, b = self.base.get(line), moved.get(line)
             if isinstance(a, V) and line != self.cost and is_float(a.dt) and a.v.shape == b.v.shape:

@@ -232,7 +232,7 @@ typedef struct mc_spec {
     const char *updates;     /* "W = W - 0.1*grad(cost, W); b = ...": all from the old values */
     const char *givens;      /* "x = data[i*600:(i+1)*600]; ...": replacements made before all else */
     const char *mode;        /* FAST_RUN, FAST_COMPILE, DEBUG, NANGUARD; NULL: the flag */
-    const char *including, *excluding; /* rules by name or tag, joined by ':' */
+    const char *including, *excluding; /* rules by name, tag or stage, joined by ':'; NULL: the flags */
     const char *on_unused;   /* raise, warn, ignore; NULL: the flag */
     int no_default_updates;
     int profile;             /* 1: time every step */

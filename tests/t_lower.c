@@ -89,6 +89,24 @@ TEST(derivatives_of_poolings_that_maps_finish)
     }
 }
 
+TEST(fusion_can_be_excluded)
+{
+    mc_array *x = numbers(MC_FLOAT32, 1, (const int64_t[]){ 6 }, 1, 0, 1);
+    for (int i = 0; i < 2; i++) {
+        mc_array *y = NULL;
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", MC_FLOAT32, 1);
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "exp(x) * x - 1", .mode = "FAST_RUN",
+                                                   .excluding = i ? "fusion" : "" });
+        CHECK(f && mc_function_nsteps(f) == (i ? 3 : 1), "%s: %d steps", i ? "without fusion" : "fused", f ? mc_function_nsteps(f) : -1);
+        CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK && fabs(at(y, 2) - 13.7781122) < 1e-5, "%s", mc_last_error());
+        mc_array_unref(&y);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+    mc_array_unref(&x);
+}
+
 TEST(kernels_do_not_wait_for_each_other)
 {
     for (size_t c = 0; c < NELEM(cycles); c++) {

@@ -217,6 +217,15 @@ TEST(rewrites_by_name_tag_and_strictness)
     struct mc_rewrite with = { .including = "reciprocal", .excluding = "" };
     CHECK(mc_is_op(rewritten(g, "x / 3", NULL), "true_div"), "49 / 49 must stay 1");
     CHECK(mc_is_op(rewritten(g, "x / 3", &with), "mul"), "included by name, yet it did not run");
+    static const struct { const char *stage, *formula, *op; } stages[] = {
+        { "canonicalize", "x * 1", "mul" }, { "recognise", "exp(x) / sum(exp(x), axis=1, keepdims=True)", "true_div" },
+        { "stabilize", "log(1 + x)", "log" }, { "specialize", "x ** 3", "pow" },
+    };
+    for (size_t i = 0; i < NELEM(stages); i++) {
+        struct mc_rewrite off = { .excluding = stages[i].stage, .including = "" };
+        CHECK(mc_is_op(rewritten(g, stages[i].formula, &off), stages[i].op), "%s without %s is not %s", stages[i].formula, stages[i].stage, stages[i].op);
+        CHECK(!mc_is_op(rewritten(g, stages[i].formula, NULL), stages[i].op), "%s stays %s", stages[i].formula, stages[i].op);
+    }
     struct mc_rewrite fast = { .level = REWRITE_FAST, .including = "", .excluding = "" };
     CHECK(mc_is_op(rewritten(g, "log(1 + x)", &fast), "log1p"), "level FAST keeps digits");
     CHECK(mc_is_op(rewritten(g, "x ** 3", &fast), "pow") && !mc_is_op(rewritten(g, "x ** 3", NULL), "pow"), "level FAST looks for faster forms");

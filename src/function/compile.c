@@ -161,7 +161,7 @@ static mc_status rewrite(struct compiling *c)
 static mc_status lower(struct compiling *c)
 {
     const struct mc_backend *b = c->code->backend;
-    bool whole = c->mode != MODE_FAST_COMPILE && !c->plain && (!b->by_cc || mc_cc_known());
+    bool whole = c->mode != MODE_FAST_COMPILE && !c->plain && (!b->by_cc || mc_cc_known()) && !mc_stage_off("fusion", c->spec->excluding);
     enum mc_fusing fuse = whole ? b->fuses : FUSE_NOTHING;
     mc_status s = mc_program_make(&c->code->program, c->g, (int)c->in.n, c->in.at, (int)c->out.n, c->out.at, (int)c->target.n,
                                   c->target.at, c->update.at, fuse, c->mode == MODE_DEBUG);
@@ -282,6 +282,14 @@ static mc_status make_function(struct compiling *c)
     return MC_OK;
 }
 
+static mc_status known_words(struct compiling *c)
+{
+    TRY(mc_rewrite_words(c->user, "including", c->spec->including));
+    TRY(mc_rewrite_words(c->user, "excluding", c->spec->excluding));
+    TRY(mc_rewrite_words(c->user, "the flag rewrite.including", c->spec->including ? NULL : mc_flag_text(FLAG_including)));
+    return mc_rewrite_words(c->user, "the flag rewrite.excluding", c->spec->excluding ? NULL : mc_flag_text(FLAG_excluding));
+}
+
 static mc_status find_mode(struct compiling *c)
 {
     const char *word = c->spec->mode ? c->spec->mode : mc_flag_text(FLAG_mode);
@@ -325,6 +333,7 @@ mc_function *mc_compile_at(mc_graph *g, const mc_spec *spec, const char *file, i
         s = mc_fail(g->status, "%s", mc_error(g));
     }
     s = s < 0 ? s : find_mode(&c);
+    s = s < 0 ? s : known_words(&c);
     c.code = s < 0 ? NULL : mc_calloc(1, sizeof *c.code, "function");
     s = s < 0 || c.code ? s : MC_EMEMORY;
     if (c.code) {

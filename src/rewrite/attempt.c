@@ -236,7 +236,7 @@ mc_node *mc_attempt_rules(struct run *r, mc_node *n)
     }
     const struct mc_user_rule *own = r->o->level == REWRITE_COST ? NULL : r->g->rules; /* theirs are for programs */
     for (const struct mc_user_rule *u = own; u && r->status == MC_OK; u = u->next) {
-        if (mc_pattern_root(u->from) == n->op && !mc_rule_off(&u->rule, r->o) &&
+        if (mc_pattern_root(u->from) == n->op && !mc_rule_off(&u->rule, NULL, r->o) &&
             (made = apply(r, &u->rule, -1, u->from, u->to, n))) {
             r->left--;
             return made;

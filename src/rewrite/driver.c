@@ -172,7 +172,7 @@ mc_status mc_rewrite(mc_graph *g, int n, mc_node **out, const struct mc_rewrite 
     if (r.status == MC_OK) {
         r.blamed = r.off + nrule;
         for (int i = 0; i < nrule; i++) {
-            r.off[i] = mc_rule_off(mc_compiled_at(i)->rule, &opt);
+            r.off[i] = mc_rule_off(mc_compiled_at(i)->rule, mc_compiled_at(i)->stage, &opt);
         }
         memcpy(result, out, (size_t)n * sizeof *out);
         r.status = run_all(&r, n, result, before);

@@ -23,8 +23,13 @@ static const struct mc_pass passes[] = {
     { "stabilize",  { SPELLING, &mc_rules_recognise, &mc_rules_stable }, COST | FAST },
     { "stabilize",  { SPELLING, &mc_rules_recognise, &mc_rules_stable }, COST },       /* axes sink by a shared node a pass */
 };
-static const struct mc_rule_table *const tables[] = {
-    ALWAYS, &mc_rules_recognise, &mc_rules_stable, &mc_rules_special, &mc_rules_late,
+/* What including and excluding may name beside single rules. */
+static const struct stage { const char *name; const struct mc_rule_table *table[16]; } stages[] = {
+    { "canonicalize", { ALWAYS } },
+    { "recognise",    { &mc_rules_recognise } },
+    { "stabilize",    { &mc_rules_stable } },
+    { "specialize",   { &mc_rules_special, &mc_rules_late } },
+    { "fusion",       { NULL } },                /* has no rules: mc_stage_off is asked when steps are made */
 };
 
 /* ---- reading the tables, once ---- */
@@ -49,9 +54,9 @@ static void forget(void)
     all.patterns = NULL;
 }
 
-static mc_status read_row(const struct mc_rule *row, int table)
+static mc_status read_row(const struct mc_rule *row, const struct mc_rule_table *table, const char *stage)
 {
-    struct mc_compiled c = { .rule = row, .table = table };
+    struct mc_compiled c = { .rule = row, .table = table, .stage = stage };
     if (row->from) {
         c.from = mc_pattern_parse(all.patterns, row->from, NULL);
         c.to = c.from && row->to ? mc_pattern_parse(all.patterns, row->to, c.from) : NULL;
@@ -68,10 +73,10 @@ static mc_status read_row(const struct mc_rule *row, int table)
     return VEC_PUSH(all.rules, c) ? MC_OK : mc_last_status();
 }
 
-static bool pass_has(const struct mc_pass *p, int table)
+static bool pass_has(const struct mc_pass *p, const struct mc_rule_table *table)
 {
     for (size_t i = 0; i < NELEM(p->table); i++) {
-        if (p->table[i] == tables[table]) {
+        if (p->table[i] == table) {
             return true;
         }
     }
@@ -104,9 +109,11 @@ static mc_status read_tables(void)
     if (!all.patterns) {
         return mc_last_status();
     }
-    for (int t = 0; t < (int)NELEM(tables); t++) {
-        for (int i = 0; i < tables[t]->n; i++) {
-            TRY(read_row(&tables[t]->row[i], t));
+    for (const struct stage *s = stages; s < stages + NELEM(stages); s++) {
+        for (int t = 0; s->table[t]; t++) {
+            for (int i = 0; i < s->table[t]->n; i++) {
+                TRY(read_row(&s->table[t]->row[i], s->table[t], s->name));
+            }
         }
     }
     return sort_rules();
@@ -176,13 +183,13 @@ static bool word_in(const char *list, const char *word, size_t n)
     return false;
 }
 
-static bool named_in(const char *list, const struct mc_rule *r)
+static bool named_in(const char *list, const struct mc_rule *r, const char *stage)
 {
     const char *name = mc_rule_name(r);
     if (!list || !*list) {
         return false;
     }
-    if (word_in(list, name, strlen(name))) {
+    if (word_in(list, name, strlen(name)) || (stage && word_in(list, stage, strlen(stage)))) {
         return true;
     }
     for (const char *s = r->tags; s && *s; s += *s == ':') {
@@ -198,10 +205,79 @@ static bool named_in(const char *list, const struct mc_rule *r)
 bool mc_rule_mends(int i)
 {
     const struct mc_compiled *c = &all.rules.at[i];
-    return tables[c->table]->mends || word_in(c->rule->tags, "mends", 5);
+    return c->table->mends || word_in(c->rule->tags, "mends", 5);
 }
 
-bool mc_rule_off(const struct mc_rule *r, const struct mc_rewrite *o)
+bool mc_rule_off(const struct mc_rule *r, const char *stage, const struct mc_rewrite *o)
 {
-    return named_in(o->excluding, r) || (word_in(r->tags, "off", 3) && !named_in(o->including, r));
+    return named_in(o->excluding, r, stage) || (word_in(r->tags, "off", 3) && !named_in(o->including, r, stage));
+}
+
+bool mc_stage_off(const char *stage, const char *excluding)
+{
+    return word_in(excluding ? excluding : mc_flag_text(FLAG_excluding), stage, strlen(stage));
+}
+
+/* ---- words that name nothing ---- */
+
+static bool names_rule(const char *word, const struct mc_rule *r)
+{
+    return strcmp(word, mc_rule_name(r)) == 0 || word_in(r->tags, word, strlen(word));
+}
+
+static bool names_any(const mc_graph *g, const char *word)
+{
+    for (size_t i = 0; i < NELEM(stages); i++) {
+        if (strcmp(word, stages[i].name) == 0) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < all.rules.n; i++) {
+        if (names_rule(word, all.rules.at[i].rule)) {
+            return true;
+        }
+    }
+    for (const struct mc_user_rule *u = g->rules; u; u = u->next) {
+        if (names_rule(word, &u->rule)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static mc_status refuse(const mc_graph *g, const char *what, const char *word)
+{
+    VEC(const char *) name = { 0 };
+    bool fits = true;
+    for (size_t i = 0; i < NELEM(stages); i++) {
+        fits = fits && VEC_PUSH(name, stages[i].name);
+    }
+    for (size_t i = 0; i < all.rules.n; i++) {
+        fits = fits && VEC_PUSH(name, mc_rule_name(all.rules.at[i].rule));
+    }
+    for (const struct mc_user_rule *u = g->rules; u; u = u->next) {
+        fits = fits && VEC_PUSH(name, mc_rule_name(&u->rule));
+    }
+    const char *near = fits ? mc_near_miss(word, name.at, name.n) : NULL;
+    mc_status s = !fits ? mc_last_status() : near ?
+        mc_fail(MC_EARG, "compile: %s: no rule, tag or stage is named '%s'; did you mean '%s'?", what, word, near) :
+        mc_fail(MC_EARG, "compile: %s: no rule, tag or stage is named '%s'; the stages are canonicalize, recognise, stabilize, "
+                "specialize and fusion", what, word);
+    VEC_FREE(name);
+    return s;
+}
+
+mc_status mc_rewrite_words(const mc_graph *g, const char *what, const char *list)
+{
+    TRY(mc_passes_ready());
+    for (const char *s = list; s && *s; s += *s == ':') {
+        size_t k = strcspn(s, ":");
+        struct mc_str word = { 0 };
+        mc_str_addf(&word, "%.*s", (int)k, s);
+        mc_status made = word.bad ? MC_EMEMORY : !k || names_any(g, word.s) ? MC_OK : refuse(g, what, word.s);
+        mc_str_free(&word);
+        TRY(made);
+        s += k;
+    }
+    return MC_OK;
 }

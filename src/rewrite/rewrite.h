@@ -50,6 +50,10 @@ mc_status mc_rewrite(mc_graph *g, int n, mc_node **out, const struct mc_rewrite 
  * that mends something (of such a table, or tagged "mends"), *n stays as it is.  Rows tagged "derivative" take no part:
  * they keep the value, but not the derivative at a kink, or what gradients are told to leave out. */
 mc_status mc_rewrite_cost(mc_graph *g, mc_node **n);
+/* Is a stage ("canonicalize", "fusion", ...) excluded?  excluding: NULL: the flag's. */
+bool mc_stage_off(const char *stage, const char *excluding);
+/* Each word of a list of names must be a stage, or a rule or tag, of g's own rules too.  what: whose list it is. */
+mc_status mc_rewrite_words(const mc_graph *g, const char *what, const char *list);
 int mc_rule_count(void);                            /* -1: no memory to read the tables */
 const struct mc_rule *mc_rule_at(int i);
 const char *mc_rule_name(const struct mc_rule *r);

@@ -89,6 +89,40 @@ TEST(derivatives_of_poolings_that_maps_finish)
     }
 }
 
+/* Sizes of what a kernel makes while it finishes heavy work: asked for behind it, and by what it waits for itself.  The rules
+ * would take the sizes from the operands, so they are off. */
+TEST(sizes_of_what_maps_finish)
+{
+    static const struct { const char *formulas, *outputs; double want[2][4]; } rows[] = {
+        { "h = dot(x, w); a = tanh(h) * zeros_like(cast(h, float64))", "a", { { 0, 0, 0, 0 } } },
+        { "h = dot(x, w); a = exp(h * 0) * (zeros_like(sort(cast(h, float64), axis=0)) + 3)", "a", { { 3, 3, 3, 3 } } },
+        { "h = dot(x, w); a = exp(h * 0) * b; g = grad(sum(cast(h, float64)), w)", "a, g", { { 5, 7, 5, 7 }, { 4, 4, 6, 6 } } },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_node *in[] = { mc_input(g, "x", MC_FLOAT32, 2), mc_input_sized(g, "w", MC_FLOAT32, MC_SHAPE(2, 2)), mc_input_sized(g, "b", MC_FLOAT32, MC_SHAPE(2)) };
+        CHECK(!mc_is_error(mc_formula(g, rows[i].formulas)), "%s", mc_error(g));
+        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .input = in, .ninput = 3, .outputs = rows[i].outputs, .on_unused = "ignore",
+                                                           .excluding = "canonicalize:recognise:stabilize:specialize" }));
+        mc_array *x = numbers(MC_FLOAT32, MC_SHAPE(2, 2), 1, -1, 1), *w = numbers(MC_FLOAT32, MC_SHAPE(2, 2), 3, 4, 8);
+        mc_array *b = numbers(MC_FLOAT32, MC_SHAPE(2), 2, -5, 1), *y[2] = { NULL, NULL };
+        if (f && fine(mc_call_args(f, 3, (mc_arg[]){ mc_arg_array(x), mc_arg_array(w), mc_arg_array(b) }, mc_function_noutputs(f),
+                                   (mc_arg[]){ mc_arg_slot(&y[0]), mc_arg_slot(&y[1]) }))) {
+            for (int k = 0; k < mc_function_noutputs(f); k++) {
+                for (int j = 0; j < 4; j++) {
+                    CHECK(mc_array_size(y[k]) == 4 && at(y[k], j) == rows[i].want[k][j], "%s: output %d, element %d is %g", rows[i].formulas, k, j, at(y[k], j));
+                }
+            }
+        }
+        mc_array *all[] = { x, w, b, y[0], y[1] };
+        for (size_t k = 0; k < NELEM(all); k++) {
+            mc_array_unref(&all[k]);
+        }
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
 TEST(fusion_can_be_excluded)
 {
     mc_array *x = numbers(MC_FLOAT32, 1, (const int64_t[]){ 6 }, 1, 0, 1);

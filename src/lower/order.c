@@ -41,6 +41,12 @@ static int maker(const struct make *m, const mc_node *n)
     return n->op == &mc_op_item && n->item > 0 ? m->finisher[n->in[0]->id] - 1 : -1;
 }
 
+/* The group that makes x by finishing heavy work; -1: none. */
+static int finishing(const struct make *m, const mc_node *x)
+{
+    return x->nout == 1 ? m->finisher[(x->op == &mc_op_item ? x->in[0] : x)->id] - 1 : -1;
+}
+
 /* The nodes of each group, linked; a search marks groups with its number. */
 struct members { int *first, *next, *seen, *stack, search; };
 
@@ -70,9 +76,21 @@ static void free_members(struct members *s)
     mc_free(s->stack);
 }
 
-/* Does a group wait for a result of heavy work other than the main one? */
-static bool waits_for_others(struct members *s, const struct make *m, mc_node *const *list, int group, const mc_node *heavy)
+static bool search(struct members *s, int group, int n)
 {
+    if (group < 0 || s->seen[group] == s->search) {
+        return false;
+    }
+    s->seen[group] = s->search;
+    s->stack[n] = group;
+    return true;
+}
+
+/* Would a group that finishes heavy work wait for itself?  It would if it waits for a result other than the main one, or for
+ * another group that asks for the main one's sizes. */
+static bool waits_for_itself(struct members *s, const struct make *m, mc_node *const *list, int group, const mc_node *heavy)
+{
+    const mc_node *y = mc_main_result((mc_node *)heavy);
     int n = 0;
     s->seen[group] = ++s->search;
     s->stack[n++] = group;
@@ -82,12 +100,13 @@ static bool waits_for_others(struct members *s, const struct make *m, mc_node *c
             if (x->op == &mc_op_item && x->item > 0 && x->in[0] == heavy) {
                 return true;
             }
-            for (int k = -1; k < x->nin; k++) {
-                int h = k < 0 ? maker(m, x) : m->groups.of[x->in[k]->id];
-                if (h >= 0 && s->seen[h] != s->search) {
-                    s->seen[h] = s->search;
-                    s->stack[n++] = h;
+            n += search(s, maker(m, x), n);
+            for (int k = 0; k < x->nin; k++) {
+                if (x->in[k] == y && m->groups.of[x->id] != group) {
+                    return true;
                 }
+                n += search(s, m->groups.of[x->in[k]->id], n);
+                n += search(s, finishing(m, x->in[k]), n);
             }
         }
     }
@@ -95,8 +114,8 @@ static bool waits_for_others(struct members *s, const struct make *m, mc_node *c
 }
 
 /* A map over all that heavy work makes, and its only reader, finishes it block by block.  It may have no axis besides, along
- * which what the work makes is broadcast, and it may not wait for anything else that the work makes: all of that is there
- * only when it has run. */
+ * which what the work makes is broadcast, and it may not wait for itself: all that the work makes is there only when it has
+ * run. */
 mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
 {
     struct members members;
@@ -108,9 +127,10 @@ mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
         }
         const mc_node *y = mc_main_result(n);
         int group = -1;
-        bool only = true;
+        bool only = true, asked = false; /* asked: for its sizes alone */
         for (size_t k = i + 1; k < count && only; k++) {
             for (int j = 0; j < list[k]->nin; j++) {
+                asked |= list[k]->in[j] == y && !m->needed[list[k]->id];
                 if (list[k]->in[j] == y && (m->needed[list[k]->id] || mc_is_shape_arg(list[k], j))) {
                     int h = mc_is_fusible(list[k]) && !m->early[list[k]->id] ? m->groups.of[list[k]->id] : -1;
                     only &= h >= 0 && (group < 0 || group == h) && list[k]->type.rank == y->type.rank && mc_varies(&list[k]->type) == mc_varies(&y->type);
@@ -122,7 +142,7 @@ mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
             only &= (k < m->p->noutput ? m->p->output[k] : m->p->update[k - m->p->noutput]) != (int)y->id;
         }
         if (only && group >= 0 && m->groups.axes[group].reduced == 0 && m->groups.axes[group].varies == mc_varies(&y->type) && m->epilogue[group] < 0 &&
-            (n->nout == 1 || !waits_for_others(&members, m, list, group, n))) {
+            ((n->nout == 1 && !asked) || !waits_for_itself(&members, m, list, group, n))) {
             m->epilogue[group] = (int)y->id;
             m->finisher[n->id] = group + 1;
         }
@@ -148,8 +168,9 @@ mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc
         }
         all++;
         st = VEC_PUSH(members[h], (int)i) ? MC_OK : MC_EMEMORY;
-        for (int j = -1; j < list[i]->nin && st == MC_OK; j++) {
-            int from = j < 0 ? maker(m, list[i]) : m->groups.of[list[i]->in[j]->id];
+        for (int j = 0; j <= 2 * list[i]->nin && st == MC_OK; j++) {
+            const mc_node *x = j ? list[i]->in[(j - 1) / 2] : NULL;
+            int from = !x ? maker(m, list[i]) : j % 2 ? m->groups.of[x->id] : finishing(m, x);
             if (from >= 0 && from != h) {
                 st = VEC_PUSH(users[from], h) ? MC_OK : MC_EMEMORY;
                 waiting[h]++;

@@ -20,8 +20,8 @@ WAYS = {
     "threads":    dict(mode="FAST_RUN", threads=3),
     "scalar":     dict(mode="FAST_RUN", vectors=False),
     "strict":     dict(mode="FAST_RUN", strict_math=True),
-    "no rules":   dict(mode="FAST_RUN", excluding="stabilize:canonicalize:specialize:fusion"),
-    "as written": dict(mode="FAST_RUN", strict_math=True, excluding="stabilize:canonicalize:specialize:fusion:where(x, y, y)"),
+    "no rules":   dict(mode="FAST_RUN", excluding="stabilize:canonicalize:specialize:recognise"),
+    "as written": dict(mode="FAST_RUN", strict_math=True, excluding="stabilize:canonicalize:specialize:recognise:fusion"),
     "no fusion":  dict(mode="FAST_RUN", excluding="fusion"),
     "channels":   dict(mode="FAST_RUN", layout="b01c"),
     "gc":         dict(mode="FAST_RUN", allow_gc=True),
@@ -30,8 +30,8 @@ WAYS = {
     "halves":     dict(mode="FAST_RUN", floatX="float32"),
 }
 SPEC = ("mode", "threads", "excluding", "including")
-OTHERS = ["threads", "threads", "scalar", "strict", "channels", "gc", "debug"]
-NAIVE = ("reference", "no rules")      # formulas run as they are written
+OTHERS = ["threads", "threads", "scalar", "strict", "channels", "gc", "debug", "no rules", "no fusion", "as written"]
+NAIVE = ("reference", "no rules", "as written")      # formulas run as they are written
 SLACK = 4.0
 NORMALISES = re.compile(r"\bstd\(|\bvar\(|norm|lrn|softmax|/ sum\(|arctan2")
 SATURATES = re.compile(r"tanh|sigmoid|erf|arctan")     # 1 - tanh(x) ** 2 and its like cancel

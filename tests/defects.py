@@ -40,7 +40,7 @@ ROWS = [
     ("plans are told apart by whole numbers", "src/function/shape_plan.c", "memcpy(&key[i], a->data + (a->rank ? i * a->strides[0] : 0), mc_dtypes[a->dtype].size);",
      "key[i] = mc_load_i64(a->dtype, a->data + (a->rank ? i * a->strides[0] : 0));"),
     ("DEBUG knows no slack", "src/function/reference.c", "        bad = beyond(t, n, have, want, eps, rough);\n", "        (void)beyond;\n"),
-    ("heavy work is finished before its other results", "src/lower/order.c", "(n->nout == 1 || !waits_for_others(&members, m, list, group, n))", "(n->nout >= 1)"),
+    ("heavy work is finished before its other results", "src/lower/order.c", "((n->nout == 1 && !asked) || !waits_for_itself(&members, m, list, group, n))", "(n->nout >= 1)"),
     ("groups wait for each other", "src/lower/group.c", "if (h != of && f->group.at[h].newest < f->group.at[of].newest) {", "if (h < 0) {"),
     ("factors of halves wait", "src/rewrite/match.c", "k->type.dtype != MC_FLOAT16 && (", "("),
     ("x / row is rounded otherwise in one kernel", "src/lower/fused.c", "if (!m->exact && divides_row(k, n, &v))", "if (divides_row(k, n, &v))"),

@@ -1,5 +1,4 @@
-/* problem.c: the family of normalisations across channels: its word, its grid, operands to time with, and the check
- * against the reference.
+/* problem.c: normalisation across channels: its word, its grid, its operands' extents, how far results may differ.
  *
  *     norm f32 forward c96 n5 beta 0.75 planes 128 lanes 729
  *
@@ -14,7 +13,7 @@ static const char *const short_name[MC_NDTYPE] = {
 
 /* ---- the grid ---- */
 
-static bool used(const struct mc_norm_problem *p, int r)
+bool mc_norm_uses(const struct mc_norm_problem *p, int r)
 {
     return r != NORM_G || p->s.backward;
 }
@@ -35,7 +34,7 @@ void mc_norm_grid(const struct mc_norm_problem *p, struct mc_norm_grid *g)
     *g = (struct mc_norm_grid){ .c = p->s.dims[p->s.axis], .planes = 1, .lanes = 1 };
     for (int i = 0; i < p->s.rank; i++) {
         for (int r = 0; r < 3; r++) {
-            const int64_t stride = used(p, r) ? p->at[r][i] : p->at[NORM_X][i];
+            const int64_t stride = mc_norm_uses(p, r) ? p->at[r][i] : p->at[NORM_X][i];
             *(i == p->s.axis ? &g->far[r] : &g->at[r][g->nfree]) = stride;
         }
         if (i != p->s.axis && p->s.dims[i] != 1) {
@@ -98,7 +97,7 @@ void mc_norm_word(const struct mc_problem *p_, struct mc_str *out)
         mc_str_addf(out, " lanes %" PRId64, g.lanes);
     }
     for (int r = 0; r < 3; r++) {
-        if (g.c > 1 && used(p, r) && g.far[r] != g.lanes) {
+        if (g.c > 1 && mc_norm_uses(p, r) && g.far[r] != g.lanes) {
             mc_str_addf(out, " %c%" PRId64, "xgy"[r], g.far[r]);
         }
     }
@@ -106,8 +105,7 @@ void mc_norm_word(const struct mc_problem *p_, struct mc_str *out)
 
 /* ---- operands ---- */
 
-/* Elements from the lowest address on; *low: where the first stands. */
-static int64_t extent(const struct mc_norm_problem *p, int r, int64_t *low)
+int64_t mc_norm_extent(const struct mc_norm_problem *p, int r, int64_t *low)
 {
     int64_t count = 1;
     *low = 0;
@@ -123,46 +121,8 @@ void mc_norm_extents(const struct mc_norm_problem *p, struct mc_extent e[3])
 {
     for (int r = 0; r < 3; r++) {
         e[r] = (struct mc_extent){ p->dtype, 0, 0 };
-        e[r].count = used(p, r) ? extent(p, r, &e[r].before) : 0;
+        e[r].count = mc_norm_uses(p, r) ? mc_norm_extent(p, r, &e[r].before) : 0;
     }
-}
-
-static void discard(const struct mc_problem *p, void *operand[8])
-{
-    for (int r = 0; r < 3; r++) {
-        int64_t low;
-        extent(norming(p), r, &low);
-        if (operand[r]) {
-            mc_free_pages((char *)operand[r] - low * (int64_t)mc_dtypes[norming(p)->dtype].size);
-        }
-    }
-    memset(operand, 0, 8 * sizeof operand[0]);
-}
-
-static mc_status operands(const struct mc_problem *p_, void *operand[8])
-{
-    const struct mc_norm_problem *p = norming(p_);
-    const int64_t size = mc_dtypes[p->dtype].size;
-    uint32_t seed = 12345;
-    memset(operand, 0, 8 * sizeof operand[0]);
-    for (int r = 0; r < 3; r++) {
-        int64_t low;
-        const int64_t count = used(p, r) ? extent(p, r, &low) : 0;
-        if (count == 0) {
-            continue;
-        }
-        char *data = mc_alloc_pages((size_t)(count * size), "planner");
-        if (!data) {
-            discard(p_, operand);
-            return MC_EMEMORY;
-        }
-        operand[r] = data + low * size;
-        for (int64_t i = 0; i < count; i++) {
-            seed = seed * 1664525u + 1013904223u;
-            mc_store_f64(p->dtype, data + i * size, (double)(int32_t)seed * 0x1p-31);
-        }
-    }
-    return MC_OK;
 }
 
 /* ---- verification ---- */
@@ -189,55 +149,7 @@ mc_status mc_norm_compare(const struct mc_norm_problem *p, const struct mc_plan 
     return MC_OK;
 }
 
-static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan)
-{
-    void *operand[8], *truth_operand[8], *workspace = NULL;
-    struct mc_plan *truth = NULL;
-    TRY(operands(p, operand));
-    mc_status s = operands(p, truth_operand);
-    if (s < 0) {
-        discard(p, operand);
-        return s;
-    }
-    truth = mc_plan_with(p, &mc_norm_reference);
-    workspace = plan->workspace ? mc_alloc_pages(plan->workspace, "planner") : NULL;
-    s = !truth || (plan->workspace && !workspace) ? MC_EMEMORY : truth->run(truth, truth_operand, NULL, 0);
-    s = s < 0 ? s : plan->run(plan, operand, workspace, 0);
-    s = s < 0 || !operand[NORM_Y] ? s : mc_norm_compare(norming(p), plan, operand[NORM_Y], truth_operand[NORM_Y]);
-    mc_plan_free(truth);
-    mc_free_pages(workspace);
-    discard(p, operand);
-    discard(p, truth_operand);
-    return s;
-}
-
-static size_t solver_names(const char **names, size_t room)
-{
-    return mc_solver_names(mc_norm_solvers, names, 0, room);
-}
-
-__attribute__((constructor)) static void install(void)
-{
-    mc_flag_names_of[FLAG_norm_algo] = solver_names;
-}
-
-static const char *forced(const struct mc_problem *p, int64_t *mode)
-{
-    (void)p;
-    (void)mode;
-    return mc_flag_text(FLAG_norm_algo);
-}
-
-const struct mc_family mc_norm_family = {
-    .name         = "norm",
-    .solvers      = mc_norm_solvers,
-    .problem_size = sizeof(struct mc_norm_problem),
-    .word         = mc_norm_word,
-    .operands     = operands,
-    .discard      = discard,
-    .verify       = verify,
-    .forced       = forced,
-};
+/* ---- planning ---- */
 
 struct mc_plan *mc_norm_plan_in(const struct mc_family *family, const struct mc_norm_problem *asked)
 {
@@ -255,23 +167,4 @@ struct mc_plan *mc_norm_plan_in(const struct mc_family *family, const struct mc_
         }
     }
     return mc_plan_make(&p.base);
-}
-
-struct mc_plan *mc_norm_plan(const struct mc_norm_problem *p)
-{
-    return mc_norm_plan_in(&mc_norm_family, p);
-}
-
-mc_status mc_norm_problem_of(const mc_node *n, const struct mc_type *x, const int64_t *const strides[3], struct mc_norm_problem *p)
-{
-    *p = (struct mc_norm_problem){ .base = { &mc_norm_family }, .dtype = x->dtype };
-    if (!mc_norm_shape_of(n, x, &p->s)) {
-        return mc_fail(MC_EARG, "%s does not normalise across channels", n->op->name);
-    }
-    for (int r = 0; r < 3; r++) {
-        for (int i = 0; i < x->rank && strides[r]; i++) {
-            p->at[r][i] = strides[r][i] / (int64_t)mc_dtypes[x->dtype].size;
-        }
-    }
-    return MC_OK;
 }

@@ -15,6 +15,9 @@ extern const struct mc_solver mc_norm_lanes, mc_norm_lines, mc_norm_reference;
 
 /* ---- problem.c ---- */
 void mc_norm_word(const struct mc_problem *p, struct mc_str *out);
+bool mc_norm_uses(const struct mc_norm_problem *p, int r);   /* the array of role r */
+/* Elements from the lowest address on; *low: where the first stands. */
+int64_t mc_norm_extent(const struct mc_norm_problem *p, int r, int64_t *low);
 void mc_norm_extents(const struct mc_norm_problem *p, struct mc_extent e[3]);   /* x, g, y */
 mc_status mc_norm_compare(const struct mc_norm_problem *p, const struct mc_plan *plan, const char *got, const char *want);
 struct mc_plan *mc_norm_plan_in(const struct mc_family *family, const struct mc_norm_problem *asked);

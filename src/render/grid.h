@@ -6,7 +6,9 @@
 
 #include "render/print.h"
 
+/* ---- grid_entry.c ---- */
 void mc_grid_entries(struct print *p);                                   /* NAME, NAME_v, NAME_s: the template NAME_of by what it takes at once; of a reduction, by whether it asks ahead */
+/* ---- the forms ---- */
 void mc_grid_print_map(struct print *p);
 void mc_grid_print_reducing(struct print *p);
 /* "[](T &c6, i64 &z6, const T l6, const i64 q6) { c6 += l6; }" */

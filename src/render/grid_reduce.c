@@ -11,12 +11,6 @@
 enum { FEW = 16, MANY = 2048 }; /* elements of a lane that are added up in their own type; that anything else is made of */
 enum { AHEAD = 4, FEWER = 2 }; /* vectors that a lane asks for before it uses the first; of two operands, fewer; of more, one each */
 
-/* Can its points be split over blocks?  A team's tallies go along whole rows. */
-bool mc_grid_splits(const struct mc_kernel *k)
-{
-    return k->nreduce > 0 && !mc_grid_tallies(k);
-}
-
 bool mc_grid_ends(const struct mc_kernel *k)
 {
     bool ends = false;

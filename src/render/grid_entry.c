@@ -1,0 +1,53 @@
+/* grid_entry.c: the entries of a kernel for a grid: NAME takes an element at once, NAME_v a vector, NAME_s has several blocks
+ * share a long reduction. */
+#include "render/grid.h"
+
+/* Can its points be split over blocks?  A team's tallies go along whole rows. */
+bool mc_grid_splits(const struct mc_kernel *k)
+{
+    return k->nreduce > 0 && !mc_grid_tallies(k);
+}
+
+/* Elements a thread takes at once: as many of the largest as sixteen bytes hold. */
+int mc_grid_vector(const struct mc_kernel *k)
+{
+    size_t most = 2;
+    for (size_t i = 0; i < k->operand.n; i++) {
+        const struct mc_koperand *o = &k->operand.at[i];
+        most = !o->index && mc_print_moves(k, o) ? MC_MAX(most, mc_dtypes[o->dtype].size) : most;
+    }
+    bool along = k->inner >= 0 && (k->mode == KERNEL_MAP || k->reduced & 1u << k->inner);
+    return along && !mc_grid_tallies(k) && !(k->never & GRID_VECTOR) ? (int)(16 / most) : 1; /* a team's tallies are counted in elements */
+}
+
+/* Where the length is not known, of several stages alone: a sum over a batch is not worth another entry. */
+bool mc_grid_short(const struct mc_kernel *k)
+{
+    return mc_grid_splits(k) && !(k->never & GRID_SHORT) && (k->nstage > 1 || k->never & GRID_PLAIN);
+}
+
+static void entry(struct print *p, const char *form, int v, const char *more)
+{
+    const char *name = p->k->name;
+    mc_str_add(p->out, "ENTRY ");
+    if (p->k->mode != KERNEL_MAP) { /* registers for so many threads, however much is fused */
+        mc_str_addf(p->out, "__launch_bounds__(%d) ", GRID_LANES);
+    }
+    mc_str_addf(p->out, "%s%s(const %s_args A) { BEGIN %s_of<%d%s>(A); }\n", name, form, name, name, v, more);
+}
+
+void mc_grid_entries(struct print *p)
+{
+    const int v = mc_grid_vector(p->k);
+    const bool few = mc_grid_short(p->k);
+    const char *ahead = p->k->mode == KERNEL_MAP ? "" : ", true";
+    if (few) {
+        entry(p, "_s", 1, ", false");
+    }
+    if (!few || !(p->k->never & GRID_PLAIN)) {
+        entry(p, "", 1, ahead);
+    }
+    if (v > 1) {
+        entry(p, "_v", v, ahead);
+    }
+}

@@ -82,7 +82,7 @@ TEST(copies_share_kernels_but_not_memory)
 
 /* ---- several threads at once ---- */
 
-enum { CALLERS = 4, LARGE = 100000 };
+enum { CALLERS = 4, LARGE = 30000 };
 
 struct caller {
     pthread_t thread;
@@ -133,10 +133,14 @@ static const char *call_at_own_sizes(mc_function *f, int number)
     return wrong;
 }
 
-/* Two kernels with a value between them, which lies in the function's memory. */
-static mc_function *doubles_and_one(mc_graph *g)
+/* Two kernels with a value between them, which lies in the function's memory; a: a variable that it reads, or NULL. */
+static mc_function *doubles_and_one(mc_graph *g, mc_shared *a)
 {
     mc_formula(g, "input x float64[?]; y = x * 2 + 1; z = y + 0 * sum(y)");
+    if (a) {
+        mc_shared_node(g, a);
+        mc_formula(g, "z = z + 0 * sum(a)");
+    }
     return mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "z" });
 }
 
@@ -149,7 +153,7 @@ TEST(one_function_from_many_threads_at_many_shapes)
 {
     struct caller c[CALLERS] = { 0 };
     mc_graph *g = mc_graph_new();
-    mc_function *f = made(g, doubles_and_one(g));
+    mc_function *f = made(g, doubles_and_one(g, NULL));
     mc_graph_free(g);
     for (int i = 0; i < CALLERS; i++) {
         c[i].f = f;
@@ -162,7 +166,7 @@ TEST(copies_of_a_function_run_in_threads_of_their_own)
 {
     struct caller c[CALLERS] = { 0 };
     mc_graph *g = mc_graph_new();
-    mc_function *f = made(g, doubles_and_one(g));
+    mc_function *f = made(g, doubles_and_one(g, NULL));
     mc_graph_free(g);
     for (int i = 0; i < CALLERS; i++) {
         c[i].f = mc_function_copy(f, 0);
@@ -179,7 +183,7 @@ static const char *build_and_call(struct caller *c)
     const char *wrong = NULL;
     for (int i = 0; i < 3 && !wrong; i++) {
         mc_graph *g = mc_graph_new();
-        mc_function *f = doubles_and_one(g);
+        mc_function *f = doubles_and_one(g, c->a);
         wrong = f ? call_at_own_sizes(f, c->number) : "it does not compile";
         mc_function_free(f);
         mc_graph_free(g);
@@ -187,24 +191,38 @@ static const char *build_and_call(struct caller *c)
     return wrong;
 }
 
-TEST(each_thread_builds_a_graph_of_its_own)
-{
-    struct caller c[CALLERS] = { 0 };
-    together(c, build_and_call);
-}
-
-/* ---- a trainer and a predictor ---- */
-
 static mc_shared *zeros(mc_graph *g, const char *name)
 {
     return mc_shared_ref(mc_shared_zeros(g, name, MC_FLOAT64, MC_SHAPE(LARGE)));
 }
 
+/* All graphs use one variable, which a function of another graph updates meanwhile. */
+TEST(each_thread_builds_a_graph_of_its_own)
+{
+    struct caller c[CALLERS] = { 0 };
+    mc_graph *g = mc_graph_new();
+    mc_shared *a = zeros(g, "a");
+    mc_function *train = made(g, mc_compile(g, &(mc_spec){ .updates = "a = a + 1" }));
+    mc_graph_free(g);
+    for (int i = 0; i < CALLERS; i++) {
+        c[i].a = a;
+    }
+    pthread_t trainer;
+    pthread_create(&trainer, NULL, call_often, train);
+    together(c, build_and_call);
+    pthread_join(trainer, NULL);
+    CHECK(shared_at(a, 0) == 500, "%g", shared_at(a, 0));
+    mc_function_free(train);
+    mc_shared_unref(&a);
+}
+
+/* ---- a trainer and a predictor ---- */
+
 /* How far a and b are apart, which every update changes alike; and how often they were updated, which only grows. */
 static const char *predict(struct caller *c)
 {
     double apart = 0, now = 0, before = 0;
-    while (!apart && before <= now && now < 300) {
+    while (!apart && before <= now && now < 100) {
         before = now;
         if (mc_call(c->f, MC_NONE, MC_OUT(&apart, &now)) < 0) {
             return "a call failed";

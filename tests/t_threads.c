@@ -123,9 +123,11 @@ static const char *call_at_own_sizes(mc_function *f, int number)
         for (int64_t k = 0; k < n; k++) {
             ((double *)mc_array_data(x))[k] = number;
         }
-        wrong = mc_call(f, MC_IN(x), MC_OUT(&y)) < 0 ? mc_last_error() : mc_array_size(y) != n ? "another size" : NULL;
+        wrong = mc_call(f, MC_IN(x), MC_OUT(&y)) < 0 ? mc_last_error() : NULL;
+        wrong = !wrong && mc_array_size(y) != n ? "another size" : wrong;
         for (int64_t k = 0; k < n && !wrong; k++) {
-            wrong = ((const double *)mc_array_data(y))[k] != 2 * number + 1 ? "another thread's numbers" : NULL;
+            const double v = ((const double *)mc_array_data(y))[k];
+            wrong = v != 2 * number + 1 ? "another thread's numbers" : NULL;
         }
         mc_array_unref(&x);
         mc_array_unref(&y);
@@ -133,7 +135,8 @@ static const char *call_at_own_sizes(mc_function *f, int number)
     return wrong;
 }
 
-/* Two kernels with a value between them, which lies in the function's memory; a: a variable that it reads, or NULL. */
+/* Two kernels with a value between them, which lies in the function's memory; a: a variable that it reads, or
+ * NULL. */
 static mc_function *doubles_and_one(mc_graph *g, mc_shared *a)
 {
     mc_formula(g, "input x float64[?]; y = x * 2 + 1; z = y + 0 * sum(y)");
@@ -218,7 +221,7 @@ TEST(each_thread_builds_a_graph_of_its_own)
 
 /* ---- a trainer and a predictor ---- */
 
-/* How far a and b are apart, which every update changes alike; and how often they were updated, which only grows. */
+/* How far apart a and b are, which every update changes alike; how many updates there were, which grows. */
 static const char *predict(struct caller *c)
 {
     double apart = 0, now = 0, before = 0;
@@ -228,7 +231,9 @@ static const char *predict(struct caller *c)
             return "a call failed";
         }
     }
-    return apart ? "one variable was updated, the other not yet" : before > now ? "an update was undone" : NULL;
+    return apart         ? "one variable was updated, the other not yet"
+         : before > now ? "an update was undone"
+                        : NULL;
 }
 
 TEST(a_predictor_sees_all_updates_of_a_step_or_none)
@@ -327,8 +332,9 @@ static int use_in_child(void)
     mc_function *h = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "y" });
     mc_array *x = ramp(MC_FLOAT64, MC_SHAPE(500000));
     double y = 0;
-    const bool good = call_forked(500000) == 500000 * 26.5 && call_forked(50) == 50 * 27.5 && shared_at(forked.n, 0) == 3 && h &&
-                      mc_call(h, MC_IN(x), MC_OUT(&y)) == MC_OK && fabs(y - 500000 * 27.5) < 1e-3;
+    bool good = call_forked(500000) == 500000 * 26.5 && call_forked(50) == 50 * 27.5;
+    good = good && shared_at(forked.n, 0) == 3;
+    good = good && h && mc_call(h, MC_IN(x), MC_OUT(&y)) == MC_OK && fabs(y - 500000 * 27.5) < 1e-3;
     mc_array_unref(&x);
     mc_function_free(h);
     mc_graph_free(g);
@@ -351,7 +357,7 @@ TEST(functions_work_in_parent_and_child_of_a_fork)
     mc_formula(g, "input x float64[?]; y = sum(x + n + 1)");
     forked.f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "y", .updates = "n = n + 1" }));
     mc_graph_free(g);
-    CHECK(call_forked(500000) == 500000 * 25.5 && threads_here() > 1, "before the fork, %d threads", threads_here());
+    CHECK(call_forked(500000) == 500000 * 25.5 && threads_here() > 1, "before: %d threads", threads_here());
     CHECK(in_child(use_in_child) == 0, "in the child");
     CHECK(shared_at(forked.n, 0) == 1, "the child's updates are here: %g", shared_at(forked.n, 0));
     CHECK(call_forked(500000) == 500000 * 26.5, "after the fork");
@@ -404,7 +410,7 @@ TEST(threads_of_the_library_take_no_signals)
     pthread_sigmask(SIG_BLOCK, &one, NULL);
     kill(getpid(), SIGUSR1);
     usleep(20000);
-    CHECK(signals == 0 && sigpending(&waiting) == 0 && sigismember(&waiting, SIGUSR1), "a thread of the library took it");
+    CHECK(signals == 0 && sigpending(&waiting) == 0 && sigismember(&waiting, SIGUSR1), "it was taken");
     mc_batches_free(b);
     mc_data_free(d);
 }

@@ -55,7 +55,7 @@ memcpy memmove memset memcmp memchr strlen strcmp strncmp strchr strrchr strcspn
 strtol strtoll strtoul strtoull sscanf qsort bsearch abs labs llabs getenv
 fopen fclose fread fwrite fputs fputc fgets fgetc fseek ftell fflush feof ferror rewind remove rename
 ungetc getc putc setvbuf fdopen fileno getline fmemopen open_memstream popen pclose system atoi strnlen stpcpy
-strtok_r gmtime_r localtime_r mktime sysconf isatty nanosleep sleep kill waitpid fork signal sigaction raise
+strtok_r gmtime_r localtime_r mktime sysconf isatty nanosleep sleep kill waitpid fork signal sigaction raise sigfillset pthread_sigmask
 open close read write pread pwrite lseek stat fstat lstat access unlink opendir readdir closedir dirfd getpid
 openat fstatat unlinkat renameat mkdirat fdopendir mkdir rmdir link symlink readlink realpath chmod fchmod ftruncate fsync
 fcntl lockf geteuid getuid utimensat futimens mkstemp mkdtemp glob globfree fnmatch getcwd poll mmap munmap

@@ -5,6 +5,7 @@
  * stay where functions run (data_resident.c) need neither. */
 #include "nn/data.h"
 #include <pthread.h>
+#include <signal.h>
 
 enum { SLOTS = 3 };
 enum { ORDER = 1, CHANGE = 2 }; /* which random numbers: an epoch's order; an example's augmentation */
@@ -84,6 +85,17 @@ static void *work(void *arg)
     }
     pthread_mutex_unlock(&b->lock);
     return NULL;
+}
+
+/* Signals are for the program's own threads. */
+static bool start_thread(mc_batches *b)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const bool started = pthread_create(&b->thread, NULL, work, b) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
 }
 
 /* Knuth's shuffle of 0 to n - 1. */
@@ -231,7 +243,7 @@ mc_batches *mc_batches_new(const mc_data *d, const mc_batch_spec *spec)
         return NULL;
     }
     b->count = (n + b->size - 1) / b->size;
-    b->threaded = !b->resident && pthread_create(&b->thread, NULL, work, b) == 0; /* otherwise mc_batches_next does it */
+    b->threaded = !b->resident && start_thread(b); /* otherwise mc_batches_next does it */
     mc_batches_start(b, 0, 0);
     return b;
 }

@@ -160,10 +160,14 @@ MC_API mc_node *mc_number(mc_graph *g, mc_dtype d, double value);
 /* Formulas: docs/text-form.md.  Statements are separated by ';' or line ends; the value is that of
  * the last one.  Names are inputs, shared variables and what earlier formulas assigned. */
 MC_API mc_node *mc_formula(mc_graph *g, const char *text);
+/* The same, printf-like, numbers with a point in every locale: mc_formulaf(g, "W = W - %g * dW", rate).  mc_formula
+ * itself takes its text as it is, because % is an operator of the language; here it is written %%. */
+MC_API mc_node *mc_formulaf(mc_graph *g, const char *fmt, ...) MC_FORMAT(2, 3);
 MC_API mc_node *mc_var(mc_graph *g, const char *name);
 MC_API mc_node *mc_name(mc_node *n, const char *name); /* gives n a name in formulas; returns n */
 /* Any op by name, the attributes as in a formula: mc_op(g, "sum", 1, &x, "axis=0"). */
 MC_API mc_node *mc_op(mc_graph *g, const char *op, int n, mc_node *const *args, const char *attrs);
+MC_API mc_node *mc_opf(mc_graph *g, const char *op, int n, mc_node *const *args, const char *attrs, ...) MC_FORMAT(5, 6);
 MC_API mc_node *mc_item(mc_node *tuple, int i);        /* one result of an op that has several */
 /* x[...], the index as in a formula, printf-like: mc_index(x, "%d:, ::-1, i", 2).  A part so named can be set: */
 MC_API mc_node *mc_index(mc_node *x, const char *index, ...) MC_FORMAT(2, 3);

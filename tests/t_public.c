@@ -26,6 +26,52 @@ TEST(functions_make_what_formulas_make)
     mc_graph_free(g);
 }
 
+TEST(formulas_are_printed_into)
+{
+    mc_graph *g = mc_graph_new();
+    mc_node *x = mc_input(g, "x", MC_FLOAT64, 2), *k = mc_input(g, "k", MC_INT64, 1);
+    CHECK(mc_formulaf(g, "%s * %g + %d", "x", 0.5, 3) == mc_formula(g, "x * 0.5 + 3"), "%s", mc_error(g));
+    CHECK(mc_formulaf(g, "k %% %d", 3) == mc_formula(g, "k % 3"), "%% is an operator: %s", mc_error(g));
+    CHECK(mc_formulaf(g, "x") == x && mc_formulaf(g, "%s", "k") == k, "%s", mc_error(g));
+    CHECK(mc_opf(g, "sum", 1, &x, "axis=%d", 1) == mc_formula(g, "sum(x, axis=1)") && mc_opf(g, "sum", 1, &x, NULL) == mc_formula(g, "sum(x)"), "%s", mc_error(g));
+    char more[3000];
+    memset(more, ' ', sizeof more);
+    more[sizeof more - 1] = '\0';
+    CHECK(mc_formulaf(g, "x%s + %d", more, 12345) == mc_formula(g, "x + 12345"), "a long text: %s", mc_error(g));
+    CHECK(mc_graph_status(g) == MC_OK, "%s", mc_error(g));
+    int line = __LINE__ + 1;
+    CHECK(mc_formulaf(g, "x + %s", "y1") == g->error, "no such variable");
+    char where[40];
+    snprintf(where, sizeof where, "t_public.c:%d", line);
+    CHECK(strstr(mc_error(g), "no variable 'y1'\n    x + y1\n        ^") && strstr(mc_error(g), where), "%s", mc_error(g));
+    mc_graph_clear_error(g);
+    const char *none = NULL;
+    CHECK(mc_formulaf(g, none) == g->error && strstr(mc_error(g), "there is no text"), "%s", mc_error(g));
+    mc_graph_clear_error(g);
+    CHECK(mc_formulaf(g, "%s", "") == g->error && strstr(mc_error(g), "the formula is empty"), "%s", mc_error(g));
+    mc_graph_clear_error(g);
+    CHECK(mc_opf(g, "sum", 1, &x, "axs=%d", 1) == g->error && strstr(mc_error(g), "sum has no parameter 'axs'"), "%s", mc_error(g));
+    mc_graph_clear_error(g);
+    CHECK(mc_opf(g, NULL, 1, &x, "axis=%d", 1) == g->error && strstr(mc_error(g), "op: no name"), "%s", mc_error(g));
+    CHECK(!mc_formulaf(NULL, "x") && !mc_opf(NULL, "sum", 1, &x, "axis=%d", 1), "no graph");
+    mc_graph_free(g);
+}
+
+TEST(every_failed_allocation_of_a_printed_formula)
+{
+    mc_op_find("add");
+    ALLOC_FAIL_LOOP {
+        mc_graph *g = mc_graph_new();
+        if (g) {
+            mc_node *x = mc_formulaf(g, "input x float64[?, %d]", 3), *y = mc_formulaf(g, "x * %.3f", 0.25), *z = mc_opf(g, "sum", 1, &y, "axis=%d", 1);
+            bool failed = mc_is_error(x) || mc_is_error(y) || mc_is_error(z);
+            CHECK(!failed || (ALLOC_FAILED && mc_graph_status(g) == MC_EMEMORY && *mc_error(g)), "%s", mc_error(g));
+            CHECK(failed || (mc_node_rank(z) == 1 && mc_is_op(z, "sum")), "another op");
+        }
+        mc_graph_free(g);
+    }
+}
+
 TEST(functions_note_the_line)
 {
     mc_graph *g = mc_graph_new();

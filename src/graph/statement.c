@@ -191,6 +191,21 @@ mc_node *mc_formula(mc_graph *g, const char *text)
     return last;
 }
 
+mc_node *mc_formulaf(mc_graph *g, const char *fmt, ...)
+{
+    struct mc_str text = { 0 };
+    va_list ap;
+    if (!g || !fmt) {
+        return mc_formula(g, fmt);
+    }
+    va_start(ap, fmt);
+    mc_str_addv(&text, fmt, ap);
+    va_end(ap);
+    mc_node *n = text.bad ? mc_node_no_memory(g) : mc_formula(g, text.s ? text.s : "");
+    mc_str_free(&text);
+    return n;
+}
+
 /* ---- lists in specs ---- */
 
 void mc_named_free(struct mc_named *v, int n)

@@ -449,6 +449,21 @@ MC_API mc_status mc_file_write(const char *path, const void *data, size_t n); /*
 MC_API double mc_strtod(const char *s, char **end);
 MC_API int mc_snprintf(char *text, size_t n, const char *fmt, ...) MC_FORMAT(3, 4);
 MC_API int mc_vsnprintf(char *text, size_t n, const char *fmt, va_list ap) MC_FORMAT(3, 0);
+/* Rules of initial values, as `shared W float32[9, 9] = normal(std=0.02)` names them, for who reads them from a text. */
+typedef struct mc_initial {
+    const char *name, *doc;
+    /* In the order in which they may stand without their names.  preset: "0.01", or "false" of a truth value.  word: what
+     * may stand there instead of a number, and what it means; NULL: none. */
+    struct { const char *name, *preset, *word; double means; } setting[6]; /* ended by one without a name */
+    int random;         /* it draws numbers, and gives floats alone */
+} mc_initial;
+MC_API const mc_initial *mc_initial_at(int i);         /* NULL beyond the last */
+/* n numbers, float64 or float32: from a to b, or normal ones around a with standard deviation b. */
+typedef mc_array *mc_initial_draw(void *arg, int normal, int64_t n, double a, double b);
+/* The values: one number for each setting.  NULL, with the reason in mc_last_error. */
+MC_API mc_array *mc_initial_value(const mc_initial *rule, const double *setting, mc_dtype d, int rank, const int64_t *dims,
+                                  mc_initial_draw *draw, void *arg);
+MC_API void *mc_graph_keep(mc_graph *g, size_t n);     /* zeroed memory that goes with the graph; NULL: none, and g knows */
 MC_API mc_status mc_inflate(void *dst, size_t n, const void *src, size_t nsrc); /* raw deflate; exactly n bytes come out */
 MC_API uint32_t mc_crc32(uint32_t crc, const void *p, size_t n);         /* begin with 0 */
 

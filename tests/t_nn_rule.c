@@ -251,6 +251,25 @@ TEST(initial_values)
     mc_graph_free(g);
 }
 
+TEST(what_is_no_initial_value)
+{
+    static const struct { const char *init, *says; } wrongs[] = {
+        { "nrmal",                   "there is no initial value and no variable 'nrmal'; did you mean 'normal'?\n    nrmal\n    ^" },
+        { "glorot_uniform(gain=foo)", "glorot_uniform: gain takes a number or relu, not 'foo'\n    glorot_uniform(gain=foo)\n                        ^" },
+        { "uniform(low=1)",          "uniform: low needs high" },
+        { "he_normal(c01b=true)",    "he_normal: with c01b=true a weight has four axes" },
+    };
+    for (int i = 0; i < COUNT(wrongs); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_net *net = mc_net_new(g, NULL, 5);
+        mc_array *a = mc_init(net, wrongs[i].init, MC_SHAPE(4, 5));
+        CHECK(!a && strstr(mc_error(g), wrongs[i].says), "%s: %s", wrongs[i].init, mc_error(g));
+        mc_array_unref(&a);
+        mc_net_free(net);
+        mc_graph_free(g);
+    }
+}
+
 TEST(orthogonal_is_and_sparse_has_its_share)
 {
     static const int64_t shapes[][3] = { { 6, 4, 3 }, { 20, 3, 5 } };

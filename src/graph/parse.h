@@ -81,6 +81,8 @@ mc_node *mc_val_node(struct parser *p, const struct val *v);
 /* parse_call.c: behind name( ; self: what stands before the dot, or NULL */
 struct val mc_parse_call(struct parser *p, const char *name, const struct val *self, size_t at);
 const struct mc_op *mc_parse_op(struct parser *p, const char *name);       /* the user's ops first */
+/* parse_initial.c: behind "shared name type =": its value; *rule: the text that printing repeats.  NULL: the parse has failed */
+mc_array *mc_parse_initial(struct parser *p, const char *name, const struct mc_type *t, char **rule);
 /* primary.c */
 struct val mc_parse_primary(struct parser *p);
 /* parse.c */

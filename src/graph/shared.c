@@ -6,7 +6,10 @@
 /* dims: what may be put in; NULL: arrays of value's shape. */
 static mc_shared *shared_make(mc_graph *g, const char *name, mc_array *value, const int64_t *dims)
 {
-    if (!g || !value) {
+    if (!g || !value) { /* no memory for a copy */
+        if (g) {
+            mc_node_fail(g, mc_last_status(), "shared %s: %s", name, mc_last_error());
+        }
         mc_array_unref(&value);
         return NULL;
     }
@@ -87,6 +90,7 @@ void mc_shared_unref(mc_shared **ps)
     if (s && atomic_fetch_sub(&s->refs, 1) == 1) {
         mc_array_unref(&s->value);
         pthread_mutex_destroy(&s->lock);
+        mc_free(s->initial);
         mc_free(s->name);
         mc_free(s);
     }

@@ -1,7 +1,7 @@
 /* statement.c: whole formulas: declarations, assignments, lists of results, updates.
  *
  *     input x float32[?, 784]            a declaration; sizes: number, ? or _
- *     shared W float32[784, 10]          zeros
+ *     shared W float32[784, 10]          zeros; or a value: = normal(std=0.02), = 0.5
  *     y = tanh(dot(x, W)); a, b = split(y, [3, 7], axis=1)
  */
 #include "graph/parse.h"
@@ -91,7 +91,17 @@ static mc_node *parse_declaration(struct parser *p)
             return mc_node_fail(p->g, MC_ESHAPE, "shared %s: all sizes must be given", word);
         }
     }
-    mc_shared *s = mc_shared_zeros(p->g, word, t.dtype, t.rank, t.dims);
+    char *rule = NULL;
+    bool given = mc_parse_take(p, "=");
+    mc_array *value = given ? mc_parse_initial(p, word, &t, &rule) : NULL;
+    p->place.at = p->failed ? p->place.at : name.at;
+    mc_shared *s = p->failed ? NULL : given ? mc_shared_new(p->g, word, value) : mc_shared_zeros(p->g, word, t.dtype, t.rank, t.dims);
+    mc_array_unref(&value);
+    if (s) {
+        s->initial = rule;
+    } else {
+        mc_free(rule);
+    }
     return s ? mc_shared_node(p->g, s) : p->g->error;
 }
 

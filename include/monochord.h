@@ -190,6 +190,11 @@ MC_API mc_array *mc_shared_borrow(mc_shared *s);               /* the memory its
 MC_API mc_status mc_shared_set(mc_shared *s, const mc_array *value); /* copies; shape and dtype must fit */
 /* What a function that uses s does to it when its spec says nothing. */
 MC_API mc_status mc_shared_default_update(mc_graph *g, mc_shared *s, mc_node *value);
+/* All shared variables of the graph, those of random streams too, in an .npz under their names.  Loading checks every
+ * name, shape and dtype first: a variable that is missing, one too many, or one that does not fit is one error, and
+ * nothing has changed. */
+MC_API mc_status mc_graph_save_shared(const mc_graph *g, const char *path);
+MC_API mc_status mc_graph_load_shared(mc_graph *g, const char *path);
 
 /* ---------------------------------------------------------------------------- gradients ---- */
 

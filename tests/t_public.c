@@ -72,6 +72,33 @@ TEST(every_failed_allocation_of_a_printed_formula)
     }
 }
 
+/* More than a dozen arguments: all come, in order. */
+TEST(calls_take_32_arguments)
+{
+    mc_graph *g = mc_graph_new();
+    char names[400] = "", outputs[400] = "";
+    for (int i = 0; i < 32; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "x%d", i);
+        mc_input(g, name, MC_FLOAT64, 0);
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", name);
+        snprintf(outputs + strlen(outputs), sizeof outputs - strlen(outputs), "%s%s * 2", i ? ", " : "", name);
+    }
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = names, .outputs = outputs, .mode = "FAST_COMPILE" });
+    double y[32] = { 0 };
+    REQUIRE(f, "%s", mc_error(g));
+    mc_status s = mc_call(f, MC_IN(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31.5f),
+                          MC_OUT(y, y + 1, y + 2, y + 3, y + 4, y + 5, y + 6, y + 7, y + 8, y + 9, y + 10, y + 11, y + 12, y + 13, y + 14, y + 15,
+                                 y + 16, y + 17, y + 18, y + 19, y + 20, y + 21, y + 22, y + 23, y + 24, y + 25, y + 26, y + 27, y + 28, y + 29,
+                                 y + 30, y + 31));
+    CHECK(s == MC_OK, "%s", mc_last_error());
+    for (int i = 0; i < 32; i++) {
+        CHECK(y[i] == (i < 31 ? 2 * i : 63), "result %d is %g", i, y[i]);
+    }
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
 TEST(functions_note_the_line)
 {
     mc_graph *g = mc_graph_new();

@@ -2,9 +2,9 @@
  *
  * Invariant: the numbers of known_numbers are from another program: Philox4x32-10 as its paper has it (checked by the paper's
  * third known answer), and Box and Muller in Python's math. */
+#include "moments.h"
 #include "op/op.h"
 #include "text_words.h"
-#include <math.h>
 
 static mc_array *value_of(mc_graph *g, const char *name)
 {
@@ -155,19 +155,7 @@ TEST(spreads_of_rules)
         mc_formulaf(g, "shared W %s = %s", spreads[i].type, spreads[i].rule);
         mc_array *a = value_of(g, "W");
         REQUIRE(a, "%s: %s", spreads[i].rule, mc_error(g));
-        int64_t n = mc_array_size(a);
-        mc_array *flat = mc_array_reshape(a, 1, &n);
-        double sum = 0, squares = 0, most = 0;
-        for (int64_t k = 0; k < n; k++) {
-            double v = mc_array_get(flat, &k);
-            sum += v;
-            squares += (v - spreads[i].mean) * (v - spreads[i].mean);
-            most = fmax(most, fabs(v));
-        }
-        double mean = sum / (double)n, std = sqrt(squares / (double)n), five = 5 * spreads[i].std / sqrt((double)n);
-        CHECK(fabs(mean - spreads[i].mean) <= five && fabs(std - spreads[i].std) <= 2 * five, "%s: mean %g, spread %g", spreads[i].rule, mean, std);
-        CHECK(spreads[i].most == 0 || most <= spreads[i].most, "%s: %g is above %g", spreads[i].rule, most, spreads[i].most);
-        mc_array_unref(&flat);
+        check_moments(spreads[i].rule, a, spreads[i].mean, spreads[i].std, spreads[i].most);
         mc_array_unref(&a);
         mc_graph_free(g);
     }
@@ -216,15 +204,11 @@ TEST(mistakes_in_declarations)
     for (size_t i = 0; i < NELEM(wrongs); i++) {
         mc_graph *g = graph_of(declared);
         mc_node *n = mc_formula(g, wrongs[i].declaration);
-        char said[2000];
-        snprintf(said, sizeof said, "%s", mc_error(g));
-        char *line = strstr(said, "\n    at ");
-        *(line ? line : said) = 0;
-        const char *caret = strrchr(said, '\n');
-        CHECK(mc_is_error(n) && mc_graph_status(g) == wrongs[i].status && strstr(said, wrongs[i].says), "%s: %s: %s", wrongs[i].declaration,
-              mc_status_name(mc_graph_status(g)), said);
-        CHECK(caret && strchr(caret, '^') && (int)strlen(caret) - 1 - 5 == wrongs[i].column, "%s: the caret is not under column %d: %s",
-              wrongs[i].declaration, wrongs[i].column, said);
+        struct said said = what_it_says(g, "t_initial.c:");
+        CHECK(mc_is_error(n) && mc_graph_status(g) == wrongs[i].status && strstr(said.text, wrongs[i].says), "%s: %s: %s", wrongs[i].declaration,
+              mc_status_name(mc_graph_status(g)), said.text);
+        CHECK(said.column == wrongs[i].column, "%s: the caret is under column %d, not %d: %s", wrongs[i].declaration, said.column,
+              wrongs[i].column, said.text);
         mc_graph_free(g);
     }
 }

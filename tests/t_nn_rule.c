@@ -1,6 +1,7 @@
 /* t_nn_rule.c: rules, losses, penalties, initial values: Lasagne's printed numbers, and mathematics.
  *
  * Invariant: the numbers of lasagne_values were computed by another library (torch.optim) and are in Lasagne's tests. */
+#include "moments.h"
 #include "nn_words.h"
 #include "op/op.h"
 #include <math.h>
@@ -344,19 +345,7 @@ TEST(initial_values)
         int rank = inits[i].dims[2] ? 4 : 2;
         mc_array *a = mc_init(net, inits[i].init, rank, inits[i].dims);
         REQUIRE(a, "%s: %s", inits[i].init, mc_error(g));
-        int64_t n = mc_array_size(a);
-        mc_array *flat = mc_array_reshape(a, 1, &n);
-        double sum = 0, squares = 0, most = 0;
-        for (int64_t k = 0; k < n; k++) {
-            double v = mc_array_get(flat, &k);
-            sum += v;
-            squares += (v - inits[i].mean) * (v - inits[i].mean);
-            most = fmax(most, fabs(v));
-        }
-        double mean = sum / (double)n, std = sqrt(squares / (double)n), five = 5 * inits[i].std / sqrt((double)n);
-        CHECK(fabs(mean - inits[i].mean) <= five && fabs(std - inits[i].std) <= 2 * five, "%s: mean %g, spread %g", inits[i].init, mean, std);
-        CHECK(inits[i].most == 0 || most <= inits[i].most, "%s: %g is above %g", inits[i].init, most, inits[i].most);
-        mc_array_unref(&flat);
+        check_moments(inits[i].init, a, inits[i].mean, inits[i].std, inits[i].most);
         mc_array_unref(&a);
     }
     mc_net_free(net);

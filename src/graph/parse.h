@@ -56,6 +56,7 @@ void mc_parse_expect(struct parser *p, const char *op);
 void mc_parse_separator(struct parser *p, const char *close); /* a comma, unless the list ends here */
 char *mc_parse_copy(struct parser *p, const struct tok *t);
 void mc_parse_fail(struct parser *p, size_t at, const char *fmt, ...) MC_PRINTF(3, 4);
+void mc_parse_refuse(struct parser *p, size_t at, mc_status code, const char *fmt, ...) MC_PRINTF(4, 5); /* not for its grammar */
 void mc_parse_memory(struct parser *p); /* out of memory: the graph says so */
 struct val mc_parse_number(struct parser *p);
 struct val mc_parse_string(struct parser *p);

@@ -7,25 +7,6 @@
 
 enum { MOST_SETTINGS = NELEM(((mc_initial *)NULL)->setting) };
 
-/* A mistake at a place of the text, with another status than that of grammar. */
-static void refuse(struct parser *p, size_t at, mc_status code, const char *fmt, ...) MC_PRINTF(4, 5);
-static void refuse(struct parser *p, size_t at, mc_status code, const char *fmt, ...)
-{
-    struct mc_str text = { 0 };
-    va_list ap;
-    if (p->failed) {
-        return;
-    }
-    va_start(ap, fmt);
-    mc_str_addv(&text, fmt, ap);
-    va_end(ap);
-    p->place.at = at;
-    mc_node_fail(p->g, text.bad ? MC_EMEMORY : code, "%s", text.bad ? "out of memory" : text.s);
-    mc_str_free(&text);
-    p->failed = true;
-    p->tok = (struct tok){ .kind = T_END, .at = p->at };
-}
-
 static void print_real(struct mc_str *out, double v)
 {
     mc_attr_text(out, &(struct mc_attr){ .kind = ATTR_REAL, .real = v });
@@ -67,7 +48,7 @@ static mc_array *number(struct parser *p, const char *name, const struct mc_type
     if (!p->failed && !is_number(&v)) {
         mc_parse_fail(p, at, "the initial value of %s must be a number, or a rule such as normal(std=0.02)", name);
     } else if (!p->failed && !holds(t->dtype, &v)) {
-        refuse(p, at, MC_ETYPE, "%s holds %s, which has no such number", name, mc_dtype_name(t->dtype));
+        mc_parse_refuse(p, at, MC_ETYPE, "%s holds %s, which has no such number", name, mc_dtype_name(t->dtype));
     }
     if (p->failed) {
         return NULL;
@@ -255,7 +236,7 @@ static mc_array *by_rule(struct parser *p, const char *name, const struct mc_typ
     struct mc_numbers numbers = mc_numbers_of((uint64_t)(q.seeded ? q.seed : mc_flag_int(FLAG_seed)), name);
     mc_array *value = mc_initial_value(q.rule, q.set, t->dtype, t->rank, t->dims, mc_numbers_draw, &numbers);
     if (!value) {
-        refuse(p, at, mc_last_status(), "shared %s: %s", name, mc_last_error());
+        mc_parse_refuse(p, at, mc_last_status(), "shared %s: %s", name, mc_last_error());
     }
     print_rule(text, &q);
     return value;

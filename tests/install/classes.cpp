@@ -81,6 +81,33 @@ static void results()
     check(has(y.text(), "8"), "text");
 }
 
+static void variables(const std::string &path)
+{
+    mc::graph g;
+    mc::shared a = g.share("a", mc::array({ 2 }, { 1.0f, 2.0f })), r = g.random("r", 7);
+    mc::node y = -(g.use(a) + g.constant(mc::array::scalar(3, MC_FLOAT32))) / g.number(2, MC_FLOAT32);
+    mc::function f = g.compile(mc::spec("", "").output(y.name("y")).mode("FAST_COMPILE"));
+    check(f()[0].values<double>() == std::vector<double>({ -2, -2.5 }), "operators");
+    check(has(y.text(), "a") && has(g.text({ y }), "shared a float32[2]\n"), "texts");
+    g.save_shared(path);
+    a.set(mc::array({ 2 }, { 5.0f, 6.0f }));
+    mc::function other = f.copy(false);
+    check(other()[0].at({ 0 }) == -4, "a copy of a function");
+    g.load_shared(path);
+    check(a.value().at({ 0 }) == 1 && std::strcmp(r.name(), "r") == 0, "what was saved");
+    a.borrow().set({ 0 }, 7);
+    check(f()[0].at({ 0 }) == -5, "the memory itself");
+    g.formula("shared W float32[2, 2] = 0.5");
+    check(has(message([&] { g.load_shared(path); }, MC_EARG), "'W' is not in it"), "a file of another graph");
+    std::remove(path.c_str());
+    mc::shared outlives;
+    {
+        mc::graph h;
+        outlives = h.zeros("w", MC_INT32, {});
+    }
+    check(outlives.value().dtype() == MC_INT32 && outlives.value().rank() == 0, "a variable without its graph");
+}
+
 static void mistakes()
 {
     mc::graph g;
@@ -131,6 +158,7 @@ int main()
     try {
         descend();
         results();
+        variables("classes.npz");
         mistakes();
         macros();
     } catch (const std::exception &e) {

@@ -155,7 +155,7 @@ mc_array *mc_shared_borrow(mc_shared *s)
     return mc_array_ref(s->value);
 }
 
-/* May s hold the value?  what: "shared_set: W", for the message. */
+/* May s hold the value?  what: whose message it is. */
 static mc_status fits(const mc_shared *s, const mc_array *value, const char *what)
 {
     bool fits = value->rank == s->type.rank;

@@ -25,7 +25,9 @@
 #include <stdio.h>
 
 #ifdef __cplusplus
+extern "C++" { /* whoever includes this header may have said extern "C" around it */
 #include <type_traits>
+}
 extern "C" {
 #endif
 

@@ -14,6 +14,9 @@ for header in include/*.h include/*.hpp; do
 #include <$name>"
     [ "${name##*.}" = hpp ] || as_c <<<"$text"
     as_cpp <<<"$text"
+    [ "${name##*.}" = hpp ] || as_cpp <<<"extern \"C\" {
+$text
+}"
     n=$((n + 1))
 done
 

@@ -87,7 +87,8 @@ MC_API mc_dtype mc_dtype_promote(mc_dtype a, mc_dtype b);         /* NumPy's rul
 typedef struct mc_array mc_array;
 
 #if defined(__cplusplus)
-#define MC_SHAPE(...) static_cast<int>(decltype(mc_cpp_dims(__VA_ARGS__))::count), mc_cpp_dims(__VA_ARGS__).data()
+#define MC_SHAPE(...)                                                                              \
+    static_cast<int>(decltype(mc_cpp_dims(__VA_ARGS__))::count), mc_cpp_dims(__VA_ARGS__).data()
 #else
 #define MC_SHAPE(...) ((int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t))), (int64_t[]){ __VA_ARGS__ }
 #endif
@@ -167,14 +168,15 @@ MC_API mc_node *mc_number(mc_graph *g, mc_dtype d, double value);
 /* Formulas: docs/text-form.md.  Statements are separated by ';' or line ends; the value is that of
  * the last one.  Names are inputs, shared variables and what earlier formulas assigned. */
 MC_API mc_node *mc_formula(mc_graph *g, const char *text);
-/* The same, printf-like, numbers with a point in every locale: mc_formulaf(g, "W = W - %g * dW", rate).  mc_formula
- * itself takes its text as it is, because % is an operator of the language; here it is written %%. */
+/* The same, printf-like, numbers with a point in every locale: mc_formulaf(g, "y = %g * x", rate).  mc_formula itself
+ * takes its text as it is, because % is an operator of the language; here that operator is written %%. */
 MC_API mc_node *mc_formulaf(mc_graph *g, const char *fmt, ...) MC_FORMAT(2, 3);
 MC_API mc_node *mc_var(mc_graph *g, const char *name);
 MC_API mc_node *mc_name(mc_node *n, const char *name); /* gives n a name in formulas; returns n */
 /* Any op by name, the attributes as in a formula: mc_op(g, "sum", 1, &x, "axis=0"). */
 MC_API mc_node *mc_op(mc_graph *g, const char *op, int n, mc_node *const *args, const char *attrs);
-MC_API mc_node *mc_opf(mc_graph *g, const char *op, int n, mc_node *const *args, const char *attrs, ...) MC_FORMAT(5, 6);
+MC_API mc_node *mc_opf(mc_graph *g, const char *op, int n, mc_node *const *args, const char *attrs,
+                       ...) MC_FORMAT(5, 6); /* the attributes printf-like */
 MC_API mc_node *mc_item(mc_node *tuple, int i);        /* one result of an op that has several */
 /* x[...], the index as in a formula, printf-like: mc_index(x, "%d:, ::-1, i", 2).  A part so named can be set: */
 MC_API mc_node *mc_index(mc_node *x, const char *index, ...) MC_FORMAT(2, 3);
@@ -197,9 +199,9 @@ MC_API mc_array *mc_shared_borrow(mc_shared *s);               /* the memory its
 MC_API mc_status mc_shared_set(mc_shared *s, const mc_array *value); /* copies; shape and dtype must fit */
 /* What a function that uses s does to it when its spec says nothing. */
 MC_API mc_status mc_shared_default_update(mc_graph *g, mc_shared *s, mc_node *value);
-/* All shared variables of the graph, those of random streams too, in an .npz under their names.  Loading checks every
- * name, shape and dtype first: a variable that is missing, one too many, or one that does not fit is one error, and
- * nothing has changed. */
+/* All shared variables of the graph, those of random streams too, in an .npz under their names.  Loading checks
+ * every name, shape and dtype first: a variable that is missing, one too many, or one that does not fit is one error,
+ * and nothing has changed. */
 MC_API mc_status mc_graph_save_shared(const mc_graph *g, const char *path);
 MC_API mc_status mc_graph_load_shared(mc_graph *g, const char *path);
 
@@ -304,15 +306,18 @@ static inline mc_arg mc_arg_i64(int64_t *p) { return mc_arg_number(MC_INT64, p);
 static inline mc_arg mc_arg_u64(uint64_t *p) { return mc_arg_number(MC_UINT64, p); }
 
 #if defined(__cplusplus)
-/* MC_SHAPE, MC_IN and MC_OUT from C++11 on, where no array literal stands inside a call: values that live as long as the
- * call.  MC_OUT takes the bool of C++.  monochord.hpp has classes. */
+/* MC_SHAPE, MC_IN and MC_OUT from C++11 on, where no array literal stands inside a call: values that live as long as
+ * the call.  MC_OUT takes the bool of C++.  monochord.hpp has classes. */
 extern "C++" {
 template <class T, int n> struct mc_cpp_list {
     enum { count = n };
     T at[n];
     T *data() { return at; }
 };
-template <class... T> inline mc_cpp_list<int64_t, sizeof...(T)> mc_cpp_dims(T... size) { return { { static_cast<int64_t>(size)... } }; }
+template <class... T> inline mc_cpp_list<int64_t, sizeof...(T)> mc_cpp_dims(T... size)
+{
+    return { { static_cast<int64_t>(size)... } };
+}
 
 /* Was NULL written?  GCC and clang give it the type of a number. */
 constexpr bool mc_cpp_is_null(const char *s)
@@ -332,13 +337,16 @@ template <bool null> struct mc_cpp_arg {
     template <class T> static typename std::enable_if<std::is_arithmetic<T>::value, mc_arg>::type in(T v)
     {
         return std::is_floating_point<T>::value ? mc_arg_real(static_cast<double>(v))
-             : std::is_signed<T>::value ? mc_arg_int(static_cast<int64_t>(v)) : mc_arg_uint(static_cast<uint64_t>(v));
+             : std::is_signed<T>::value ? mc_arg_int(static_cast<int64_t>(v))
+             : mc_arg_uint(static_cast<uint64_t>(v));
     }
     static mc_arg out(mc_array **a) { return mc_arg_slot(a); }
     static mc_arg out(decltype(nullptr)) { return mc_arg_none(nullptr); }
-    template <class T> static typename std::enable_if<std::is_arithmetic<T>::value && !std::is_const<T>::value, mc_arg>::type out(T *p)
+    template <class T>
+    static typename std::enable_if<std::is_arithmetic<T>::value && !std::is_const<T>::value, mc_arg>::type out(T *p)
     {
-        static_assert(!std::is_same<T, long double>::value && !std::is_same<T, char>::value, "MC_OUT takes no address of this type");
+        static_assert(!std::is_same<T, long double>::value && !std::is_same<T, char>::value,
+                      "MC_OUT takes no address of this type");
         return mc_arg_number(mc_cpp_dtype<T>(), p);
     }
 };
@@ -350,7 +358,8 @@ template <> struct mc_cpp_arg<true> {
 #define MC_ARG(x) mc_cpp_arg<mc_cpp_is_null(#x)>::in(x)
 #define MC_RES(x) mc_cpp_arg<mc_cpp_is_null(#x)>::out(x)
 #define MC_ARGS_(n, ...) mc_cpp_list<mc_arg, n>{ { __VA_ARGS__ } }.data()
-#define MC_TOO_MANY_ [] { static_assert(false, "MC_IN and MC_OUT take at most 32 arguments"); return mc_arg(); }()
+#define MC_TOO_MANY_                                                                               \
+    [] { static_assert(false, "MC_IN and MC_OUT take at most 32 arguments"); return mc_arg(); }()
 #else
 static inline mc_arg mc_arg_bool(_Bool *p) { return mc_arg_number(MC_BOOL, p); }
 #define MC_ARG(x)                                                                                  \
@@ -549,11 +558,11 @@ MC_API mc_status mc_file_write(const char *path, const void *data, size_t n); /*
 MC_API double mc_strtod(const char *s, char **end);
 MC_API int mc_snprintf(char *text, size_t n, const char *fmt, ...) MC_FORMAT(3, 4);
 MC_API int mc_vsnprintf(char *text, size_t n, const char *fmt, va_list ap) MC_FORMAT(3, 0);
-/* Rules of initial values, as `shared W float32[9, 9] = normal(std=0.02)` names them, for who reads them from a text. */
+/* Rules of initial values, as `shared W float32[9, 9] = normal(std=0.02)` names them. */
 typedef struct mc_initial {
     const char *name, *doc;
-    /* In the order in which they may stand without their names.  preset: "0.01", or "false" of a truth value.  word: what
-     * may stand there instead of a number, and what it means; NULL: none. */
+    /* In the order in which they may stand without their names.  preset: "0.01", or "false" of a truth value.  word:
+     * what may stand there instead of a number, and what it means; NULL: none. */
     struct { const char *name, *preset, *word; double means; } setting[6]; /* ended by one without a name */
     int random;         /* it draws numbers, and gives floats alone */
 } mc_initial;
@@ -561,9 +570,9 @@ MC_API const mc_initial *mc_initial_at(int i);         /* NULL beyond the last *
 /* n numbers, float64 or float32: from a to b, or normal ones around a with standard deviation b. */
 typedef mc_array *mc_initial_draw(void *arg, int normal, int64_t n, double a, double b);
 /* The values: one number for each setting.  NULL, with the reason in mc_last_error. */
-MC_API mc_array *mc_initial_value(const mc_initial *rule, const double *setting, mc_dtype d, int rank, const int64_t *dims,
-                                  mc_initial_draw *draw, void *arg);
-MC_API void *mc_graph_keep(mc_graph *g, size_t n);     /* zeroed memory that goes with the graph; NULL: none, and g knows */
+MC_API mc_array *mc_initial_value(const mc_initial *rule, const double *setting, mc_dtype d, int rank,
+                                  const int64_t *dims, mc_initial_draw *draw, void *arg);
+MC_API void *mc_graph_keep(mc_graph *g, size_t n);     /* zeroed, freed with the graph; NULL: no memory, which g knows */
 MC_API mc_status mc_inflate(void *dst, size_t n, const void *src, size_t nsrc); /* raw deflate; exactly n bytes come out */
 MC_API uint32_t mc_crc32(uint32_t crc, const void *p, size_t n);         /* begin with 0 */
 

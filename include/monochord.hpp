@@ -12,10 +12,10 @@
  *     f(mc::in(x, 0.01), mc::out(p));          // the arguments of MC_IN and MC_OUT, and arrays
  *     std::vector<mc::array> all = f(x);       // or all results as new arrays
  *
- * graph and function are moved, not copied; array and shared are counted, so that a copy is one more owner of the same
- * memory.  Whatever goes wrong throws mc::error with the library's whole message; the graph has forgotten the mistake
- * then.  Each class gives its pointer by get() and becomes it by itself where one is expected, so every function of
- * monochord.h, monochord_ops.h and monochord_nn.h takes them: mc_tanh(x). */
+ * graph and function are moved, not copied.  array and shared are counted: a copy is one more owner of the same
+ * memory.  A mistake throws mc::error with the library's whole message, and the graph forgets it.  Each class gives
+ * its pointer by get() and converts to it, so that every function of monochord.h, monochord_ops.h and monochord_nn.h
+ * takes it: mc_tanh(x). */
 #ifndef MONOCHORD_HPP
 #define MONOCHORD_HPP
 
@@ -139,7 +139,8 @@ private:
 /* The dtype of a C++ type. */
 template <class T> constexpr mc_dtype dtype_of()
 {
-    static_assert(std::is_arithmetic<T>::value && !std::is_same<T, long double>::value, "no dtype holds this type");
+    static_assert(std::is_arithmetic<T>::value && !std::is_same<T, long double>::value,
+                  "no dtype holds this type");
     return mc_cpp_dtype<T>();
 }
 
@@ -149,29 +150,43 @@ public:
     explicit array(mc_array *owned) : counted(owned) {}
     array(mc_dtype d, const shape &s) : counted(check(mc_array_new(d, s.rank(), s.data()))) {} /* zeros */
     /* Copies the elements, in C order; there must be as many as the shape says. */
-    template <class T> array(const shape &s, const std::vector<T> &v) : counted(from(s, v.data(), v.size())) {}
-    template <class T> array(const shape &s, std::initializer_list<T> v) : counted(from(s, v.begin(), v.size())) {}
-    template <class T> explicit array(const std::vector<T> &v) : array({ static_cast<int64_t>(v.size()) }, v) {}
+    template <class T>
+    array(const shape &s, const std::vector<T> &v) : counted(from(s, v.data(), v.size()))
+    {
+    }
+    template <class T>
+    array(const shape &s, std::initializer_list<T> v) : counted(from(s, v.begin(), v.size()))
+    {
+    }
+    template <class T>
+    explicit array(const std::vector<T> &v) : array({ static_cast<int64_t>(v.size()) }, v)
+    {
+    }
     static array scalar(double v, mc_dtype d = MC_FLOAT64) { return array(check(mc_array_scalar(d, v))); }
     static array load(const std::string &npy) { return array(check(mc_npy_load(npy.c_str()))); }
 
     mc_dtype dtype() const { return mc_array_dtype(p_); }
     int rank() const { return mc_array_rank(p_); }
-    std::vector<int64_t> dims() const { return std::vector<int64_t>(mc_array_dims(p_), mc_array_dims(p_) + rank()); }
+    std::vector<int64_t> dims() const
+    {
+        return std::vector<int64_t>(mc_array_dims(p_), mc_array_dims(p_) + rank());
+    }
     int64_t size() const { return mc_array_size(p_); }
 
     /* The elements; the array must have this type and lie in C order, on the processor. */
     template <class T> T *data() const
     {
         if (!p_ || dtype() != dtype_of<T>() || !mc_array_is_contiguous(p_) || !mc_array_data(p_)) {
-            throw error(MC_ETYPE, std::string("array: its elements are no C array of ") + mc_dtype_name(dtype_of<T>()));
+            throw error(MC_ETYPE,
+                        std::string("array: its elements are no C array of ") + mc_dtype_name(dtype_of<T>()));
         }
         return static_cast<T *>(mc_array_data(p_));
     }
     /* A copy of the elements, cast if need be. */
     template <class T> std::vector<T> values() const
     {
-        static_assert(!std::is_same<T, bool>::value, "a vector of bool has no elements in memory: take unsigned char");
+        static_assert(!std::is_same<T, bool>::value,
+                      "a vector of bool has no elements in memory: take unsigned char");
         array home(check(mc_array_to(here(), "cpu"))), same(check(mc_array_cast(home, dtype_of<T>())));
         array flat(check(mc_array_copy(same)));
         const T *at = flat.data<T>();
@@ -213,7 +228,8 @@ private:
     {
         array made(check(mc_array_new(dtype_of<T>(), s.rank(), s.data())));
         if (static_cast<std::size_t>(made.size()) != n) {
-            throw error(MC_ESHAPE, "array: " + std::to_string(n) + " elements do not fill a shape of " + std::to_string(made.size()));
+            throw error(MC_ESHAPE, "array: " + std::to_string(n) + " elements do not fill a shape of " +
+                                       std::to_string(made.size()));
         }
         T *to = made.data<T>();
         for (std::size_t i = 0; i < n; i++) {
@@ -236,8 +252,8 @@ private:
 
 /* -------------------------------------------------------------------------------- graph ---- */
 
-/* A node of a graph, which owns it.  + - * / and functions of monochord_ops.h make new ones; a mistake stays with the graph,
- * and is thrown where it compiles. */
+/* A node of a graph, which owns it.  + - * / and the functions of monochord_ops.h make new ones; a mistake in them
+ * stays with the graph, and is thrown by the graph's next function. */
 class node {
 public:
     node() = default;
@@ -264,7 +280,9 @@ public:
 /* What mc_compile is told.  The texts are mc_spec's. */
 class spec {
 public:
-    spec(std::string inputs, std::string outputs) : inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
+    spec(std::string inputs, std::string outputs) : inputs_(std::move(inputs)), outputs_(std::move(outputs))
+    {
+    }
     spec &name(std::string s) { return put(name_, std::move(s)); }
     spec &updates(std::string s) { return put(updates_, std::move(s)); }
     spec &givens(std::string s) { return put(givens_, std::move(s)); }
@@ -275,14 +293,17 @@ public:
     spec &profile(bool on = true) { return rest_.profile = on, *this; }
     spec &threads(int n) { return rest_.threads = n, *this; }
     spec &no_default_updates() { return rest_.no_default_updates = 1, *this; }
-    spec &input(const node &n) { return inputs_by_node_.push_back(n), *this; } /* the same by nodes, after those in text */
+    /* The same by nodes, after those in text. */
+    spec &input(const node &n) { return inputs_by_node_.push_back(n), *this; }
     spec &output(const node &n) { return outputs_by_node_.push_back(n), *this; }
     spec &update(const node &of, const node &to) { return of_.push_back(of), to_.push_back(to), *this; }
     mc_spec get() const /* valid as long as this */
     {
         mc_spec s = rest_;
-        s.name = text(name_), s.inputs = text(inputs_), s.outputs = text(outputs_), s.updates = text(updates_);
-        s.givens = text(givens_), s.mode = text(mode_), s.including = text(including_), s.excluding = text(excluding_);
+        s.name = text(name_), s.inputs = text(inputs_), s.outputs = text(outputs_),
+        s.updates = text(updates_);
+        s.givens = text(givens_), s.mode = text(mode_), s.including = text(including_),
+        s.excluding = text(excluding_);
         s.on_unused = text(on_unused_);
         s.input = inputs_by_node_.data(), s.ninput = static_cast<int>(inputs_by_node_.size());
         s.output = outputs_by_node_.data(), s.noutput = static_cast<int>(outputs_by_node_.size());
@@ -305,8 +326,10 @@ public:
     graph() : owner(check(mc_graph_new())) {}
     explicit graph(mc_graph *owned) : owner(owned) {}
 
-    /* By its rank, 2, or its sizes, { 28, -1 }; -1: a size that only the call tells.  A template, as { 3 } is no rank. */
-    template <class T, class = std::enable_if_t<std::is_integral_v<T>>> node input(const char *name, mc_dtype d, T rank, MC_HPP_HERE)
+    /* By its rank, 2, or its sizes, { 28, -1 }; -1: a size that is not known before the call.  A template: { 3 } is
+     * no rank. */
+    template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
+    node input(const char *name, mc_dtype d, T rank, MC_HPP_HERE)
     {
         return at(file, line).good((mc_input)(p_, name, d, static_cast<int>(rank)));
     }
@@ -315,16 +338,28 @@ public:
         return at(file, line).good((mc_input_sized)(p_, name, d, s.rank(), s.data()));
     }
     node constant(const array &a, MC_HPP_HERE) { return at(file, line).good((mc_constant)(p_, a)); }
-    node number(double v, mc_dtype d = MC_FLOAT64, MC_HPP_HERE) { return at(file, line).good((mc_number)(p_, d, v)); }
-    node formula(const std::string &text, MC_HPP_HERE) { return at(file, line).good((mc_formula)(p_, text.c_str())); }
+    node number(double v, mc_dtype d = MC_FLOAT64, MC_HPP_HERE)
+    {
+        return at(file, line).good((mc_number)(p_, d, v));
+    }
+    node formula(const std::string &text, MC_HPP_HERE)
+    {
+        return at(file, line).good((mc_formula)(p_, text.c_str()));
+    }
     node operator[](const char *name) { return good(mc_var(p_, name)); } /* what has that name */
 
-    shared share(const char *name, const array &value, MC_HPP_HERE) { return at(file, line).kept((mc_shared_new)(p_, name, value)); }
+    shared share(const char *name, const array &value, MC_HPP_HERE)
+    {
+        return at(file, line).kept((mc_shared_new)(p_, name, value));
+    }
     shared zeros(const char *name, mc_dtype d, const shape &s, MC_HPP_HERE)
     {
         return at(file, line).kept((mc_shared_zeros)(p_, name, d, s.rank(), s.data()));
     }
-    shared random(const char *name, uint64_t seed = MC_SEED_OF_FLAG) { return kept(mc_random(p_, name, seed)); }
+    shared random(const char *name, uint64_t seed = MC_SEED_OF_FLAG)
+    {
+        return kept(mc_random(p_, name, seed));
+    }
     shared variable(const char *name) /* a shared variable of the graph by its name */
     {
         mc_shared *s = mc_shared_named(p_, name);
@@ -337,7 +372,10 @@ public:
     void save_shared(const std::string &npz) const { check(mc_graph_save_shared(p_, npz.c_str())); }
     void load_shared(const std::string &npz) { check(mc_graph_load_shared(p_, npz.c_str())); }
 
-    node grad(const node &cost, const node &wrt, MC_HPP_HERE) { return at(file, line).good((mc_grad)(cost, wrt)); }
+    node grad(const node &cost, const node &wrt, MC_HPP_HERE)
+    {
+        return at(file, line).good((mc_grad)(cost, wrt));
+    }
     inline function compile(const spec &s, MC_HPP_HERE);
     std::string text(const std::vector<node> &outputs) const
     {
@@ -387,9 +425,13 @@ template <std::size_t n> struct outputs { std::array<mc_arg, n> list; };
 } // namespace detail
 
 /* The arguments of a call: arrays, numbers; nullptr for an input that has a default. */
-template <class... T> detail::inputs<sizeof...(T)> in(const T &...v) { return { { detail::argument(v)... } }; }
-/* Where its results go: arrays (one that is none gets a new one, another is written to), variables of C++'s types for
- * numbers; nullptr for a result that is not wanted. */
+template <class... T>
+detail::inputs<sizeof...(T)> in(const T &...v)
+{
+    return { { detail::argument(v)... } };
+}
+/* Where its results go: arrays (one that is none gets a new one, another is written to), variables of C++'s types
+ * for numbers; nullptr for a result that is not wanted. */
 template <class... T> detail::outputs<sizeof...(T)> out(T &&...v) { return { { detail::result(v)... } }; }
 
 class function : public detail::owner<mc_function> {
@@ -397,7 +439,8 @@ public:
     function() = default;
     explicit function(mc_function *owned) : owner(owned) {}
 
-    template <std::size_t n, std::size_t m> void operator()(const detail::inputs<n> &in, const detail::outputs<m> &out)
+    template <std::size_t n, std::size_t m>
+    void operator()(const detail::inputs<n> &in, const detail::outputs<m> &out)
     {
         check(mc_call_args(p_, static_cast<int>(n), in.list.data(), static_cast<int>(m), out.list.data()));
     }
@@ -413,10 +456,15 @@ public:
             slots.push_back(mc_arg_slot(a.slot()));
         }
         const auto given = in(v...);
-        check(mc_call_args(p_, sizeof...(T), given.list.data(), static_cast<int>(slots.size()), slots.data()));
+        const int n = static_cast<int>(slots.size());
+        check(mc_call_args(p_, sizeof...(T), given.list.data(), n, slots.data()));
         return results;
     }
-    template <class T> void set(const char *input, const T &v) { check(mc_function_set(p_, input, detail::argument(v))); }
+    template <class T>
+    void set(const char *input, const T &v)
+    {
+        check(mc_function_set(p_, input, detail::argument(v)));
+    }
     function copy(bool share_updates) const { return function(check(mc_function_copy(p_, share_updates))); }
 };
 

@@ -1,7 +1,7 @@
 /* t_initial.c: initial values of declarations, "shared W float32[784, 10] = normal(std=0.02)".
  *
- * Invariant: the numbers of known_numbers are from another program: Philox4x32-10 as its paper has it (checked by the paper's
- * third known answer), and Box and Muller in Python's math. */
+ * Invariant: the numbers of known_numbers are from another program: Philox4x32-10 as its paper has it (checked by the
+ * paper's third known answer), and Box and Muller in Python's math. */
 #include "moments.h"
 #include "op/op.h"
 #include "text_words.h"
@@ -50,11 +50,13 @@ TEST(declarations_with_values)
         mc_node *n = mc_formula(g, rows[i].declaration);
         char *text = mc_graph_text(g, 1, &n);
         const char *want = rows[i].again ? rows[i].again : rows[i].declaration;
-        CHECK(text && strncmp(text, want, strlen(want)) == 0 && strcmp(text + strlen(want), "\n") == 0, "%s prints as %s%s", want, text ? text : "", mc_error(g));
+        CHECK(text && strncmp(text, want, strlen(want)) == 0 && strcmp(text + strlen(want), "\n") == 0,
+              "%s prints as %s%s", want, text ? text : "", mc_error(g));
         mc_graph *h = mc_graph_new();
         mc_node *m = text ? mc_formula(h, text) : NULL;
         char *twice = m ? mc_graph_text(h, 1, &m) : NULL;
-        CHECK(text && twice && strcmp(text, twice) == 0, "%s prints as %s when it was read again", text, twice);
+        CHECK(text && twice && strcmp(text, twice) == 0, "%s prints as %s when it was read again", text,
+              twice);
         mc_array *a = value_of(g, "W"), *b = value_of(h, "W");
         if (CHECK(a && b, "%s: %s", rows[i].declaration, mc_error(g)) && mc_array_size(a)) {
             int64_t last[4] = { 0 };
@@ -63,9 +65,13 @@ TEST(declarations_with_values)
             }
             double first = mc_array_get(a, (int64_t[4]){ 0 }), end = mc_array_get(a, last);
             double most = mc_array_dtype(a) == MC_FLOAT32 ? 1e-6 : 0;
-            CHECK(first == rows[i].first || fabs(first - rows[i].first) <= most, "%s: %.17g", rows[i].declaration, first);
-            CHECK(end == rows[i].last || fabs(end - rows[i].last) <= most, "%s: %.17g", rows[i].declaration, end);
-            CHECK(memcmp(mc_array_data(a), mc_array_data(b), (size_t)mc_array_size(a) * mc_dtype_size(mc_array_dtype(a))) == 0, "%s: other values", text);
+            CHECK(first == rows[i].first || fabs(first - rows[i].first) <= most, "%s: %.17g",
+                  rows[i].declaration, first);
+            CHECK(end == rows[i].last || fabs(end - rows[i].last) <= most, "%s: %.17g", rows[i].declaration,
+                  end);
+            CHECK(memcmp(mc_array_data(a), mc_array_data(b),
+                         (size_t)mc_array_size(a) * mc_dtype_size(mc_array_dtype(a))) == 0,
+                  "%s: other values", text);
         }
         mc_array_unref(&a);
         mc_array_unref(&b);
@@ -96,7 +102,8 @@ TEST(the_numbers_are_philoxs)
         REQUIRE(a, "%s: %s", known_numbers[i].declaration, mc_error(g));
         for (int64_t k = 0; k < known_numbers[i].n; k++) {
             double have = mc_array_get(a, &k), want = known_numbers[i].want[k];
-            CHECK(fabs(have - want) < 4e-15, "%s: number %d is %.17g, not %.17g", known_numbers[i].declaration, (int)k, have, want);
+            CHECK(fabs(have - want) < 4e-15, "%s: number %d is %.17g, not %.17g",
+                  known_numbers[i].declaration, (int)k, have, want);
         }
         mc_array_unref(&a);
         mc_graph_free(g);
@@ -106,7 +113,8 @@ TEST(the_numbers_are_philoxs)
 /* The flag gives the seed where none is given; variables of one seed differ. */
 TEST(seeds)
 {
-    static const char *const text = "shared W float32[9] = normal(); shared V float32[9] = normal(); shared U float32[9] = normal(seed=3)";
+    static const char *const text = "shared W float32[9] = normal(); shared V float32[9] = normal(); shared "
+                                    "U float32[9] = normal(seed=3)";
     float v[4][3][9]; /* (flag 1, 1, 2, 3; W, V, U) */
     static const char *const flags[] = { "1", "1", "2", "3" };
     char before[32];
@@ -205,10 +213,10 @@ TEST(mistakes_in_declarations)
         mc_graph *g = graph_of(declared);
         mc_node *n = mc_formula(g, wrongs[i].declaration);
         struct said said = what_it_says(g, "t_initial.c:");
-        CHECK(mc_is_error(n) && mc_graph_status(g) == wrongs[i].status && strstr(said.text, wrongs[i].says), "%s: %s: %s", wrongs[i].declaration,
-              mc_status_name(mc_graph_status(g)), said.text);
-        CHECK(said.column == wrongs[i].column, "%s: the caret is under column %d, not %d: %s", wrongs[i].declaration, said.column,
-              wrongs[i].column, said.text);
+        CHECK(mc_is_error(n) && mc_graph_status(g) == wrongs[i].status && strstr(said.text, wrongs[i].says),
+              "%s: %s: %s", wrongs[i].declaration, mc_status_name(mc_graph_status(g)), said.text);
+        CHECK(said.column == wrongs[i].column, "%s: the caret is under column %d, not %d: %s",
+              wrongs[i].declaration, said.column, wrongs[i].column, said.text);
         mc_graph_free(g);
     }
 }
@@ -219,12 +227,15 @@ TEST(every_failed_allocation_of_a_declaration)
     ALLOC_FAIL_LOOP {
         mc_graph *g = mc_graph_new();
         if (g) {
-            mc_node *n = mc_formula(g, "shared W float32[3, 4] = sparse(sparsity=0.5, seed=3); shared b float64[4, 2] = orthogonal(relu); "
+            mc_node *n = mc_formula(g, "shared W float32[3, 4] = sparse(sparsity=0.5, seed=3); shared b "
+                                       "float64[4, 2] = orthogonal(relu); "
                                        "shared c float32[4] = -0.5; W");
             char *text = mc_is_error(n) ? NULL : mc_graph_text(g, 1, &n);
-            CHECK(!mc_is_error(n) || (ALLOC_FAILED && mc_graph_status(g) == MC_EMEMORY && *mc_error(g)), "%s", mc_error(g));
+            CHECK(!mc_is_error(n) || (ALLOC_FAILED && mc_graph_status(g) == MC_EMEMORY && *mc_error(g)), "%s",
+                  mc_error(g));
             CHECK(text || ALLOC_FAILED, "no text");
-            CHECK(!text || strcmp(text, "shared W float32[3, 4] = sparse(sparsity=0.5, seed=3)\n") == 0, "%s", text);
+            CHECK(!text || strcmp(text, "shared W float32[3, 4] = sparse(sparsity=0.5, seed=3)\n") == 0, "%s",
+                  text);
             mc_text_free(text);
         }
         mc_graph_free(g);
@@ -244,9 +255,15 @@ TEST(rules_and_wrong_calls)
     mc_array *a = mc_initial_value(constant, set, MC_FLOAT32, MC_SHAPE(2, 2), NULL, NULL);
     CHECK(a && mc_array_get(a, (int64_t[]){ 1, 1 }) == 2, "%s", mc_last_error());
     mc_array_unref(&a);
-    CHECK(!mc_initial_value(NULL, set, MC_FLOAT32, MC_SHAPE(2), NULL, NULL) && strstr(mc_last_error(), "no such rule"), "%s", mc_last_error());
-    CHECK(!mc_initial_value(constant, NULL, MC_FLOAT32, MC_SHAPE(2), NULL, NULL) && strstr(mc_last_error(), "no setting"), "%s", mc_last_error());
-    CHECK(!mc_initial_value(normal, set, MC_FLOAT32, MC_SHAPE(2), NULL, NULL) && strstr(mc_last_error(), "no draw"), "%s", mc_last_error());
+    CHECK(!mc_initial_value(NULL, set, MC_FLOAT32, MC_SHAPE(2), NULL, NULL) &&
+              strstr(mc_last_error(), "no such rule"),
+          "%s", mc_last_error());
+    CHECK(!mc_initial_value(constant, NULL, MC_FLOAT32, MC_SHAPE(2), NULL, NULL) &&
+              strstr(mc_last_error(), "no setting"),
+          "%s", mc_last_error());
+    CHECK(!mc_initial_value(normal, set, MC_FLOAT32, MC_SHAPE(2), NULL, NULL) &&
+              strstr(mc_last_error(), "no draw"),
+          "%s", mc_last_error());
     CHECK(!mc_initial_value(constant, set, MC_FLOAT32, 1, (int64_t[]){ -1 }, NULL, NULL), "a negative size");
     CHECK(!mc_graph_keep(NULL, 8), "no graph");
     mc_graph *g = mc_graph_new();

@@ -79,16 +79,17 @@ TEST(rules_without_a_net)
         REQUIRE(f && u.n >= 2, "%s: %s", lasagne_values[i].rule, mc_last_error());
         CHECK(!mc_shared_named(g, "random"), "nothing is drawn");
         for (int k = 0; k < u.n; k++) { /* none is computed in float64 for a float32 variable */
-            CHECK(mc_node_dtype(u.to[k]) == mc_node_dtype(u.of[k]), "%s: %s becomes %s", lasagne_values[i].rule, mc_node_name(u.of[k]),
-                  mc_dtype_name(mc_node_dtype(u.to[k])));
+            CHECK(mc_node_dtype(u.to[k]) == mc_node_dtype(u.of[k]), "%s: %s becomes %s",
+                  lasagne_values[i].rule, mc_node_name(u.of[k]), mc_dtype_name(mc_node_dtype(u.to[k])));
         }
         for (int k = 0; k < 10; k++) {
             CHECK(mc_call(f, MC_NONE, MC_NONE) == MC_OK, "%s: %s", lasagne_values[i].rule, mc_last_error());
         }
         for (int k = 0; k < 3; k++) {
             double want = lasagne_values[i].value[k];
-            CHECK(fabs(first(of[0], k) - want) < 1e-5 * want && fabs(first(of[1], k) - want) < 1e-4 * want, "%s: %.14f and %.14f, not %.14f",
-                  lasagne_values[i].rule, first(of[0], k), first(of[1], k), want);
+            CHECK(fabs(first(of[0], k) - want) < 1e-5 * want && fabs(first(of[1], k) - want) < 1e-4 * want,
+                  "%s: %.14f and %.14f, not %.14f", lasagne_values[i].rule, first(of[0], k), first(of[1], k),
+                  want);
         }
         mc_function_free(f);
         mc_graph_free(g);
@@ -102,7 +103,8 @@ TEST(the_rate_is_a_variable_and_rules_go_on)
     mc_formula(g, "shared a float64 = 3; shared c float64 = 3");
     mc_shared *a = mc_shared_named(g, "a"), *c = mc_shared_named(g, "c");
     mc_node *ca = mc_formula(g, "1 * a"), *cc = mc_formula(g, "1 * c");
-    mc_updates u = mc_rule_updates(g, NULL, "sgd 0.5", ca, 1, &a, NULL), v = mc_rule_updates(g, "critic", "sgd 2", cc, 1, &c, NULL);
+    mc_updates u = mc_rule_updates(g, NULL, "sgd 0.5", ca, 1, &a, NULL),
+               v = mc_rule_updates(g, "critic", "sgd 2", cc, 1, &c, NULL);
     mc_function *f = mc_compile(g, &(mc_spec){ .update_of = u.of, .update = u.to, .nupdate = u.n });
     mc_function *h = mc_compile(g, &(mc_spec){ .update_of = v.of, .update = v.to, .nupdate = v.n });
     REQUIRE(f && h, "%s", mc_error(g));
@@ -121,7 +123,8 @@ TEST(the_rate_is_a_variable_and_rules_go_on)
     mc_call(f, MC_NONE, MC_NONE);
     u = mc_rule_updates(g, "m", "momentum 1 momentum=0.5", NULL, 1, &a, &two);
     h = mc_compile(g, &(mc_spec){ .update_of = u.of, .update = u.to, .nupdate = u.n });
-    CHECK(h && mc_call(h, MC_NONE, MC_NONE) == MC_OK && first(a, 0) == 1.5 - 2 - 3, "%g: %s", first(a, 0), mc_error(g));
+    CHECK(h && mc_call(h, MC_NONE, MC_NONE) == MC_OK && first(a, 0) == 1.5 - 2 - 3, "%g: %s", first(a, 0),
+          mc_error(g));
     mc_function_free(f), mc_function_free(h);
     mc_array_unref(&quarter);
     mc_graph_free(g);
@@ -145,18 +148,23 @@ TEST(wrong_rules_without_a_net)
 {
     for (int i = 0; i < COUNT(wrong_rules); i++) {
         mc_graph *g = mc_graph_new();
-        mc_formula(g, "shared a float64[3] = 1; shared b float64 = 1; shared k int32 = 1; cost = sum(sqr(a))");
+        mc_formula(g,
+                   "shared a float64[3] = 1; shared b float64 = 1; shared k int32 = 1; cost = sum(sqr(a))");
         mc_shared *p = mc_shared_named(g, wrong_rules[i].which);
-        mc_updates u = mc_rule_updates(g, NULL, wrong_rules[i].rule, wrong_rules[i].cost ? mc_var(g, "cost") : NULL, wrong_rules[i].n,
+        mc_updates u = mc_rule_updates(g, NULL, wrong_rules[i].rule,
+                                       wrong_rules[i].cost ? mc_var(g, "cost") : NULL, wrong_rules[i].n,
                                        wrong_rules[i].params ? &p : NULL, NULL);
-        CHECK(u.n == 0 && strstr(mc_error(g), wrong_rules[i].says) && mc_graph_status(g) == wrong_rules[i].status, "row %d: %s: %s", i,
-              mc_status_name(mc_graph_status(g)), mc_error(g));
+        CHECK(u.n == 0 && strstr(mc_error(g), wrong_rules[i].says) &&
+                  mc_graph_status(g) == wrong_rules[i].status,
+              "row %d: %s: %s", i, mc_status_name(mc_graph_status(g)), mc_error(g));
         mc_graph_free(g);
     }
     mc_graph *g = mc_graph_new();
     mc_formula(g, "shared a float64 = 1; shared rate float64[2]; cost = sqr(a)");
     mc_shared *a = mc_shared_named(g, "a");
-    CHECK(mc_rule_updates(g, NULL, "sgd", mc_var(g, "cost"), 1, &a, NULL).n == 0 && strstr(mc_error(g), "rate has shape (2,), not ()"), "%s", mc_error(g));
+    CHECK(mc_rule_updates(g, NULL, "sgd", mc_var(g, "cost"), 1, &a, NULL).n == 0 &&
+              strstr(mc_error(g), "rate has shape (2,), not ()"),
+          "%s", mc_error(g));
     mc_graph_free(g);
 }
 
@@ -169,7 +177,8 @@ TEST(every_failed_allocation_of_a_rule)
             mc_formula(g, "shared a float32[3] = 1; cost = sum(sqr(a))");
             mc_shared *a = mc_shared_named(g, "a");
             mc_updates u = mc_rule_updates(g, NULL, "adam 0.1 clip=1", mc_var(g, "cost"), 1, &a, NULL);
-            CHECK(u.n == 4 || (u.n == 0 && ALLOC_FAILED && mc_graph_status(g) < 0 && *mc_error(g)), "%d updates: %s", u.n, mc_error(g));
+            CHECK(u.n == 4 || (u.n == 0 && ALLOC_FAILED && mc_graph_status(g) < 0 && *mc_error(g)),
+                  "%d updates: %s", u.n, mc_error(g));
         }
         mc_graph_free(g);
     }

@@ -1,4 +1,5 @@
-/* t_shared.c: all shared variables of a graph in a file: what is saved comes back, and a file that does not fit changes nothing. */
+/* t_shared.c: all shared variables of a graph in a file: what is saved comes back, and a file that does not fit
+ * changes nothing. */
 #include "own_folder.h"
 #include "graph/graph.h"
 
@@ -17,7 +18,8 @@ static void put(mc_graph *g, const char *name, double v)
 {
     mc_array *a = mc_shared_get(mc_shared_named(g, name));
     const int64_t zero[MC_MAX_RANK] = { 0 };
-    CHECK(mc_array_set(a, zero, v) == MC_OK && mc_shared_set(mc_shared_named(g, name), a) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_array_set(a, zero, v) == MC_OK && mc_shared_set(mc_shared_named(g, name), a) == MC_OK, "%s",
+          mc_last_error());
     mc_array_unref(&a);
 }
 
@@ -43,15 +45,19 @@ TEST(what_is_saved_comes_back)
     CHECK(z && mc_npz_count(z) == 5, "%s", mc_last_error());
     mc_npz_close(z);
     CHECK(mc_graph_load_shared(h, path) == MC_OK, "%s", mc_last_error());
-    CHECK(first(h, "W") == 0.25 && first(h, "b") == 1e-3 && first(h, "k") == -4 && first(h, "rng") == 99, "other values");
+    CHECK(first(h, "W") == 0.25 && first(h, "b") == 1e-3 && first(h, "k") == -4 && first(h, "rng") == 99,
+          "other values");
     mc_array *rows = mc_shared_get(mc_shared_named(h, "rows"));
-    CHECK(rows && mc_array_dims(rows)[0] == 9 && mc_array_get(rows, (int64_t[]){ 8, 1 }) == 5, "a size that may change");
+    CHECK(rows && mc_array_dims(rows)[0] == 9 && mc_array_get(rows, (int64_t[]){ 8, 1 }) == 5,
+          "a size that may change");
     mc_array_unref(&rows);
     mc_array_unref(&longer);
     mc_graph_free(g);
     mc_graph_free(h);
     g = mc_graph_new(), h = mc_graph_new(); /* none at all */
-    CHECK(mc_graph_save_shared(g, in_folder("none.npz")) == MC_OK && mc_graph_load_shared(h, in_folder("none.npz")) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_graph_save_shared(g, in_folder("none.npz")) == MC_OK &&
+              mc_graph_load_shared(h, in_folder("none.npz")) == MC_OK,
+          "%s", mc_last_error());
     mc_graph_free(g);
     mc_graph_free(h);
     drop_folder();
@@ -63,7 +69,8 @@ TEST(functions_see_what_was_loaded)
     mc_graph *g = mc_graph_new();
     mc_formula(g, "shared a float64[2] = 1; shared s float64 = 3");
     CHECK(mc_graph_save_shared(g, in_folder("a.npz")) == MC_OK, "%s", mc_last_error());
-    mc_function *f = mc_compile(g, &(mc_spec){ .outputs = "sum(a) * s", .updates = "a = a + 1; s = 2 * s", .mode = "FAST_COMPILE" });
+    mc_function *f = mc_compile(
+        g, &(mc_spec){ .outputs = "sum(a) * s", .updates = "a = a + 1; s = 2 * s", .mode = "FAST_COMPILE" });
     double y = 0;
     CHECK(f && mc_call(f, MC_NONE, MC_OUT(&y)) == MC_OK && y == 6, "%s: %g", mc_last_error(), y);
     CHECK(mc_call(f, MC_NONE, MC_OUT(&y)) == MC_OK && y == 24, "%g", y);
@@ -92,20 +99,28 @@ TEST(what_does_not_fit_changes_nothing)
         const char *path = in_folder("other.npz");
         CHECK(mc_graph_save_shared(g, path) == MC_OK, "%s", mc_last_error());
         mc_status s = mc_graph_load_shared(h, path);
-        CHECK(s == wrongs[i].status && strstr(mc_last_error(), wrongs[i].says) && strstr(mc_last_error(), path), "%s: %s", mc_status_name(s), mc_last_error());
-        CHECK(first(h, "W") == 1 && first(h, "b") == 2 && first(h, "k") == 3, "something has changed: %s", wrongs[i].says);
+        CHECK(s == wrongs[i].status && strstr(mc_last_error(), wrongs[i].says) &&
+                  strstr(mc_last_error(), path),
+              "%s: %s", mc_status_name(s), mc_last_error());
+        CHECK(first(h, "W") == 1 && first(h, "b") == 2 && first(h, "k") == 3, "something has changed: %s",
+              wrongs[i].says);
         mc_graph_free(g);
         mc_graph_free(h);
     }
     mc_graph *g = scene();
     put(g, "W", 4);
-    CHECK(mc_graph_save_shared(NULL, "x") == MC_EARG && strstr(mc_last_error(), "there is no graph"), "%s", mc_last_error());
-    CHECK(mc_graph_load_shared(NULL, "x") == MC_EARG && strstr(mc_last_error(), "there is no graph"), "%s", mc_last_error());
-    CHECK(mc_graph_save_shared(g, NULL) == MC_EARG && strstr(mc_last_error(), "there is no path"), "%s", mc_last_error());
-    CHECK(mc_graph_load_shared(g, NULL) == MC_EARG && strstr(mc_last_error(), "there is no path"), "%s", mc_last_error());
+    CHECK(mc_graph_save_shared(NULL, "x") == MC_EARG && strstr(mc_last_error(), "there is no graph"), "%s",
+          mc_last_error());
+    CHECK(mc_graph_load_shared(NULL, "x") == MC_EARG && strstr(mc_last_error(), "there is no graph"), "%s",
+          mc_last_error());
+    CHECK(mc_graph_save_shared(g, NULL) == MC_EARG && strstr(mc_last_error(), "there is no path"), "%s",
+          mc_last_error());
+    CHECK(mc_graph_load_shared(g, NULL) == MC_EARG && strstr(mc_last_error(), "there is no path"), "%s",
+          mc_last_error());
     CHECK(mc_graph_load_shared(g, in_folder("nowhere.npz")) == MC_EFILE, "%s", mc_last_error());
     put_file("damaged.npz", "PK\3\4 and no more", 17);
-    CHECK(mc_graph_load_shared(g, in_folder("damaged.npz")) == MC_EFORMAT && first(g, "W") == 4, "%s", mc_last_error());
+    CHECK(mc_graph_load_shared(g, in_folder("damaged.npz")) == MC_EFORMAT && first(g, "W") == 4, "%s",
+          mc_last_error());
     CHECK(mc_graph_save_shared(g, "/nowhere/at/all.npz") == MC_EFILE, "%s", mc_last_error());
     mc_graph_free(g);
     drop_folder();

@@ -282,10 +282,11 @@ TEST(mistakes_and_what_is_said)
         mc_node *n = mc_formula(g, wrongs[i].formula);
         struct said said = what_it_says(g, "t_text.c:");
         CHECK(said.placed, "%s: no line in: %s", wrongs[i].formula, mc_error(g));
-        CHECK(mc_is_error(n) && mc_graph_status(g) == wrongs[i].status, "%s: status %d: %s", wrongs[i].formula, (int)mc_graph_status(g), said.text);
+        CHECK(mc_is_error(n) && mc_graph_status(g) == wrongs[i].status, "%s: status %d: %s",
+              wrongs[i].formula, (int)mc_graph_status(g), said.text);
         CHECK(strstr(said.text, wrongs[i].says), "%s says: %s", wrongs[i].formula, said.text);
-        CHECK(said.column >= 0 && (wrongs[i].column < 0 || said.column == wrongs[i].column), "%s: the caret is under column %d: %s",
-              wrongs[i].formula, said.column, said.text);
+        CHECK(said.column >= 0 && (wrongs[i].column < 0 || said.column == wrongs[i].column),
+              "%s: the caret is under column %d: %s", wrongs[i].formula, said.column, said.text);
         mc_graph_free(g);
     }
 }

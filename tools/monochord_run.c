@@ -186,7 +186,8 @@ static bool save_outputs(const struct program *p, const char *path)
             names[i] = made[i];
         }
     }
-    return mc_npz_save(path, p->nout, names, (const mc_array *const *)p->out) >= 0 || complain_library("--save") == 0;
+    return mc_npz_save(path, p->nout, names, (const mc_array *const *)p->out) >= 0 ||
+           complain_library("--save") == 0;
 }
 
 /* ---- passes ---- */
@@ -383,7 +384,8 @@ static bool run(struct program *p, const struct options *o)
     if (!read_program(p) || (o->dot && !write_file(p, o->dot, "dot")) || (o->svg && !write_file(p, o->svg, "svg")) || !compile(p, o)) {
         return false;
     }
-    bool calls = o->time || o->profile || o->report || o->save || o->nfeed || o->random || (pass ? pass->calls : !p->ninput);
+    bool calls = o->time || o->profile || o->report || o->save || o->nfeed || o->random ||
+                 (pass ? pass->calls : !p->ninput);
     p->nout = mc_function_noutputs(p->f);
     if (p->nout > MOST_OUTPUTS) {
         complain("%s: more than %d outputs", p->path, MOST_OUTPUTS);

@@ -46,16 +46,19 @@ static mc_array *number(struct parser *p, const char *name, const struct mc_type
     struct val v = mc_parse_expr(p);
     uint64_t u = 0;
     if (!p->failed && !is_number(&v)) {
-        mc_parse_fail(p, at, "the initial value of %s must be a number, or a rule such as normal(std=0.02)", name);
+        mc_parse_fail(p, at, "the initial value of %s must be a number, or a rule such as normal(std=0.02)",
+                      name);
     } else if (!p->failed && !holds(t->dtype, &v)) {
-        mc_parse_refuse(p, at, MC_ETYPE, "%s holds %s, which has no such number", name, mc_dtype_name(t->dtype));
+        mc_parse_refuse(p, at, MC_ETYPE, "%s holds %s, which has no such number", name,
+                        mc_dtype_name(t->dtype));
     }
     if (p->failed) {
         return NULL;
     }
     bool whole = v.kind == V_INT || v.kind == V_BOOL, wide = v.kind == V_WIDE && mc_whole_u64(v.wide, &u);
     void *from = whole ? (void *)&v.i : wide ? (void *)&u : (void *)&v.real;
-    mc_array *same = mc_array_wrap(whole ? MC_INT64 : wide ? MC_UINT64 : MC_FLOAT64, t->rank, t->dims, still, from, NULL, NULL);
+    mc_dtype d = whole ? MC_INT64 : wide ? MC_UINT64 : MC_FLOAT64;
+    mc_array *same = mc_array_wrap(d, t->rank, t->dims, still, from, NULL, NULL);
     mc_array *out = same ? mc_array_new(t->dtype, t->rank, t->dims) : NULL;
     if (out && mc_array_assign(out, same) < 0) {
         mc_array_unref(&out);
@@ -97,7 +100,10 @@ static const mc_initial *find_rule(struct parser *p)
         }
     }
     const char *near = mc_near_miss(word, name, (size_t)n);
-    mc_parse_fail(p, p->tok.at, near ? "there is no initial value '%s'; did you mean '%s'?" : "there is no initial value '%s'", word, near);
+    mc_parse_fail(p, p->tok.at,
+                  near ? "there is no initial value '%s'; did you mean '%s'?"
+                       : "there is no initial value '%s'",
+                  word, near);
     return NULL;
 }
 
@@ -130,7 +136,9 @@ static int which_setting(struct parser *p, const struct reading *q, int *next)
                 return -1;
             }
             const char *near = mc_near_miss(word, name, (size_t)(n + r->random));
-            mc_parse_fail(p, t.at, near ? "%s has no setting '%s'; did you mean '%s'?" : "%s has no setting '%s'", r->name, word, near);
+            mc_parse_fail(p, t.at,
+                          near ? "%s has no setting '%s'; did you mean '%s'?" : "%s has no setting '%s'",
+                          r->name, word, near);
             return -2;
         }
         *p = back;
@@ -176,8 +184,8 @@ static void read_setting(struct parser *p, struct reading *q, int i)
     q->given[i] = good;
     if (!good) {
         const char *word = r->setting[i].word;
-        mc_parse_fail(p, at, "%s: %s must be %s%s%s", r->name, r->setting[i].name, is_truth(r, i) ? "True or False" : "a number",
-                      word ? " or " : "", word ? word : "");
+        mc_parse_fail(p, at, "%s: %s must be %s%s%s", r->name, r->setting[i].name,
+                      is_truth(r, i) ? "True or False" : "a number", word ? " or " : "", word ? word : "");
     }
 }
 
@@ -188,7 +196,8 @@ static void read_settings(struct parser *p, struct reading *q)
     mc_parse_next(p);
     for (int i = 0; r->setting[i].name; i++) {
         const char *preset = r->setting[i].preset, *word = r->setting[i].word;
-        q->set[i] = word && strcmp(preset, word) == 0 ? r->setting[i].means : is_truth(r, i) ? 0 : mc_strtod(preset, NULL);
+        bool means = word && strcmp(preset, word) == 0;
+        q->set[i] = means ? r->setting[i].means : is_truth(r, i) ? 0 : mc_strtod(preset, NULL);
     }
     if (!mc_parse_take(p, "(")) {
         return;
@@ -213,7 +222,11 @@ static void print_rule(struct mc_str *text, const struct reading *q)
             const char *word = r->setting[i].word;
             bool means = word && (q->set[i] == r->setting[i].means || isnan(q->set[i]));
             mc_str_addf(text, "%s%s=", between, r->setting[i].name);
-            means ? mc_str_add(text, word) : is_truth(r, i) ? mc_str_add(text, q->set[i] != 0 ? "True" : "False") : print_real(text, q->set[i]);
+            if (means || is_truth(r, i)) {
+                mc_str_add(text, means ? word : q->set[i] != 0 ? "True" : "False");
+            } else {
+                print_real(text, q->set[i]);
+            }
             between = ", ";
         }
     }

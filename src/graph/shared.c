@@ -291,13 +291,15 @@ mc_status mc_graph_load_shared(mc_graph *g, const char *path)
         for (size_t k = 0; k < n && !known; k++) {
             known = strcmp(mc_npz_name(z, i), g->shareds.at[k]->name) == 0;
         }
-        s = known ? MC_OK : mc_fail(MC_EARG, "%s: it has '%s', which the graph has not", path, mc_npz_name(z, i));
+        s = known ? MC_OK
+                  : mc_fail(MC_EARG, "%s: it has '%s', which the graph has not", path, mc_npz_name(z, i));
     }
     for (size_t i = 0; s == MC_OK && i < n; i++) {
         value[i] = load(z, path, g->shareds.at[i]);
         s = value[i] ? MC_OK : mc_last_status();
     }
-    for (size_t i = 0; s == MC_OK && i < n; i++) { /* needs no memory any more: sizes are the same, or the array is taken */
+    /* Needs no memory any more: sizes are the same, or the array is taken. */
+    for (size_t i = 0; s == MC_OK && i < n; i++) {
         mc_shared *to = g->shareds.at[i];
         pthread_mutex_lock(&to->lock);
         if (same_sizes(to, value[i])) {

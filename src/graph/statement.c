@@ -95,7 +95,9 @@ static mc_node *parse_declaration(struct parser *p)
     bool given = mc_parse_take(p, "=");
     mc_array *value = given ? mc_parse_initial(p, word, &t, &rule) : NULL;
     p->place.at = p->failed ? p->place.at : name.at;
-    mc_shared *s = p->failed ? NULL : given ? mc_shared_new(p->g, word, value) : mc_shared_zeros(p->g, word, t.dtype, t.rank, t.dims);
+    mc_shared *s = p->failed ? NULL
+                   : given   ? mc_shared_new(p->g, word, value)
+                             : mc_shared_zeros(p->g, word, t.dtype, t.rank, t.dims);
     mc_array_unref(&value);
     if (s) {
         s->initial = rule;

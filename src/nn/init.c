@@ -1,5 +1,5 @@
-/* init.c: initial values of layers, by the library's rules.  Random ones are its counter-based numbers, drawn by functions of
- * the net's own graph, so they follow from the seed and the order of the layers alone, on every machine.
+/* init.c: initial values of layers, by the library's rules.  Random ones are its counter-based numbers, drawn by
+ * functions of the net's own graph: they follow from the seed and the order of the layers alone, on every machine.
  *
  * Invariant: the rules and their settings are those of mc_initial_at; here they are read from a line. */
 #include "nn/nn.h"
@@ -36,24 +36,28 @@ static void fields_of(const mc_initial *rule, struct mc_nn_field field[MOST_SETT
     int i = 0;
     for (; rule->setting[i].name; i++) {
         bool truth = mc_nn_same((struct mc_nn_slice){ "false", 5 }, rule->setting[i].preset);
-        field[i] = (struct mc_nn_field){ rule->setting[i].name, truth ? NN_BOOL : rule->setting[i].word ? NN_TEXT : NN_REAL,
+        enum mc_nn_type type = truth ? NN_BOOL : rule->setting[i].word ? NN_TEXT : NN_REAL;
+        field[i] = (struct mc_nn_field){ rule->setting[i].name, type,
                                          rule->setting[i].preset, NULL };
     }
     field[i].name = NULL;
 }
 
 /* A number, or the word that may stand for one. */
-static bool number_or_word(const struct mc_nn_line *line, const mc_initial *rule, int i, struct mc_nn_slice v, double *out)
+static bool number_or_word(const struct mc_nn_line *line, const mc_initial *rule, int i, struct mc_nn_slice v,
+                           double *out)
 {
     char copy[64], *end = copy;
     mc_snprintf(copy, sizeof copy, "%.*s", (int)v.n, v.s);
     bool word = strcmp(copy, rule->setting[i].word) == 0;
     *out = word ? rule->setting[i].means : mc_strtod(copy, &end);
     return word || (end != copy && !*end) ||
-           mc_nn_wrong(line, v.s, MC_EARG, "%s: %s takes a number or %s, not '%s'", rule->name, rule->setting[i].name, rule->setting[i].word, copy);
+           mc_nn_wrong(line, v.s, MC_EARG, "%s: %s takes a number or %s, not '%s'", rule->name,
+                       rule->setting[i].name, rule->setting[i].word, copy);
 }
 
-static const mc_initial *find_rule(const struct mc_nn_line *line, struct mc_nn_slice *name, struct mc_nn_slice *args)
+static const mc_initial *find_rule(const struct mc_nn_line *line, struct mc_nn_slice *name,
+                                   struct mc_nn_slice *args)
 {
     const char *names[64];
     int n = 0;
@@ -88,7 +92,8 @@ mc_array *mc_nn_draw(mc_net *net, const struct mc_nn_line *line, struct mc_nn_sl
         return NULL;
     }
     for (int i = 0; field[i].name; i++) {
-        number[i] = field[i].type == NN_BOOL ? mc_nn_bool(&set, field[i].name) : mc_nn_real(&set, field[i].name);
+        number[i] = field[i].type == NN_BOOL ? mc_nn_bool(&set, field[i].name)
+                                             : mc_nn_real(&set, field[i].name);
         if (field[i].type == NN_TEXT && !number_or_word(line, r, i, set.value[i], &number[i])) {
             return NULL;
         }

@@ -244,7 +244,8 @@ static bool one_parameter(struct making *m, struct use use[2], mc_shared *param,
     let(m, &h, "p", "%s", h.own);
     let(m, &h, "g", "%s_grad", h.own);
     let(m, &h, "new", "%s_new", h.own);
-    const char *now = mc_nn_name(m->net, "step_now"), *d = mc_dtype_name(mc_node_dtype(p)); /* numbers of floatX become p's */
+    /* Numbers of floatX become p's. */
+    const char *now = mc_nn_name(m->net, "step_now"), *d = mc_dtype_name(mc_node_dtype(p));
     let(m, &h, "rate", "cast(%s, %s)", mc_shared_name(m->net->rate), d);
     let(m, &h, "t", "cast(%s, %s)", now ? now : "", d);
     mc_name(grad, h.at[1].text);
@@ -342,15 +343,17 @@ static bool usable(mc_graph *g, const char *rule, int n, mc_shared *const *param
         mc_node *p = params[i] ? mc_shared_node(g, params[i]) : NULL;
         mc_dtype d = p ? mc_node_dtype(p) : MC_BOOL;
         if (!p || (mc_graph_status(g) == MC_OK && d < MC_FLOAT16)) {
-            mc_mistake(g, p ? MC_ETYPE : MC_EARG, p ? "rule: parameter %d, %s, holds %s; only floats learn" : "rule: parameter %d is NULL", i + 1,
-                       mc_shared_name(params[i]), mc_dtype_name(d));
+            mc_mistake(g, p ? MC_ETYPE : MC_EARG,
+                       p ? "rule: parameter %d, %s, holds %s; only floats learn"
+                         : "rule: parameter %d is NULL",
+                       i + 1, mc_shared_name(params[i]), mc_dtype_name(d));
         }
     }
     return mc_graph_status(g) == MC_OK;
 }
 
-mc_updates mc_rule_updates(mc_graph *g, const char *prefix, const char *rule, mc_node *cost, int n, mc_shared *const *params,
-                           mc_node *const *grads)
+mc_updates mc_rule_updates(mc_graph *g, const char *prefix, const char *rule, mc_node *cost, int n,
+                           mc_shared *const *params, mc_node *const *grads)
 {
     mc_updates none = { NULL, NULL, 0 }, kept = none, u = none;
     if (mc_nn_none(g, "graph") || !usable(g, rule, n, params)) {

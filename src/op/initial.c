@@ -1,7 +1,7 @@
 /* initial.c: rules of initial values, for declarations of the text form and for layers.
  *
- * Invariant: a rule is a row; those that look at the shape turn it into a spread and draw like the others.  Whoever asks
- * brings the numbers: declarations those below, nets a stream of their own. */
+ * Invariant: a rule is a row; those that look at the shape turn it into a spread and draw like the others.
+ * Whoever asks brings the numbers: declarations those below, nets a stream of their own. */
 #include "op/op.h"
 #include <math.h>
 #include <stdlib.h>
@@ -189,7 +189,8 @@ static bool fans(struct value *v, double *one, double *two, double *field)
 static bool glorot(struct value *v, int how)
 {
     double one = 0, two = 0, field = 0;
-    return fans(v, &one, &two, &field) && spread(v, how, 0, setting(v, "gain") * sqrt(2 / ((one + two) * field)));
+    return fans(v, &one, &two, &field) &&
+           spread(v, how, 0, setting(v, "gain") * sqrt(2 / ((one + two) * field)));
 }
 
 static bool glorot_uniform(struct value *v)
@@ -250,7 +251,8 @@ static bool sparse(struct value *v)
         return mc_fail(MC_EARG, "sparse: sparsity is a share between 0 and 1") == MC_OK;
     }
     int64_t rows = v->dims[0], columns = v->dims[1], few = (int64_t)(share * (double)rows);
-    mc_array *keys = v->draw(v->arg, 0, v->size, 0, 1), *values = keys ? v->draw(v->arg, 1, few * columns, 0, setting(v, "std")) : NULL;
+    mc_array *keys = v->draw(v->arg, 0, v->size, 0, 1),
+             *values = keys ? v->draw(v->arg, 1, few * columns, 0, setting(v, "std")) : NULL;
     struct ranked *order = values ? mc_alloc((size_t)rows * sizeof *order + 1, "initial values") : NULL;
     for (int64_t c = 0; order && c < columns; c++) {
         for (int64_t r = 0; r < rows; r++) {
@@ -298,9 +300,11 @@ static bool orthogonal(struct value *v)
     if (v->rank < 2) {
         return refuse(v, "a weight has two axes or more");
     }
-    int64_t rows = v->dims[0], columns = rows ? v->size / rows : 0, few = rows < columns ? rows : columns, many = rows + columns - few;
+    int64_t rows = v->dims[0], columns = rows ? v->size / rows : 0, few = rows < columns ? rows : columns,
+            many = rows + columns - few;
     mc_array *numbers = v->draw(v->arg, 1, v->size, 0, 1);
-    double *w = numbers ? mc_alloc((size_t)v->size * sizeof *w + 1, "initial values") : NULL, factor = setting(v, "gain");
+    double *w = numbers ? mc_alloc((size_t)v->size * sizeof *w + 1, "initial values") : NULL,
+           factor = setting(v, "gain");
     for (int64_t i = 0; w && i < v->size; i++) {
         w[i] = at(numbers, i);
     }
@@ -348,15 +352,16 @@ const mc_initial *mc_initial_at(int i)
     return i >= 0 && i < (int)NELEM(rows) ? &rows[i].rule : NULL;
 }
 
-mc_array *mc_initial_value(const mc_initial *rule, const double *set, mc_dtype d, int rank, const int64_t *dims,
-                           mc_initial_draw *draw, void *arg)
+mc_array *mc_initial_value(const mc_initial *rule, const double *set, mc_dtype d, int rank,
+                           const int64_t *dims, mc_initial_draw *draw, void *arg)
 {
     size_t i = 0;
     while (i < NELEM(rows) && rule != &rows[i].rule) {
         i++;
     }
     if (i == NELEM(rows) || (!set && rule->setting[0].name) || (rule->random && !draw)) {
-        mc_fail(MC_EARG, "initial value: there is no %s", i == NELEM(rows) ? "such rule" : set ? "draw" : "setting");
+        mc_fail(MC_EARG, "initial value: there is no %s",
+                i == NELEM(rows) ? "such rule" : set ? "draw" : "setting");
         return NULL;
     }
     if (rule->random && !mc_is_float(d)) {

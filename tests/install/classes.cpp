@@ -40,7 +40,8 @@ static void descend()
     g.input("rate", MC_FLOAT64, 0);
     mc::shared w = g.zeros("w", MC_FLOAT64, { 2 });
     mc::node cost = g.formula("cost = sum(sqr(dot(A, w) - t)) / 2");
-    mc::function step = g.compile(mc::spec("A, t, rate=0.1", "cost").update(g["w"], g["w"] - g["rate"] * g.grad(cost, g["w"])));
+    mc::function step = g.compile(
+        mc::spec("A, t, rate=0.1", "cost").update(g["w"], g["w"] - g["rate"] * g.grad(cost, g["w"])));
     double first = 0, last = 0;
     step(mc::in(A, t), mc::out(first));
     for (int i = 0; i < 400; i++) {
@@ -63,10 +64,12 @@ static void results()
 {
     mc::graph g;
     g.input("x", MC_FLOAT32, 1);
-    mc::function f = g.compile(mc::spec("x", "y = x * 2, n = sum(x), cast(max(x), int32)").mode("FAST_COMPILE"));
+    mc::function f = g.compile(
+        mc::spec("x", "y = x * 2, n = sum(x), cast(max(x), int32)").mode("FAST_COMPILE"));
     const mc::array x({ 3 }, { 1.0f, 2.0f, 4.0f });
     std::vector<mc::array> all = f(x);
-    check(all.size() == 3 && all[0].values<float>() == std::vector<float>({ 2, 4, 8 }) && all[1].at({}) == 7, "all results");
+    check(all.size() == 3 && all[0].values<float>() == std::vector<float>({ 2, 4, 8 }) && all[1].at({}) == 7,
+          "all results");
     mc::array y;
     float n = 0;
     int most = 0;
@@ -75,7 +78,9 @@ static void results()
     mc::array there(MC_FLOAT32, { 3 }), other = there; // is written to, and what shares its memory sees it
     f(mc::in(x), mc::out(there, nullptr, nullptr));
     check(other.at({ 1 }) == 4, "a result in an array that was there");
-    check(y.dims() == std::vector<int64_t>({ 3 }) && y.rank() == 1 && y.dtype() == MC_FLOAT32 && y.size() == 3, "sizes");
+    check(y.dims() == std::vector<int64_t>({ 3 }) && y.rank() == 1 && y.dtype() == MC_FLOAT32 &&
+              y.size() == 3,
+          "sizes");
     check(y.reshape({ 3, 1 }).transpose().dims() == std::vector<int64_t>({ 1, 3 }), "views");
     check(y.slice(0, 2, 2, -1).values<int>() == std::vector<int>({ 8, 4 }), "a slice backwards, cast");
     check(has(y.text(), "8"), "text");
@@ -105,7 +110,8 @@ static void variables(const std::string &path)
         mc::graph h;
         outlives = h.zeros("w", MC_INT32, {});
     }
-    check(outlives.value().dtype() == MC_INT32 && outlives.value().rank() == 0, "a variable without its graph");
+    check(outlives.value().dtype() == MC_INT32 && outlives.value().rank() == 0,
+          "a variable without its graph");
 }
 
 static void mistakes()
@@ -113,11 +119,15 @@ static void mistakes()
     mc::graph g;
     g.input("x", MC_FLOAT32, 2);
     const std::string syntax = message([&] { g.formula("softmx(x)"); }, MC_ESYNTAX);
-    check(has(syntax, "did you mean 'softmax'") && has(syntax, "\n    softmx(x)\n    ^") && has(syntax, "classes.cpp:"), syntax.c_str());
-    check(has(message([&] { g.input("x", MC_FLOAT32, 1); }, MC_EARG), "'x' is taken"), "a name that is taken");
+    check(has(syntax, "did you mean 'softmax'") && has(syntax, "\n    softmx(x)\n    ^") &&
+              has(syntax, "classes.cpp:"),
+          syntax.c_str());
+    check(has(message([&] { g.input("x", MC_FLOAT32, 1); }, MC_EARG), "'x' is taken"),
+          "a name that is taken");
     check(has(message([&] { g.compile(mc::spec("x", "q")); }, MC_ESYNTAX), "no variable 'q'"), "a spec");
     check(has(message([&] { g.variable("W"); }, MC_EARG), "'W'"), "no such variable");
-    mc::function f = g.compile(mc::spec("x", "sum(x)").mode("FAST_COMPILE")); // and the graph is as good as new
+    // and the graph is as good as new
+    mc::function f = g.compile(mc::spec("x", "sum(x)").mode("FAST_COMPILE"));
     double d = 0;
     check(has(message([&] { f(mc::in(1.5), mc::out(d)); }, MC_ESHAPE), "x"), "a number for a matrix");
     const mc::array a({ 2 }, { 1.0, 2.0 });
@@ -142,7 +152,8 @@ static void macros()
     mc_array *z = nullptr;
     bool positive = false;
     unsigned long long k = 4;
-    check(f && mc_call(f, MC_IN(2.0f, k), MC_OUT(&y, &z, &positive)) == MC_OK && y == 6 && positive, "MC_IN, MC_OUT");
+    check(f && mc_call(f, MC_IN(2.0f, k), MC_OUT(&y, &z, &positive)) == MC_OK && y == 6 && positive,
+          "MC_IN, MC_OUT");
     check(z && mc_array_get(z, nullptr) == 3, "MC_OUT of an array");
     check(mc_call(f, MC_IN(2, NULL), MC_OUT(&y, NULL, nullptr)) == MC_OK && y == 5, "NULL is no number");
     const std::size_t n = 5;

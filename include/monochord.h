@@ -25,6 +25,9 @@
 #include <stdio.h>
 
 #ifdef __cplusplus
+extern "C++" { /* whoever includes this header may have said extern "C" around it */
+#include <type_traits>
+}
 extern "C" {
 #endif
 
@@ -83,7 +86,12 @@ MC_API mc_dtype mc_dtype_promote(mc_dtype a, mc_dtype b);         /* NumPy's rul
 /* An array is a strided view of reference-counted memory.  Strides count bytes. */
 typedef struct mc_array mc_array;
 
+#if defined(__cplusplus)
+#define MC_SHAPE(...)                                                                              \
+    static_cast<int>(decltype(mc_cpp_dims(__VA_ARGS__))::count), mc_cpp_dims(__VA_ARGS__).data()
+#else
 #define MC_SHAPE(...) ((int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t))), (int64_t[]){ __VA_ARGS__ }
+#endif
 #define MC_NOSHAPE 0, NULL /* a scalar: mc_array_new(MC_FLOAT32, MC_NOSHAPE) */
 
 MC_API mc_array *mc_array_new(mc_dtype d, int rank, const int64_t *dims); /* zeros, C order */
@@ -160,10 +168,15 @@ MC_API mc_node *mc_number(mc_graph *g, mc_dtype d, double value);
 /* Formulas: docs/text-form.md.  Statements are separated by ';' or line ends; the value is that of
  * the last one.  Names are inputs, shared variables and what earlier formulas assigned. */
 MC_API mc_node *mc_formula(mc_graph *g, const char *text);
+/* The same, printf-like, numbers with a point in every locale: mc_formulaf(g, "y = %g * x", rate).  mc_formula itself
+ * takes its text as it is, because % is an operator of the language; here that operator is written %%. */
+MC_API mc_node *mc_formulaf(mc_graph *g, const char *fmt, ...) MC_FORMAT(2, 3);
 MC_API mc_node *mc_var(mc_graph *g, const char *name);
 MC_API mc_node *mc_name(mc_node *n, const char *name); /* gives n a name in formulas; returns n */
 /* Any op by name, the attributes as in a formula: mc_op(g, "sum", 1, &x, "axis=0"). */
 MC_API mc_node *mc_op(mc_graph *g, const char *op, int n, mc_node *const *args, const char *attrs);
+MC_API mc_node *mc_opf(mc_graph *g, const char *op, int n, mc_node *const *args, const char *attrs,
+                       ...) MC_FORMAT(5, 6); /* the attributes printf-like */
 MC_API mc_node *mc_item(mc_node *tuple, int i);        /* one result of an op that has several */
 /* x[...], the index as in a formula, printf-like: mc_index(x, "%d:, ::-1, i", 2).  A part so named can be set: */
 MC_API mc_node *mc_index(mc_node *x, const char *index, ...) MC_FORMAT(2, 3);
@@ -186,6 +199,11 @@ MC_API mc_array *mc_shared_borrow(mc_shared *s);               /* the memory its
 MC_API mc_status mc_shared_set(mc_shared *s, const mc_array *value); /* copies; shape and dtype must fit */
 /* What a function that uses s does to it when its spec says nothing. */
 MC_API mc_status mc_shared_default_update(mc_graph *g, mc_shared *s, mc_node *value);
+/* All shared variables of the graph, those of random streams too, in an .npz under their names.  Loading checks
+ * every name, shape and dtype first: a variable that is missing, one too many, or one that does not fit is one error,
+ * and nothing has changed. */
+MC_API mc_status mc_graph_save_shared(const mc_graph *g, const char *path);
+MC_API mc_status mc_graph_load_shared(mc_graph *g, const char *path);
 
 /* ---------------------------------------------------------------------------- gradients ---- */
 
@@ -287,7 +305,62 @@ static inline mc_arg mc_arg_ullong(unsigned long long *p) { return mc_arg_number
 static inline mc_arg mc_arg_i64(int64_t *p) { return mc_arg_number(MC_INT64, p); }
 static inline mc_arg mc_arg_u64(uint64_t *p) { return mc_arg_number(MC_UINT64, p); }
 
-#if !defined(__cplusplus)
+#if defined(__cplusplus)
+/* MC_SHAPE, MC_IN and MC_OUT from C++11 on, where no array literal stands inside a call: values that live as long as
+ * the call.  MC_OUT takes the bool of C++.  monochord.hpp has classes. */
+extern "C++" {
+template <class T, int n> struct mc_cpp_list {
+    enum { count = n };
+    T at[n];
+    T *data() { return at; }
+};
+template <class... T> inline mc_cpp_list<int64_t, sizeof...(T)> mc_cpp_dims(T... size)
+{
+    return { { static_cast<int64_t>(size)... } };
+}
+
+/* Was NULL written?  GCC and clang give it the type of a number. */
+constexpr bool mc_cpp_is_null(const char *s)
+{
+    return s[0] == '_' && s[1] == '_' && s[2] == 'n' && s[3] == 'u' && s[4] == 'l' && s[5] == 'l' && !s[6];
+}
+template <class T> constexpr mc_dtype mc_cpp_dtype()
+{
+    return std::is_same<T, bool>::value ? MC_BOOL
+         : std::is_floating_point<T>::value ? (sizeof(T) == 4 ? MC_FLOAT32 : MC_FLOAT64)
+         : static_cast<mc_dtype>((std::is_signed<T>::value ? MC_INT8 : MC_UINT8) +
+                                 (sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3));
+}
+template <bool null> struct mc_cpp_arg {
+    static mc_arg in(const mc_array *a) { return mc_arg_array(a); }
+    static mc_arg in(decltype(nullptr)) { return mc_arg_none(nullptr); }
+    template <class T> static typename std::enable_if<std::is_arithmetic<T>::value, mc_arg>::type in(T v)
+    {
+        return std::is_floating_point<T>::value ? mc_arg_real(static_cast<double>(v))
+             : std::is_signed<T>::value ? mc_arg_int(static_cast<int64_t>(v))
+             : mc_arg_uint(static_cast<uint64_t>(v));
+    }
+    static mc_arg out(mc_array **a) { return mc_arg_slot(a); }
+    static mc_arg out(decltype(nullptr)) { return mc_arg_none(nullptr); }
+    template <class T>
+    static typename std::enable_if<std::is_arithmetic<T>::value && !std::is_const<T>::value, mc_arg>::type out(T *p)
+    {
+        static_assert(!std::is_same<T, long double>::value && !std::is_same<T, char>::value,
+                      "MC_OUT takes no address of this type");
+        return mc_arg_number(mc_cpp_dtype<T>(), p);
+    }
+};
+template <> struct mc_cpp_arg<true> {
+    static mc_arg in(const void *) { return mc_arg_none(nullptr); }
+    static mc_arg out(const void *) { return mc_arg_none(nullptr); }
+};
+}
+#define MC_ARG(x) mc_cpp_arg<mc_cpp_is_null(#x)>::in(x)
+#define MC_RES(x) mc_cpp_arg<mc_cpp_is_null(#x)>::out(x)
+#define MC_ARGS_(n, ...) mc_cpp_list<mc_arg, n>{ { __VA_ARGS__ } }.data()
+#define MC_TOO_MANY_                                                                               \
+    [] { static_assert(false, "MC_IN and MC_OUT take at most 32 arguments"); return mc_arg(); }()
+#else
 static inline mc_arg mc_arg_bool(_Bool *p) { return mc_arg_number(MC_BOOL, p); }
 #define MC_ARG(x)                                                                                  \
     _Generic((x), mc_array *: mc_arg_array, const mc_array *: mc_arg_array, void *: mc_arg_none,   \
@@ -303,15 +376,36 @@ static inline mc_arg mc_arg_bool(_Bool *p) { return mc_arg_number(MC_BOOL, p); }
              long *: mc_arg_long, long long *: mc_arg_llong,                                       \
              unsigned char *: mc_arg_u8, unsigned short *: mc_arg_u16, unsigned *: mc_arg_u32,     \
              unsigned long *: mc_arg_ulong, unsigned long long *: mc_arg_ullong)(x)
-#define MC_IN(...) MC_LIST_(MC_ARG, __VA_ARGS__)
+#define MC_ARGS_(n, ...) (mc_arg[]){ __VA_ARGS__ }
+#define MC_TOO_MANY_                                                                               \
+    mc_arg_int(sizeof(struct { _Static_assert(0, "MC_IN and MC_OUT take at most 32 arguments"); int none; }))
+#endif
+#define MC_IN(...) MC_LIST_(MC_ARG, __VA_ARGS__) /* up to 32 arguments */
 #define MC_OUT(...) MC_LIST_(MC_RES, __VA_ARGS__)
 #define MC_NONE 0, NULL /* no inputs, or no outputs */
-#define MC_LIST_(m, ...)                                                                           \
-    MC_COUNT_(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),                              \
-    (mc_arg[]){ MC_CAT_(MC_EACH_, MC_COUNT_(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0))(m, __VA_ARGS__) }
-#define MC_COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, n, ...) n
-#define MC_CAT_(a, b) MC_CAT2_(a, b)
-#define MC_CAT2_(a, b) a##b
+#define MC_LIST_(m, ...) MC_LIST2_(MC_COUNT_(__VA_ARGS__), m, __VA_ARGS__)
+#define MC_LIST2_(n, m, ...) MC_LIST3_(n, m, __VA_ARGS__)
+#define MC_LIST3_(n, m, ...) n, MC_ARGS_(n, MC_EACH_##n(m, __VA_ARGS__))
+#define MC_COUNT_(...)                                                                                    \
+    MC_COUNT2_(__VA_ARGS__, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_,       \
+    MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_,       \
+    MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_,       \
+    MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_,       \
+    MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_,       \
+    MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_,       \
+    MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_,       \
+    MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_, MC_32_,       \
+    MC_32_, MC_32_, MC_32_, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14,   \
+    13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define MC_COUNT2_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18,       \
+    a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38,   \
+    a39, a40, a41, a42, a43, a44, a45, a46, a47, a48, a49, a50, a51, a52, a53, a54, a55, a56, a57, a58,   \
+    a59, a60, a61, a62, a63, a64, a65, a66, a67, a68, a69, a70, a71, a72, a73, a74, a75, a76, a77, a78,   \
+    a79, a80, a81, a82, a83, a84, a85, a86, a87, a88, a89, a90, a91, a92, a93, a94, a95, a96, a97, a98,   \
+    a99, a100, a101, a102, a103, a104, a105, a106, a107, a108, a109, a110, a111, a112, a113, a114, a115,  \
+    a116, a117, a118, a119, a120, a121, a122, a123, a124, a125, a126, a127, a128, n, ...) n
+#define MC_EACH_MC_32_(m, ...) MC_TOO_MANY_
+enum { MC_32_ = 1 }; /* the count where there are more than 32, up to 128 */
 #define MC_EACH_1(m, x) m(x)
 #define MC_EACH_2(m, x, ...) m(x), MC_EACH_1(m, __VA_ARGS__)
 #define MC_EACH_3(m, x, ...) m(x), MC_EACH_2(m, __VA_ARGS__)
@@ -324,7 +418,26 @@ static inline mc_arg mc_arg_bool(_Bool *p) { return mc_arg_number(MC_BOOL, p); }
 #define MC_EACH_10(m, x, ...) m(x), MC_EACH_9(m, __VA_ARGS__)
 #define MC_EACH_11(m, x, ...) m(x), MC_EACH_10(m, __VA_ARGS__)
 #define MC_EACH_12(m, x, ...) m(x), MC_EACH_11(m, __VA_ARGS__)
-#endif
+#define MC_EACH_13(m, x, ...) m(x), MC_EACH_12(m, __VA_ARGS__)
+#define MC_EACH_14(m, x, ...) m(x), MC_EACH_13(m, __VA_ARGS__)
+#define MC_EACH_15(m, x, ...) m(x), MC_EACH_14(m, __VA_ARGS__)
+#define MC_EACH_16(m, x, ...) m(x), MC_EACH_15(m, __VA_ARGS__)
+#define MC_EACH_17(m, x, ...) m(x), MC_EACH_16(m, __VA_ARGS__)
+#define MC_EACH_18(m, x, ...) m(x), MC_EACH_17(m, __VA_ARGS__)
+#define MC_EACH_19(m, x, ...) m(x), MC_EACH_18(m, __VA_ARGS__)
+#define MC_EACH_20(m, x, ...) m(x), MC_EACH_19(m, __VA_ARGS__)
+#define MC_EACH_21(m, x, ...) m(x), MC_EACH_20(m, __VA_ARGS__)
+#define MC_EACH_22(m, x, ...) m(x), MC_EACH_21(m, __VA_ARGS__)
+#define MC_EACH_23(m, x, ...) m(x), MC_EACH_22(m, __VA_ARGS__)
+#define MC_EACH_24(m, x, ...) m(x), MC_EACH_23(m, __VA_ARGS__)
+#define MC_EACH_25(m, x, ...) m(x), MC_EACH_24(m, __VA_ARGS__)
+#define MC_EACH_26(m, x, ...) m(x), MC_EACH_25(m, __VA_ARGS__)
+#define MC_EACH_27(m, x, ...) m(x), MC_EACH_26(m, __VA_ARGS__)
+#define MC_EACH_28(m, x, ...) m(x), MC_EACH_27(m, __VA_ARGS__)
+#define MC_EACH_29(m, x, ...) m(x), MC_EACH_28(m, __VA_ARGS__)
+#define MC_EACH_30(m, x, ...) m(x), MC_EACH_29(m, __VA_ARGS__)
+#define MC_EACH_31(m, x, ...) m(x), MC_EACH_30(m, __VA_ARGS__)
+#define MC_EACH_32(m, x, ...) m(x), MC_EACH_31(m, __VA_ARGS__)
 
 /* Sets the default of an input, used when a call gives fewer inputs, or NULL for this one. */
 MC_API mc_status mc_function_set(mc_function *f, const char *input, mc_arg value);
@@ -445,6 +558,21 @@ MC_API mc_status mc_file_write(const char *path, const void *data, size_t n); /*
 MC_API double mc_strtod(const char *s, char **end);
 MC_API int mc_snprintf(char *text, size_t n, const char *fmt, ...) MC_FORMAT(3, 4);
 MC_API int mc_vsnprintf(char *text, size_t n, const char *fmt, va_list ap) MC_FORMAT(3, 0);
+/* Rules of initial values, as `shared W float32[9, 9] = normal(std=0.02)` names them. */
+typedef struct mc_initial {
+    const char *name, *doc;
+    /* In the order in which they may stand without their names.  preset: "0.01", or "false" of a truth value.  word:
+     * what may stand there instead of a number, and what it means; NULL: none. */
+    struct { const char *name, *preset, *word; double means; } setting[6]; /* ended by one without a name */
+    int random;         /* it draws numbers, and gives floats alone */
+} mc_initial;
+MC_API const mc_initial *mc_initial_at(int i);         /* NULL beyond the last */
+/* n numbers, float64 or float32: from a to b, or normal ones around a with standard deviation b. */
+typedef mc_array *mc_initial_draw(void *arg, int normal, int64_t n, double a, double b);
+/* The values: one number for each setting.  NULL, with the reason in mc_last_error. */
+MC_API mc_array *mc_initial_value(const mc_initial *rule, const double *setting, mc_dtype d, int rank,
+                                  const int64_t *dims, mc_initial_draw *draw, void *arg);
+MC_API void *mc_graph_keep(mc_graph *g, size_t n);     /* zeroed, freed with the graph; NULL: no memory, which g knows */
 MC_API mc_status mc_inflate(void *dst, size_t n, const void *src, size_t nsrc); /* raw deflate; exactly n bytes come out */
 MC_API uint32_t mc_crc32(uint32_t crc, const void *p, size_t n);         /* begin with 0 */
 

@@ -126,6 +126,13 @@ typedef struct mc_updates {
 MC_API mc_updates mc_net_updates(mc_net *net, mc_node *cost, const char *rule);
 /* The same for any shared variables and any gradients (NULL: the cost's). */
 MC_API mc_updates mc_updates_of(mc_net *net, mc_node *cost, int n, mc_shared *const *params, mc_node *const *grads, const char *rule);
+/* The same for a graph without a net: mc_rule_updates(g, NULL, "adam rate=0.002", cost, n, params, NULL).  The
+ * updates belong to the graph; n = 0 after a mistake (mc_error).  What the rule remembers are shared variables named
+ * after the parameter, W_m and W_v: a second call with the same rule goes on where the first is.  The rate is the
+ * shared variable `rate`, read at each call of the function; the number of steps is `step`.  A prefix, "critic" for
+ * `critic_rate` and `critic_step`, lets a graph have several rules at different rates. */
+MC_API mc_updates mc_rule_updates(mc_graph *g, const char *prefix, const char *rule, mc_node *cost, int n,
+                                  mc_shared *const *params, mc_node *const *grads);
 
 /* ------------------------------------------------------------------- parts, for formulas ---- */
 
@@ -205,6 +212,7 @@ MC_API int64_t mc_batches_example(const mc_batches *b, int64_t i); /* which of t
 #define mc_net_predictor(...) (mc_here(__FILE__, __LINE__), mc_net_predictor(__VA_ARGS__))
 #define mc_net_updates(...) (mc_here(__FILE__, __LINE__), mc_net_updates(__VA_ARGS__))
 #define mc_updates_of(...) (mc_here(__FILE__, __LINE__), mc_updates_of(__VA_ARGS__))
+#define mc_rule_updates(...) (mc_here(__FILE__, __LINE__), mc_rule_updates(__VA_ARGS__))
 #define mc_loss(...) (mc_here(__FILE__, __LINE__), mc_loss(__VA_ARGS__))
 #define mc_accuracy(...) (mc_here(__FILE__, __LINE__), mc_accuracy(__VA_ARGS__))
 #define mc_aggregate(...) (mc_here(__FILE__, __LINE__), mc_aggregate(__VA_ARGS__))

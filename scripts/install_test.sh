@@ -27,9 +27,15 @@ strict="-Wall -Wextra -Werror"
 "${CC:-cc}" $strict slope.c $(pkg-config --cflags monochord) "$lib/libmonochord.a" \
     $(pkg-config --static --libs-only-l monochord | sed 's/-lmonochord//') -o slope_static
 "${CXX:-c++}" $strict twice.cpp $(pkg-config --cflags --libs monochord) -o twice_cpp
+classes=
+for compiler in $(for c in "${CXX:-c++}" g++ clang++; do command -v "$c" || true; done | xargs -r -n 1 readlink -f | sort -u); do
+    "$compiler" -std=c++17 $strict -Wpedantic -Wshadow -Wconversion classes.cpp $(pkg-config --cflags --libs monochord) -o "classes_${compiler##*/}"
+    classes+=" classes_${compiler##*/}"
+done
 cmake -S . -B cmake -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="${CC:-cc}" >/dev/null
 cmake --build cmake >/dev/null
-for program in readme twice twice_static slope_static twice_cpp cmake/twice cmake/twice_static; do
+programs="readme twice twice_static slope_static twice_cpp$classes cmake/twice cmake/twice_static"
+for program in $programs; do
     ./$program >out || { echo "install: $program failed"; cat out; exit 1; }
 done
-echo "install: 7 programs built against an installed copy ran"
+echo "install: $(wc -w <<<"$programs") programs built against an installed copy ran"

@@ -73,6 +73,8 @@ static const char *const seeds[] = {
     "where(b & ~b | b, u, [1, 2.5, inf])",
     "reshape(t, [4, -1], ndim=2).T.sum(axis=0)",
     "input z float32[?, 784]; shared v int8[3]; z.shape[0] + v",
+    "shared v float32[3, 4] = normal(std=0.02, mean=-1, seed=7); shared n int8[2] = 3; v * n[0]",
+    "shared v float64[4, 3, 2, 2] = he_uniform(relu, c01b=True); shared q float16[5, 5] = sparse(0.5); shared o float32[3, 5] = orthogonal",
     "array(float32, [2], \"0000803f00000040\") * 0x1f",
     "concatenate([x, y], axis=1) == stack([x, y])[0, 0]",
     "not (s < 1) or s >= 2 and s != 3 # comment\n",

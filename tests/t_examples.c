@@ -53,6 +53,11 @@ static const struct row examples[] = {
     { "printf 'input x float32[?]; output exp(x)' | @/monochord run -", 0, { "kernel" } },
     { "printf 'input x float32[4, 4]; output dot(x, x)' | @/monochord run - --pass plan --feed random", 0, { "memory ", "gemm" } },
     { "printf 'output = 3; output output' | @/monochord run -", 0, { "3" } },
+    { "d=$(mktemp -d); printf 'y = 2 * arange(3.0); s = sum(y); output y, s, y - 1, y' | @/monochord run - --save $d/y.npz >$d/said && "
+      "printf 'shared y float64[3]; shared s float64; shared output_2 float64[3]; output y + s + output_2' >$d/again && "
+      "(cd $d && python3 -m zipfile -e y.npz . 2>$d/unzipped || unzip -q y.npz) && @/monochord run $d/again --feed y=$d/y.npy --feed s=$d/s.npy "
+      "--feed output_2=$d/output_2.npy && ls $d && rm -r $d", 0,
+      { "[ 5.  9. 13.]", "output_2.npy\noutput_3.npy\n" } },
 }, bad[] = {
     { "@/monochord sing",             1, { "there is no command 'sing'" } },
     { "@/monochord trian lenet",      1, { "did you mean 'train'?" } },
@@ -98,6 +103,8 @@ static const struct row examples[] = {
     { "printf 'input x float64[?]; input y float64; output x + 1' | @/monochord run -", 1, { "'y' is not used" } },
     { "printf 'input x float64[2]; input y float64[3]; output x + y' | @/monochord run - --feed random", 1, { "x", "y" } },
     { "printf 'output arange(4)[7]' | @/monochord run -", 1, { "7" } },
+    { "echo 'output 1 + 1' | @/monochord run - --save /dev/null/x.npz", 1, { "--save: ", "/dev/null/x.npz" } },
+    { "printf 'input x float64[?]; output x + 1' | @/monochord run - --save /dev/null/x.npz", 1, { "input 'x' has no value" } },
 };
 
 TEST(examples_run) { run_rows(examples, COUNT(examples), output_of); }

@@ -16,7 +16,7 @@ static const struct { const char *op, *function; } renamed[] = {
 static const char *const reserved[] = { "default", "switch", "register", "new", "this", "class", "template", "int", "long", "char" };
 /* Functions of monochord.h that note the user's line, as all of monochord_ops.h do. */
 static const char *const noting[] = {
-    "input", "input_sized", "constant", "number", "formula", "op", "index", "set_subtensor", "inc_subtensor", "shared_new",
+    "input", "input_sized", "constant", "number", "formula", "formulaf", "op", "opf", "index", "set_subtensor", "inc_subtensor", "shared_new",
     "shared_zeros", "shared_sized", "grad",
 };
 

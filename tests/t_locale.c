@@ -54,6 +54,12 @@ TEST(formulas_are_read_and_computed_in_every_locale)
         mc_formula(g, "input x float64[?]");
         mc_node *y = mc_formula(g, "y = grad_clip(x, -0.75, 1.5) * 0.5 + 2.5e-3 + cast(0.25f32, float64)");
         CHECK(!mc_is_error(y), "%s: %s", locales[i], mc_error(g));
+        CHECK(mc_formulaf(g, "x * %g + %.3f", 0.5, 1e3) == mc_formula(g, "x * 0.5 + 1000.0"), "%s: %s",
+              locales[i], mc_error(g));
+        mc_node *b = mc_formulaf(g, "shared b float64 = %g; b", 0.25);
+        char *declared = mc_graph_text(g, 1, &b);
+        CHECK(declared && strcmp(declared, "shared b float64 = 0.25\n") == 0, "%s: %s", locales[i], declared);
+        mc_text_free(declared);
         char *text = mc_node_text(y), *again = text ? mc_node_text(mc_formula(g, text)) : NULL;
         CHECK(text && again && strstr(text, "-0.75") && strstr(text, "0.0025") && strcmp(text, again) == 0, "%s: %s", locales[i], text);
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "sum(y)", .profile = 1 });

@@ -1,7 +1,9 @@
 /* t_nn_rule.c: rules, losses, penalties, initial values: Lasagne's printed numbers, and mathematics.
  *
  * Invariant: the numbers of lasagne_values were computed by another library (torch.optim) and are in Lasagne's tests. */
+#include "moments.h"
 #include "nn_words.h"
+#include "op/op.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +61,126 @@ TEST(rules_give_lasagnes_numbers)
                 CHECK(fabs(got[k] - lasagne_values[i].value[k]) < 1e-5 * lasagne_values[i].value[k], "%s: %.14f, not %.14f", lasagne_values[i].rule, got[k], lasagne_values[i].value[k]);
             }
         }
+    }
+}
+
+/* ---- without a net ---- */
+
+/* The same numbers in a graph that knows nothing of nets, in two dtypes at once; a is of floatX, b is of float32. */
+TEST(rules_without_a_net)
+{
+    for (int i = 0; i < COUNT(lasagne_values); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_formula(g, "shared a float64[3] = 1; shared b float32[3] = 1");
+        mc_shared *of[] = { mc_shared_named(g, "a"), mc_shared_named(g, "b") };
+        mc_node *cost = mc_formula(g, "sum([0.1, 0.2, 0.3] * a ** 2) + sum([0.1, 0.2, 0.3] * b ** 2)");
+        mc_updates u = mc_rule_updates(g, NULL, lasagne_values[i].rule, cost, 2, of, NULL);
+        mc_function *f = mc_compile(g, &(mc_spec){ .update_of = u.of, .update = u.to, .nupdate = u.n });
+        REQUIRE(f && u.n >= 2, "%s: %s", lasagne_values[i].rule, mc_last_error());
+        CHECK(!mc_shared_named(g, "random"), "nothing is drawn");
+        for (int k = 0; k < u.n; k++) { /* none is computed in float64 for a float32 variable */
+            CHECK(mc_node_dtype(u.to[k]) == mc_node_dtype(u.of[k]), "%s: %s becomes %s",
+                  lasagne_values[i].rule, mc_node_name(u.of[k]), mc_dtype_name(mc_node_dtype(u.to[k])));
+        }
+        for (int k = 0; k < 10; k++) {
+            CHECK(mc_call(f, MC_NONE, MC_NONE) == MC_OK, "%s: %s", lasagne_values[i].rule, mc_last_error());
+        }
+        for (int k = 0; k < 3; k++) {
+            double want = lasagne_values[i].value[k];
+            CHECK(fabs(first(of[0], k) - want) < 1e-5 * want && fabs(first(of[1], k) - want) < 1e-4 * want,
+                  "%s: %.14f and %.14f, not %.14f", lasagne_values[i].rule, first(of[0], k), first(of[1], k),
+                  want);
+        }
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
+/* By hand: a = 3, its gradient is 1: two steps of 0.5, then two of 0.25.  A second function goes on with the velocity. */
+TEST(the_rate_is_a_variable_and_rules_go_on)
+{
+    mc_graph *g = mc_graph_new();
+    mc_formula(g, "shared a float64 = 3; shared c float64 = 3");
+    mc_shared *a = mc_shared_named(g, "a"), *c = mc_shared_named(g, "c");
+    mc_node *ca = mc_formula(g, "1 * a"), *cc = mc_formula(g, "1 * c");
+    mc_updates u = mc_rule_updates(g, NULL, "sgd 0.5", ca, 1, &a, NULL),
+               v = mc_rule_updates(g, "critic", "sgd 2", cc, 1, &c, NULL);
+    mc_function *f = mc_compile(g, &(mc_spec){ .update_of = u.of, .update = u.to, .nupdate = u.n });
+    mc_function *h = mc_compile(g, &(mc_spec){ .update_of = v.of, .update = v.to, .nupdate = v.n });
+    REQUIRE(f && h, "%s", mc_error(g));
+    mc_call(f, MC_NONE, MC_NONE), mc_call(f, MC_NONE, MC_NONE), mc_call(h, MC_NONE, MC_NONE);
+    CHECK(first(a, 0) == 2 && first(c, 0) == 1, "%g and %g", first(a, 0), first(c, 0));
+    mc_array *quarter = mc_array_scalar(MC_FLOAT64, 0.25);
+    CHECK(mc_shared_set(mc_shared_named(g, "rate"), quarter) == MC_OK, "%s", mc_last_error());
+    mc_call(f, MC_NONE, MC_NONE), mc_call(f, MC_NONE, MC_NONE), mc_call(h, MC_NONE, MC_NONE);
+    CHECK(first(a, 0) == 1.5 && first(c, 0) == -1, "%g and %g", first(a, 0), first(c, 0));
+    mc_function_free(f), mc_function_free(h);
+
+    mc_node *two = mc_number(g, MC_FLOAT64, 2); /* a gradient that is given: velocity -2, then -2 * 0.5 - 2 */
+    u = mc_rule_updates(g, "m", "momentum 1 momentum=0.5", NULL, 1, &a, &two);
+    f = mc_compile(g, &(mc_spec){ .update_of = u.of, .update = u.to, .nupdate = u.n });
+    REQUIRE(f, "%s", mc_error(g));
+    mc_call(f, MC_NONE, MC_NONE);
+    u = mc_rule_updates(g, "m", "momentum 1 momentum=0.5", NULL, 1, &a, &two);
+    h = mc_compile(g, &(mc_spec){ .update_of = u.of, .update = u.to, .nupdate = u.n });
+    CHECK(h && mc_call(h, MC_NONE, MC_NONE) == MC_OK && first(a, 0) == 1.5 - 2 - 3, "%g: %s", first(a, 0),
+          mc_error(g));
+    mc_function_free(f), mc_function_free(h);
+    mc_array_unref(&quarter);
+    mc_graph_free(g);
+}
+
+static const struct { const char *rule; int n; bool params, cost; const char *which, *says; mc_status status; } wrong_rules[] = {
+    { "adma 0.1",        1, true,  true,  "a",  "there is no rule 'adma'; did you mean 'adam'?\n    adma 0.1\n    ^", MC_EARG },
+    { "adam beta=0.1",   1, true,  true,  "a",  "adam has no setting 'beta'; did you mean 'beta1'?", MC_EARG },
+    { "sgd -1",          1, true,  true,  "a",  "sgd: rate takes a number in [0, inf), not '-1'", MC_EARG },
+    { "",                1, true,  true,  "a",  "a rule is missing", MC_EARG },
+    { NULL,              1, true,  true,  "a",  "rule: there is no rule", MC_EARG },
+    { "sgd",             0, true,  true,  "a",  "rule: there is no parameter", MC_EARG },
+    { "sgd",             1, false, true,  "a",  "rule: there is no parameter", MC_EARG },
+    { "sgd",             1, true,  true,  "no", "rule: parameter 1 is NULL", MC_EARG },
+    { "sgd",             1, true,  true,  "k",  "rule: parameter 1, k, holds int32; only floats learn", MC_ETYPE },
+    { "sgd",             1, true,  false, "a",  "there is no cost, and there are no gradients", MC_EARG },
+    { "sgd",             1, true,  true,  "b",  "the cost does not depend on b", MC_EGRAD },
+};
+
+TEST(wrong_rules_without_a_net)
+{
+    for (int i = 0; i < COUNT(wrong_rules); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_formula(g,
+                   "shared a float64[3] = 1; shared b float64 = 1; shared k int32 = 1; cost = sum(sqr(a))");
+        mc_shared *p = mc_shared_named(g, wrong_rules[i].which);
+        mc_updates u = mc_rule_updates(g, NULL, wrong_rules[i].rule,
+                                       wrong_rules[i].cost ? mc_var(g, "cost") : NULL, wrong_rules[i].n,
+                                       wrong_rules[i].params ? &p : NULL, NULL);
+        CHECK(u.n == 0 && strstr(mc_error(g), wrong_rules[i].says) &&
+                  mc_graph_status(g) == wrong_rules[i].status,
+              "row %d: %s: %s", i, mc_status_name(mc_graph_status(g)), mc_error(g));
+        mc_graph_free(g);
+    }
+    mc_graph *g = mc_graph_new();
+    mc_formula(g, "shared a float64 = 1; shared rate float64[2]; cost = sqr(a)");
+    mc_shared *a = mc_shared_named(g, "a");
+    CHECK(mc_rule_updates(g, NULL, "sgd", mc_var(g, "cost"), 1, &a, NULL).n == 0 &&
+              strstr(mc_error(g), "rate has shape (2,), not ()"),
+          "%s", mc_error(g));
+    mc_graph_free(g);
+}
+
+TEST(every_failed_allocation_of_a_rule)
+{
+    mc_op_find("add");
+    ALLOC_FAIL_LOOP {
+        mc_graph *g = mc_graph_new();
+        if (g) {
+            mc_formula(g, "shared a float32[3] = 1; cost = sum(sqr(a))");
+            mc_shared *a = mc_shared_named(g, "a");
+            mc_updates u = mc_rule_updates(g, NULL, "adam 0.1 clip=1", mc_var(g, "cost"), 1, &a, NULL);
+            CHECK(u.n == 4 || (u.n == 0 && ALLOC_FAILED && mc_graph_status(g) < 0 && *mc_error(g)),
+                  "%d updates: %s", u.n, mc_error(g));
+        }
+        mc_graph_free(g);
     }
 }
 
@@ -232,23 +354,30 @@ TEST(initial_values)
         int rank = inits[i].dims[2] ? 4 : 2;
         mc_array *a = mc_init(net, inits[i].init, rank, inits[i].dims);
         REQUIRE(a, "%s: %s", inits[i].init, mc_error(g));
-        int64_t n = mc_array_size(a);
-        mc_array *flat = mc_array_reshape(a, 1, &n);
-        double sum = 0, squares = 0, most = 0;
-        for (int64_t k = 0; k < n; k++) {
-            double v = mc_array_get(flat, &k);
-            sum += v;
-            squares += (v - inits[i].mean) * (v - inits[i].mean);
-            most = fmax(most, fabs(v));
-        }
-        double mean = sum / (double)n, std = sqrt(squares / (double)n), five = 5 * inits[i].std / sqrt((double)n);
-        CHECK(fabs(mean - inits[i].mean) <= five && fabs(std - inits[i].std) <= 2 * five, "%s: mean %g, spread %g", inits[i].init, mean, std);
-        CHECK(inits[i].most == 0 || most <= inits[i].most, "%s: %g is above %g", inits[i].init, most, inits[i].most);
-        mc_array_unref(&flat);
+        check_moments(inits[i].init, a, inits[i].mean, inits[i].std, inits[i].most);
         mc_array_unref(&a);
     }
     mc_net_free(net);
     mc_graph_free(g);
+}
+
+TEST(what_is_no_initial_value)
+{
+    static const struct { const char *init, *says; } wrongs[] = {
+        { "nrmal",                   "there is no initial value and no variable 'nrmal'; did you mean 'normal'?\n    nrmal\n    ^" },
+        { "glorot_uniform(gain=foo)", "glorot_uniform: gain takes a number or relu, not 'foo'\n    glorot_uniform(gain=foo)\n                        ^" },
+        { "uniform(low=1)",          "uniform: low needs high" },
+        { "he_normal(c01b=true)",    "he_normal: with c01b=true a weight has four axes" },
+    };
+    for (int i = 0; i < COUNT(wrongs); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_net *net = mc_net_new(g, NULL, 5);
+        mc_array *a = mc_init(net, wrongs[i].init, MC_SHAPE(4, 5));
+        CHECK(!a && strstr(mc_error(g), wrongs[i].says), "%s: %s", wrongs[i].init, mc_error(g));
+        mc_array_unref(&a);
+        mc_net_free(net);
+        mc_graph_free(g);
+    }
 }
 
 TEST(orthogonal_is_and_sparse_has_its_share)

@@ -33,6 +33,8 @@ TEST(no_net_is_told)
     CHECK(!mc_net_trainer(NULL) && !mc_net_tester(NULL) && !mc_net_predictor(NULL) && !mc_net_learner(NULL), "a net");
     CHECK(mc_net_updates(NULL, NULL, NULL).n == 0 && !mc_norm_constraint(NULL, NULL, 1, NULL), "a net");
     CHECK(!mc_loss(NULL, "squared_error", NULL, NULL) && !mc_accuracy(NULL, "binary", NULL, NULL) && !mc_aggregate(NULL, "mean", NULL, NULL), "a net");
+    CHECK(mc_rule_updates(NULL, NULL, "sgd", NULL, 0, NULL, NULL).n == 0 && told("there is no graph"), "%s",
+          mc_last_error());
     CHECK(!mc_penalty(NULL, "l2 1", NULL, NULL) && !mc_init(NULL, "0", 0, NULL), "a net");
 }
 

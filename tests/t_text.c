@@ -280,18 +280,13 @@ TEST(mistakes_and_what_is_said)
     for (size_t i = 0; i < NELEM(wrongs); i++) {
         mc_graph *g = graph_of(declared);
         mc_node *n = mc_formula(g, wrongs[i].formula);
-        char said[2000];
-        snprintf(said, sizeof said, "%s", mc_error(g));
-        char *line = strstr(said, "\n    at ");
-        CHECK(line && strstr(line, "t_text.c:"), "%s: no line in: %s", wrongs[i].formula, said);
-        *(line ? line : said) = 0;
-        const char *caret = strrchr(said, '\n');
-        CHECK(mc_is_error(n) && mc_graph_status(g) == wrongs[i].status, "%s: status %d: %s", wrongs[i].formula, (int)mc_graph_status(g), said);
-        CHECK(strncmp(said, wrongs[i].says, strlen(wrongs[i].says)) == 0 || strstr(said, wrongs[i].says), "%s says: %s", wrongs[i].formula, said);
-        if (CHECK(caret && strchr(caret, '^'), "%s has no caret: %s", wrongs[i].formula, said)) {
-            int column = (int)strlen(caret) - 1 - 5; /* behind the line end and four blanks */
-            CHECK(wrongs[i].column < 0 || column == wrongs[i].column, "%s: the caret is under column %d: %s", wrongs[i].formula, column, said);
-        }
+        struct said said = what_it_says(g, "t_text.c:");
+        CHECK(said.placed, "%s: no line in: %s", wrongs[i].formula, mc_error(g));
+        CHECK(mc_is_error(n) && mc_graph_status(g) == wrongs[i].status, "%s: status %d: %s",
+              wrongs[i].formula, (int)mc_graph_status(g), said.text);
+        CHECK(strstr(said.text, wrongs[i].says), "%s says: %s", wrongs[i].formula, said.text);
+        CHECK(said.column >= 0 && (wrongs[i].column < 0 || said.column == wrongs[i].column),
+              "%s: the caret is under column %d: %s", wrongs[i].formula, said.column, said.text);
         mc_graph_free(g);
     }
 }

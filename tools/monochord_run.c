@@ -9,7 +9,7 @@
 
 struct pair { const char *name, *value; }; /* NAME=VALUE of the command line; name is not terminated */
 struct options {
-    const char *pass, *mode, *dot, *svg, *report;
+    const char *pass, *mode, *dot, *svg, *report, *save;
     struct pair size[MOST_FEEDS], feed[MOST_FEEDS];
     int nsize, nfeed;
     bool random, time, profile;
@@ -155,13 +155,39 @@ static bool run_calls(struct program *p, const struct options *o)
     return true;
 }
 
+/* The name of output i; "" if it has none, or if a tuple is among the outputs. */
+static const char *output_name(const struct program *p, int i)
+{
+    return p->nnamed == p->nout ? mc_node_name(p->result[i]) : "";
+}
+
 static void print_outputs(const struct program *p)
 {
     for (int i = 0; i < p->nout; i++) {
-        const char *name = p->nnamed == p->nout ? mc_node_name(p->result[i]) : ""; /* unless tuples are among them */
+        const char *name = output_name(p, i);
         *name ? printf("%s = ", name) : printf("output %d = ", i);
         mc_array_print(p->out[i], stdout);
     }
+}
+
+/* Output i under its name, or output_i where it has none or one before has the same. */
+static bool save_outputs(const struct program *p, const char *path)
+{
+    char made[MOST_OUTPUTS][24];
+    const char *names[MOST_OUTPUTS];
+    for (int i = 0; i < p->nout; i++) {
+        names[i] = output_name(p, i);
+        bool taken = !*names[i];
+        for (int k = 0; k < i; k++) {
+            taken |= strcmp(names[k], names[i]) == 0;
+        }
+        if (taken) {
+            snprintf(made[i], sizeof made[i], "output_%d", i);
+            names[i] = made[i];
+        }
+    }
+    return mc_npz_save(path, p->nout, names, (const mc_array *const *)p->out) >= 0 ||
+           complain_library("--save") == 0;
 }
 
 /* ---- passes ---- */
@@ -255,6 +281,7 @@ const char run_options[] =
     "  --pass NAME        show formulas, graph, kernels, steps or plan\n"
     "  --feed random      uniform numbers for every input; --feed NAME=FILE.npy for one input or shared variable\n"
     "  --size NAME=6,784  sizes of a random input, all that its declaration leaves open; 8 each where it is not named\n"
+    "  --save FILE.npz    write the results of the last call under their names, output_0, output_1 where they have none\n"
     "  --below N          random whole numbers are less than N (2)\n"
     "  --calls N          call N times (1)\n"
     "  --time             call for a second and print what one call takes\n"
@@ -299,7 +326,7 @@ static bool read_options(int argc, char **argv, struct options *o, const char **
         const struct { const char *name; const char **text; bool *yes; long *number; } table[] = {
             { "--pass", &o->pass, NULL, NULL },    { "--mode", &o->mode, NULL, NULL },   { "--dot", &o->dot, NULL, NULL },
             { "--svg", &o->svg, NULL, NULL },      { "--report", &o->report, NULL, NULL }, { "--time", NULL, &o->time, NULL },
-            { "--profile", NULL, &o->profile, NULL }, { "--calls", NULL, NULL, &o->calls }, { "--below", NULL, NULL, &o->below },
+            { "--save", &o->save, NULL, NULL },    { "--profile", NULL, &o->profile, NULL }, { "--calls", NULL, NULL, &o->calls }, { "--below", NULL, NULL, &o->below },
         };
         bool feed = strcmp(word, "--feed") == 0, size = strcmp(word, "--size") == 0, known = feed || size, good = true;
         bool value = known;
@@ -357,7 +384,8 @@ static bool run(struct program *p, const struct options *o)
     if (!read_program(p) || (o->dot && !write_file(p, o->dot, "dot")) || (o->svg && !write_file(p, o->svg, "svg")) || !compile(p, o)) {
         return false;
     }
-    bool calls = o->time || o->profile || o->report || o->nfeed || o->random || (pass ? pass->calls : !p->ninput);
+    bool calls = o->time || o->profile || o->report || o->save || o->nfeed || o->random ||
+                 (pass ? pass->calls : !p->ninput);
     p->nout = mc_function_noutputs(p->f);
     if (p->nout > MOST_OUTPUTS) {
         complain("%s: more than %d outputs", p->path, MOST_OUTPUTS);
@@ -370,6 +398,9 @@ static bool run(struct program *p, const struct options *o)
         print_outputs(p);
     } else if (!calls && !pass && !o->dot && !o->svg) {
         show_steps(p);
+    }
+    if (o->save && !save_outputs(p, o->save)) {
+        return false;
     }
     if (o->profile && mc_function_profile(p->f, stdout) < 0) {
         return complain_library("profile") == 0;

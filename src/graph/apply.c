@@ -396,6 +396,21 @@ mc_node *mc_op(mc_graph *g, const char *op, int n, mc_node *const *args, const c
     return mc_call_op(g, op, n, args, attrs ? "%s" : NULL, attrs);
 }
 
+mc_node *mc_opf(mc_graph *g, const char *op, int n, mc_node *const *args, const char *attrs, ...)
+{
+    struct mc_str text = { 0 };
+    va_list ap;
+    if (!attrs) {
+        return mc_op(g, op, n, args, NULL);
+    }
+    va_start(ap, attrs);
+    mc_str_addv(&text, attrs, ap);
+    va_end(ap);
+    mc_node *y = g && text.bad ? mc_node_no_memory(g) : mc_op(g, op, n, args, text.s);
+    mc_str_free(&text);
+    return y;
+}
+
 mc_node *mc_size_of(mc_node *x, int axis)
 {
     if (mc_is_error(x)) {

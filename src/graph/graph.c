@@ -47,6 +47,15 @@ void mc_graph_free(mc_graph *g)
     mc_free(g);
 }
 
+void *mc_graph_keep(mc_graph *g, size_t n)
+{
+    void *p = g ? mc_arena_alloc(&g->arena, n) : NULL;
+    if (g && !p) {
+        mc_node_no_memory(g);
+    }
+    return p;
+}
+
 /* ---- mistakes ---- */
 
 /* The line of text that holds byte `at`, and under it a caret: behind the last word where the text ends too early. */

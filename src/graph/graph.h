@@ -176,6 +176,7 @@ struct mc_shared {
     uint64_t version;              /* counts sets: plans watch it */
     int random;                    /* next stream number, for random streams */
     bool is_random;
+    char *initial;                 /* what its declaration says behind =; NULL: nothing */
 };
 struct mc_graph {
     struct mc_arena arena;
@@ -265,6 +266,11 @@ void mc_node_print(struct mc_str *out, const mc_node *n, int depth); /* nested u
 mc_status mc_custom_share(mc_graph *to, const mc_graph *from);
 void mc_custom_unref(struct mc_op *op);
 extern mc_status (*mc_custom_kernel_hook)(const mc_node *n, mc_array *const *in, mc_array *const *out);
+/* Defined by src/op (initial.c): an mc_initial_draw of numbers that follow from the seed, the variable's name and
+ * their order alone, to the bit on every machine. */
+struct mc_numbers { uint64_t key, at; };
+struct mc_numbers mc_numbers_of(uint64_t seed, const char *name);
+mc_array *mc_numbers_draw(void *numbers, int normal, int64_t n, double a, double b);
 /* replace.c: the nodes of out rebuilt with from[i] replaced by to[i] */
 mc_status mc_graph_replace(mc_graph *g, int n, mc_node *const *from, mc_node *const *to, int nout, mc_node **out);
 

@@ -6,20 +6,33 @@
 static bool is_alpha(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-void mc_parse_fail(struct parser *p, size_t at, const char *fmt, ...)
+static void fail(struct parser *p, size_t at, mc_status code, const char *fmt, va_list ap)
 {
     if (!p->failed) {
         struct mc_str text = { 0 };
-        va_list ap;
-        va_start(ap, fmt);
         mc_str_addv(&text, fmt, ap);
-        va_end(ap);
         p->place.at = at;
-        mc_node_fail(p->g, text.bad ? MC_EMEMORY : MC_ESYNTAX, "%s", text.bad ? "out of memory" : text.s);
+        mc_node_fail(p->g, text.bad ? MC_EMEMORY : code, "%s", text.bad ? "out of memory" : text.s);
         mc_str_free(&text);
         p->failed = true;
     }
     p->tok = (struct tok){ .kind = T_END, .at = p->at };
+}
+
+void mc_parse_fail(struct parser *p, size_t at, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fail(p, at, MC_ESYNTAX, fmt, ap);
+    va_end(ap);
+}
+
+void mc_parse_refuse(struct parser *p, size_t at, mc_status code, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fail(p, at, code, fmt, ap);
+    va_end(ap);
 }
 
 void mc_parse_memory(struct parser *p)

@@ -56,6 +56,8 @@ void mc_parse_expect(struct parser *p, const char *op);
 void mc_parse_separator(struct parser *p, const char *close); /* a comma, unless the list ends here */
 char *mc_parse_copy(struct parser *p, const struct tok *t);
 void mc_parse_fail(struct parser *p, size_t at, const char *fmt, ...) MC_PRINTF(3, 4);
+/* The same where the grammar is right and something else is not. */
+void mc_parse_refuse(struct parser *p, size_t at, mc_status code, const char *fmt, ...) MC_PRINTF(4, 5);
 void mc_parse_memory(struct parser *p); /* out of memory: the graph says so */
 struct val mc_parse_number(struct parser *p);
 struct val mc_parse_string(struct parser *p);
@@ -81,6 +83,9 @@ mc_node *mc_val_node(struct parser *p, const struct val *v);
 /* parse_call.c: behind name( ; self: what stands before the dot, or NULL */
 struct val mc_parse_call(struct parser *p, const char *name, const struct val *self, size_t at);
 const struct mc_op *mc_parse_op(struct parser *p, const char *name);       /* the user's ops first */
+/* parse_initial.c: behind "shared name type =": the value, and in *rule the text that printing repeats; NULL: the
+ * parse has failed */
+mc_array *mc_parse_initial(struct parser *p, const char *name, const struct mc_type *t, char **rule);
 /* primary.c */
 struct val mc_parse_primary(struct parser *p);
 /* parse.c */

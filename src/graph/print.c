@@ -285,6 +285,9 @@ static void declare(struct mc_str *out, const mc_node *n)
 {
     mc_str_addf(out, "%s %s ", n->op->name, n->name ? n->name : "");
     mc_type_text(out, &n->type);
+    if (n->shared && n->shared->initial) {
+        mc_str_addf(out, " = %s", n->shared->initial);
+    }
     mc_str_add(out, "\n");
 }
 

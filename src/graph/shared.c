@@ -6,7 +6,10 @@
 /* dims: what may be put in; NULL: arrays of value's shape. */
 static mc_shared *shared_make(mc_graph *g, const char *name, mc_array *value, const int64_t *dims)
 {
-    if (!g || !value) {
+    if (!g || !value) { /* no memory for a copy */
+        if (g) {
+            mc_node_fail(g, mc_last_status(), "shared %s: %s", name, mc_last_error());
+        }
         mc_array_unref(&value);
         return NULL;
     }
@@ -87,6 +90,7 @@ void mc_shared_unref(mc_shared **ps)
     if (s && atomic_fetch_sub(&s->refs, 1) == 1) {
         mc_array_unref(&s->value);
         pthread_mutex_destroy(&s->lock);
+        mc_free(s->initial);
         mc_free(s->name);
         mc_free(s);
     }
@@ -151,11 +155,9 @@ mc_array *mc_shared_borrow(mc_shared *s)
     return mc_array_ref(s->value);
 }
 
-mc_status mc_shared_set(mc_shared *s, const mc_array *value)
+/* May s hold the value?  what: whose message it is. */
+static mc_status fits(const mc_shared *s, const mc_array *value, const char *what)
 {
-    if (!s || !value) {
-        return mc_fail(MC_EARG, "shared_set: no %s", s ? "value" : "shared variable");
-    }
     bool fits = value->rank == s->type.rank;
     for (int i = 0; fits && i < value->rank; i++) {
         fits = s->type.dims[i] < 0 || s->type.dims[i] == value->dims[i];
@@ -165,19 +167,35 @@ mc_status mc_shared_set(mc_shared *s, const mc_array *value)
         struct mc_str want = { 0 };
         mc_dims_text(&have, value->rank, value->dims);
         mc_dims_text(&want, s->type.rank, s->type.dims);
-        mc_status st = mc_fail(MC_ESHAPE, "shared_set: %s has shape %s, not %s", s->name, want.s ? want.s : "",
+        mc_status st = mc_fail(MC_ESHAPE, "%s: %s has shape %s, not %s", what, s->name, want.s ? want.s : "",
                                have.s ? have.s : "");
         mc_str_free(&have);
         mc_str_free(&want);
         return st;
     }
     if (value->dtype != s->type.dtype && mc_dtype_promote(value->dtype, s->type.dtype) != s->type.dtype) {
-        return mc_fail(MC_ETYPE, "shared_set: %s holds %s; %s would lose digits: cast it first", s->name,
+        return mc_fail(MC_ETYPE, "%s: %s holds %s; %s would lose digits: cast it first", what, s->name,
                        mc_dtype_name(s->type.dtype), mc_dtype_name(value->dtype));
     }
+    return MC_OK;
+}
+
+static bool same_sizes(const mc_shared *s, const mc_array *value)
+{
+    return mc_dims_equal(s->value->rank, s->value->dims, value->rank, value->dims);
+}
+
+mc_status mc_shared_set(mc_shared *s, const mc_array *value)
+{
+    if (!s || !value) {
+        return mc_fail(MC_EARG, "shared_set: no %s", s ? "value" : "shared variable");
+    }
+    mc_status st = fits(s, value, "shared_set");
+    if (st < 0) {
+        return st;
+    }
     pthread_mutex_lock(&s->lock);
-    mc_status st = MC_OK;
-    if (mc_dims_equal(s->value->rank, s->value->dims, value->rank, value->dims)) {
+    if (same_sizes(s, value)) {
         st = mc_array_assign(s->value, value);
     } else {
         mc_array *copy = mc_array_cast(value, s->type.dtype);
@@ -208,4 +226,96 @@ mc_status mc_shared_default_update(mc_graph *g, mc_shared *s, mc_node *value)
     }
     struct mc_default_update u = { s, value };
     return VEC_PUSH(g->defaults, u) ? MC_OK : mc_last_status();
+}
+
+/* ---- all of a graph, in a file ---- */
+
+mc_status mc_graph_save_shared(const mc_graph *g, const char *path)
+{
+    if (!g || !path) {
+        return mc_fail(MC_EARG, "save_shared: there is no %s (NULL)", g ? "path" : "graph");
+    }
+    size_t n = g->shareds.n;
+    const char **name = mc_calloc(n + 1, sizeof *name, "shared");
+    mc_array **value = name ? mc_calloc(n + 1, sizeof *value, "shared") : NULL;
+    mc_status s = value ? MC_OK : MC_EMEMORY;
+    for (size_t i = 0; s == MC_OK && i < n; i++) {
+        name[i] = g->shareds.at[i]->name;
+        value[i] = mc_shared_get(g->shareds.at[i]);
+        s = value[i] ? MC_OK : mc_last_status();
+    }
+    s = s < 0 ? s : mc_npz_save(path, (int)n, name, (const mc_array *const *)value);
+    for (size_t i = 0; value && i < n; i++) {
+        mc_array_unref(&value[i]);
+    }
+    mc_free(value);
+    mc_free(name);
+    return s;
+}
+
+static bool has(const mc_npz *z, const char *name)
+{
+    bool found = false;
+    for (int i = 0; i < mc_npz_count(z) && !found; i++) {
+        found = strcmp(mc_npz_name(z, i), name) == 0;
+    }
+    return found;
+}
+
+/* The value of s in the file, in s's dtype. */
+static mc_array *load(mc_npz *z, const char *path, const mc_shared *s)
+{
+    if (!has(z, s->name)) {
+        mc_fail(MC_EARG, "%s: '%s' is not in it", path, s->name);
+        return NULL;
+    }
+    mc_array *value = mc_npz_load(z, s->name), *cast = NULL;
+    if (value && fits(s, value, path) == MC_OK) {
+        cast = mc_array_cast(value, s->type.dtype);
+    }
+    mc_array_unref(&value);
+    return cast;
+}
+
+mc_status mc_graph_load_shared(mc_graph *g, const char *path)
+{
+    if (!g || !path) {
+        return mc_fail(MC_EARG, "load_shared: there is no %s (NULL)", g ? "path" : "graph");
+    }
+    size_t n = g->shareds.n;
+    mc_npz *z = mc_npz_open(path);
+    mc_array **value = z ? mc_calloc(n + 1, sizeof *value, "shared") : NULL;
+    mc_status s = value ? MC_OK : mc_last_status();
+    for (int i = 0; s == MC_OK && i < mc_npz_count(z); i++) {
+        bool known = false;
+        for (size_t k = 0; k < n && !known; k++) {
+            known = strcmp(mc_npz_name(z, i), g->shareds.at[k]->name) == 0;
+        }
+        s = known ? MC_OK
+                  : mc_fail(MC_EARG, "%s: it has '%s', which the graph has not", path, mc_npz_name(z, i));
+    }
+    for (size_t i = 0; s == MC_OK && i < n; i++) {
+        value[i] = load(z, path, g->shareds.at[i]);
+        s = value[i] ? MC_OK : mc_last_status();
+    }
+    /* Needs no memory any more: sizes are the same, or the array is taken. */
+    for (size_t i = 0; s == MC_OK && i < n; i++) {
+        mc_shared *to = g->shareds.at[i];
+        pthread_mutex_lock(&to->lock);
+        if (same_sizes(to, value[i])) {
+            s = mc_array_assign(to->value, value[i]);
+        } else {
+            mc_array *old = to->value;
+            to->value = value[i];
+            value[i] = old;
+        }
+        to->version++;
+        pthread_mutex_unlock(&to->lock);
+    }
+    for (size_t i = 0; value && i < n; i++) {
+        mc_array_unref(&value[i]);
+    }
+    mc_free(value);
+    mc_npz_close(z);
+    return s;
 }

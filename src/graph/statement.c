@@ -1,7 +1,7 @@
 /* statement.c: whole formulas: declarations, assignments, lists of results, updates.
  *
  *     input x float32[?, 784]            a declaration; sizes: number, ? or _
- *     shared W float32[784, 10]          zeros
+ *     shared W float32[784, 10]          zeros; or a value: = normal(std=0.02), = 0.5
  *     y = tanh(dot(x, W)); a, b = split(y, [3, 7], axis=1)
  */
 #include "graph/parse.h"
@@ -91,7 +91,19 @@ static mc_node *parse_declaration(struct parser *p)
             return mc_node_fail(p->g, MC_ESHAPE, "shared %s: all sizes must be given", word);
         }
     }
-    mc_shared *s = mc_shared_zeros(p->g, word, t.dtype, t.rank, t.dims);
+    char *rule = NULL;
+    bool given = mc_parse_take(p, "=");
+    mc_array *value = given ? mc_parse_initial(p, word, &t, &rule) : NULL;
+    p->place.at = p->failed ? p->place.at : name.at;
+    mc_shared *s = p->failed ? NULL
+                   : given   ? mc_shared_new(p->g, word, value)
+                             : mc_shared_zeros(p->g, word, t.dtype, t.rank, t.dims);
+    mc_array_unref(&value);
+    if (s) {
+        s->initial = rule;
+    } else {
+        mc_free(rule);
+    }
     return s ? mc_shared_node(p->g, s) : p->g->error;
 }
 
@@ -189,6 +201,21 @@ mc_node *mc_formula(mc_graph *g, const char *text)
     last = p.failed ? g->error : last;
     mc_parse_end(&p);
     return last;
+}
+
+mc_node *mc_formulaf(mc_graph *g, const char *fmt, ...)
+{
+    struct mc_str text = { 0 };
+    va_list ap;
+    if (!g || !fmt) {
+        return mc_formula(g, fmt);
+    }
+    va_start(ap, fmt);
+    mc_str_addv(&text, fmt, ap);
+    va_end(ap);
+    mc_node *n = text.bad ? mc_node_no_memory(g) : mc_formula(g, text.s ? text.s : "");
+    mc_str_free(&text);
+    return n;
 }
 
 /* ---- lists in specs ---- */

@@ -126,7 +126,10 @@ static bool rate_variable(mc_net *net, double rate)
         const char *name = mc_nn_name(net, "rate");
         net->rate = name ? remembered(net, name, mc_nn_float(), 0, NULL) : NULL;
     }
-    return net->rate && mc_net_set_rate(net, rate) == MC_OK;
+    if (net->rate && mc_net_set_rate(net, rate) < 0) {
+        mc_mistake(net->g, mc_last_status(), "rule: its rate: %s", mc_last_error());
+    }
+    return net->rate && mc_graph_status(net->g) == MC_OK;
 }
 
 mc_status mc_net_set_rate(mc_net *net, double rate)
@@ -241,9 +244,10 @@ static bool one_parameter(struct making *m, struct use use[2], mc_shared *param,
     let(m, &h, "p", "%s", h.own);
     let(m, &h, "g", "%s_grad", h.own);
     let(m, &h, "new", "%s_new", h.own);
-    mc_nn_hole(&h, "rate", mc_shared_name(m->net->rate));
-    const char *now = mc_nn_name(m->net, "step_now");
-    mc_nn_hole(&h, "t", now ? now : "");
+    /* Numbers of floatX become p's. */
+    const char *now = mc_nn_name(m->net, "step_now"), *d = mc_dtype_name(mc_node_dtype(p));
+    let(m, &h, "rate", "cast(%s, %s)", mc_shared_name(m->net->rate), d);
+    let(m, &h, "t", "cast(%s, %s)", now ? now : "", d);
     mc_name(grad, h.at[1].text);
     if (use[1].rule) {
         step(m, &use[1], &h, p);
@@ -328,6 +332,50 @@ mc_updates mc_net_updates(mc_net *net, mc_node *cost, const char *rule)
         }
     }
     return m.out;
+}
+
+static bool usable(mc_graph *g, const char *rule, int n, mc_shared *const *params)
+{
+    if (!rule || n < 1 || !params) {
+        mc_mistake(g, MC_EARG, "rule: there is no %s", rule ? "parameter" : "rule");
+    }
+    for (int i = 0; i < n && mc_graph_status(g) == MC_OK; i++) {
+        mc_node *p = params[i] ? mc_shared_node(g, params[i]) : NULL;
+        mc_dtype d = p ? mc_node_dtype(p) : MC_BOOL;
+        if (!p || (mc_graph_status(g) == MC_OK && d < MC_FLOAT16)) {
+            mc_mistake(g, p ? MC_ETYPE : MC_EARG,
+                       p ? "rule: parameter %d, %s, holds %s; only floats learn"
+                         : "rule: parameter %d is NULL",
+                       i + 1, mc_shared_name(params[i]), mc_dtype_name(d));
+        }
+    }
+    return mc_graph_status(g) == MC_OK;
+}
+
+mc_updates mc_rule_updates(mc_graph *g, const char *prefix, const char *rule, mc_node *cost, int n,
+                           mc_shared *const *params, mc_node *const *grads)
+{
+    mc_updates none = { NULL, NULL, 0 }, kept = none, u = none;
+    if (mc_nn_none(g, "graph") || !usable(g, rule, n, params)) {
+        return none;
+    }
+    mc_net *net = mc_calloc(1, sizeof *net, "nets"); /* without layers, and without random numbers */
+    if (!net) {
+        mc_mistake(g, MC_EMEMORY, "out of memory");
+        return none;
+    }
+    net->g = g;
+    net->prefix = prefix ? prefix : "";
+    u = make(net, cost, n, params, grads, rule);
+    kept.of = u.n ? mc_graph_keep(g, (size_t)u.n * sizeof *u.of) : NULL;
+    kept.to = kept.of ? mc_graph_keep(g, (size_t)u.n * sizeof *u.to) : NULL;
+    if (kept.to) {
+        memcpy(kept.of, u.of, (size_t)u.n * sizeof *u.of);
+        memcpy(kept.to, u.to, (size_t)u.n * sizeof *u.to);
+        kept.n = u.n;
+    }
+    mc_net_free(net);
+    return kept.to ? kept : none;
 }
 
 /* ---- norms ---- */

@@ -414,6 +414,7 @@ MC_API const char *mc_flag_get(const char *name);      /* NULL: no such flag */
 MC_API mc_status mc_flags_print(FILE *to);             /* every flag, its value and what it does */
 MC_API mc_status mc_info(FILE *to);                    /* processor, libraries found, cache, flags */
 MC_API mc_status mc_ops_manual(FILE *to);              /* docs/ops.md: every op, by family */
+MC_API mc_status mc_ops_pages(const char *folder);     /* docs/api/ops-*.md: a page a family, each op with an example */
 MC_API mc_status mc_flags_manual(FILE *to);            /* docs/flags.md */
 
 /* Wisdom: which solver timing (flag plan=measure) found best for a problem on this machine. */

@@ -173,8 +173,9 @@ bless: all ## write the golden files anew from what the library does now; read t
 	@MC_BLESS=1 $(call tests,$(BUILD)) $(WHAT)
 	@git diff --stat -- tests/golden include docs
 
-docs: all ## write docs/ops.md, docs/flags.md and docs/layers.md from the tables
+docs: all ## write docs/ops.md, docs/flags.md, docs/layers.md and docs/api from the tables and the headers
 	@$(BUILD)/monochord docs docs
+	@scripts/api.py
 
 install: all ## PREFIX=/usr/local: library, headers, program, pkg-config and CMake files
 	@cmake --install $(BUILD) --prefix $(PREFIX)

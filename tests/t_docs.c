@@ -1,6 +1,6 @@
 /* t_docs.c: what the documents say is so: their formulas parse, their mistakes are mistakes, the lines they show
  * are lines of the tree, the files they name are there. */
-#include "check.h"
+#include "program.h"
 #include "graph/graph.h"
 #include <dirent.h>
 #include <monochord_nn.h>
@@ -175,4 +175,16 @@ TEST(the_map_shows_every_folder)
     }
     closedir(dir);
     mc_free(map);
+}
+
+/* The pages of docs/api about the public headers are what the headers say; `make docs` writes them. */
+TEST(reference_is_what_the_headers_say)
+{
+    int status;
+    output_of("python3 -c pass", &status);
+    if (status) {
+        SKIP("no python3");
+    }
+    const char *text = output_of("python3 " TEST_ROOT "/../scripts/api.py --check", &status);
+    CHECK(status == 0, "%.2000s", text);
 }

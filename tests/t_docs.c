@@ -188,3 +188,15 @@ TEST(reference_is_what_the_headers_say)
     const char *text = output_of("python3 " TEST_ROOT "/../scripts/api.py --check", &status);
     CHECK(status == 0, "%.2000s", text);
 }
+
+/* Every link of the documents, and every heading that one names, is there: the site is not made otherwise. */
+TEST(links_lead_somewhere)
+{
+    int status;
+    output_of("python3 -c pass", &status);
+    if (status) {
+        SKIP("no python3");
+    }
+    const char *text = output_of("d=$(mktemp -d) && python3 " TEST_ROOT "/../scripts/site.py $d/site; s=$?; rm -r $d; exit $s", &status);
+    CHECK(status == 0 && strstr(text, "pages"), "%.2000s", text);
+}

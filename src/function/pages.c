@@ -476,6 +476,17 @@ static void words(struct mc_str *out, const char *s, const char *special)
     }
 }
 
+/* "sum over axes" as "Sum over axes."; a name or a formula in front stays as it is. */
+static void sentence(struct mc_str *out, const char *doc)
+{
+    const size_t n = strspn(doc, "abcdefghijklmnopqrstuvwxyz");
+    const bool word = n > 1 && doc[n] == ' ' && strspn(doc + n + 1, "abcdefghijklmnopqrstuvwxyz");
+    const char first = (char)(*doc - 'a' + 'A');
+    mc_str_addn(out, &first, word ? 1 : 0);
+    words(out, doc + word, "*<`");
+    mc_str_add(out, ".\n\n");
+}
+
 static mc_status op_entry(struct mc_str *out, const struct mc_op *op)
 {
     struct example e = { .n = 0 };
@@ -486,8 +497,7 @@ static mc_status op_entry(struct mc_str *out, const struct mc_op *op)
     mc_str_add(out, "`\\\nC: `");
     mc_op_prototype(out, op);
     mc_str_add(out, "`\n\n");
-    words(out, op->doc, "*<`");
-    mc_str_add(out, ".\n\n");
+    sentence(out, op->doc);
     if (op->formula) {
         mc_str_addf(out, "It stands for `%s`.\n\n", op->formula);
     }

@@ -267,9 +267,9 @@ what the op does, an example with its result, and a table:
 
 | row | what it says |
 | --- | --- |
-| dtypes | the dtype of the result for each dtype of the inputs; "the same": that of the inputs; "refused": `MC_ETYPE` |
+| dtypes | the dtype of the result for each dtype of the inputs; "the same": that of the inputs; "refused": an error |
 | sizes | the sizes of the results in the example's form; `size(x, axis=0)` is a size of an input; `?` depends on data, or is a longer formula |
-| gradient | the inputs that the result has a gradient by; "zero": it is zero everywhere; "none": asking for it is `MC_EGRAD` |
+| gradient | the inputs that the result has a gradient by; "zero": it is zero everywhere; "none": asking for it is an error, `MC_EGRAD` |
 
 Attributes go to the C functions as text, printf-like, last: `mc_sum(x, "axis=%d, keepdims=True", 1)`; NULL leaves all
 at their defaults. A tensor with the default None may be NULL. An op with several results gives a tuple:

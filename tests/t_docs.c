@@ -198,6 +198,7 @@ TEST(links_lead_somewhere)
         SKIP("no python3");
     }
     const char *text = output_of("d=$(mktemp -d) && python3 " TEST_ROOT "/../scripts/site.py $d/site >$d/said 2>&1; "
-                                 "s=$?; cat $d/said; rm -r $d; exit $s", &status);
+                                 "s=$?; cat $d/said; rm -r $d; exit $s",
+                                 &status);
     CHECK(status == 0 && strstr(text, "pages"), "%.2000s", text);
 }

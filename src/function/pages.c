@@ -1,7 +1,7 @@
 /* pages.c: the reference of ops as Markdown, one page a family: docs/api/ops-*.md.
  *
- * No text here names an op.  An example is found by trying values for the arguments, unless the row has one, and the
- * reference evaluates it.  Dtypes, sizes and gradients are those of the op, built on inputs. */
+ * No text here names an op.  An example is found by trying values for the arguments, unless the row has one,
+ * and the reference evaluates it.  Dtypes, sizes and gradients are those of the op, built on inputs. */
 #include "rewrite/rewrite.h"
 
 enum { ARGUMENTS = 8, CHOICES = 8, LONGEST_SIZE = 60 };
@@ -20,7 +20,7 @@ enum { ARGUMENTS = 8, CHOICES = 8, LONGEST_SIZE = 60 };
 #define TALL "[[1., 0], [2, -1], [0, 1]]"
 #define STREAM "" /* no value: a random stream */
 
-/* What stands for an argument of this name, in the order in which it is tried; for other names what stands for x. */
+/* What stands for an argument of this name, in the order in which it is tried; other names have what x has. */
 static const struct { const char *name, *value[CHOICES]; } values[] = {
     { "x",         { MATRIX, "[3., 1.5, 2]", IMAGE, VOLUME, SERIES, "2.", "3" } },
     { "a",         { "[1.5, -2, 0]", MATRIX } },
@@ -131,7 +131,7 @@ static void bind_scalar(struct example *e, const struct mc_op *op)
     }
 }
 
-/* The row's own example: "x = [1, 2]; sum(x)".  Arguments that it leaves out are found like those of other rows. */
+/* The row's own example: "x = [1, 2]; sum(x)".  Arguments that it leaves out are found as those of other rows. */
 static void bind_own(struct example *e, const char *text)
 {
     for (const char *at = text, *end; *at; at = *end ? end + 2 : end) {
@@ -198,8 +198,8 @@ static bool varies(const struct mc_op *op, const mc_node *value)
     return mc_is_float(value->type.dtype) || (op->typing == TYPE_BITS && op->arity);
 }
 
-/* The call, on constants, or on inputs of any size in their own dtype or in this one.  Whole numbers stay constants:
- * shapes may depend on them. */
+/* The call, on constants, or on inputs of any size in their own dtype or in this one.  Whole numbers stay
+ * constants: shapes may depend on them. */
 static struct built build(const struct example *e, const struct mc_op *op, int as)
 {
     struct built b = { .graph = mc_graph_new(), .nout = 1 };
@@ -274,7 +274,8 @@ static bool find_values(struct example *e, const struct mc_op *op, int at, struc
     int i = at;
     for (; i < s->nparam; i++) {
         const struct mc_param *p = &s->param[i];
-        bool known = p->optional || p->kind > ATTR_TENSORS || (p->kind == ATTR_TENSOR && !mentions(e->call, p->name));
+        bool known = p->optional || p->kind > ATTR_TENSORS;
+        known = known || (p->kind == ATTR_TENSOR && !mentions(e->call, p->name));
         for (int k = 0; k < e->n && !known; k++) {
             known = strcmp(e->arg[k].name, p->name) == 0;
         }
@@ -325,7 +326,8 @@ static bool find_example(struct example *e, const struct mc_op *op, struct mc_st
 /* "float16, float32: the same; int32: float64; bool: refused" */
 static void dtypes(struct mc_str *out, const struct example *e, const struct mc_op *op)
 {
-    static const mc_dtype tried[] = { MC_BOOL, MC_INT8, MC_INT32, MC_INT64, MC_FLOAT16, MC_FLOAT32, MC_FLOAT64 };
+    static const mc_dtype tried[] = { MC_BOOL,    MC_INT8,    MC_INT32,  MC_INT64,
+                                      MC_FLOAT16, MC_FLOAT32, MC_FLOAT64 };
     char says[NELEM(tried)][120];
     for (size_t k = 0; k < NELEM(tried); k++) {
         struct built b = build(e, op, (int)tried[k]);
@@ -338,7 +340,8 @@ static void dtypes(struct mc_str *out, const struct example *e, const struct mc_
         for (int i = 0; i < b.nout && any; i++) {
             const mc_dtype d = result(&b, i)->type.dtype;
             same = same && d == tried[k];
-            n += mc_snprintf(says[k] + n, n < 100 ? sizeof says[k] - (size_t)n : 0, "%s`%s`", i ? ", " : "", mc_dtype_name(d));
+            n += mc_snprintf(says[k] + n, n < 100 ? sizeof says[k] - (size_t)n : 0, "%s`%s`", i ? ", " : "",
+                             mc_dtype_name(d));
         }
         if (any && same) {
             mc_snprintf(says[k], sizeof says[k], "the same");
@@ -384,7 +387,8 @@ static void size_text(struct mc_str *out, mc_node *y, int axis)
 {
     struct mc_str text = { 0 };
     mc_node *n = mc_size_of(y, axis);
-    if (mc_rewrite(y->graph, 1, &n, &(struct mc_rewrite){ .including = "", .excluding = "" }) == MC_OK && follows(n)) {
+    const struct mc_rewrite by_default = { .including = "", .excluding = "" };
+    if (mc_rewrite(y->graph, 1, &n, &by_default) == MC_OK && follows(n)) {
         mc_node_print(&text, n, -1);
     }
     if (text.bad || !text.n || text.n > LONGEST_SIZE) {
@@ -423,7 +427,7 @@ static bool is_zero(const mc_node *n)
     return mc_const_number(n, &v) && v == 0;
 }
 
-/* The gradient of the sum of all results by an argument: 'y'es, 'z'ero, 'n'one; ' ' for one that is no float. */
+/* The gradient of the sum of all results by an argument: 'y'es, 'z'ero, 'n'one; ' ': the argument is no float. */
 static char gradient_of(const struct example *e, const struct mc_op *op, int arg)
 {
     struct built b = build(e, op, AS_INPUTS);
@@ -445,7 +449,9 @@ static char gradient_of(const struct example *e, const struct mc_op *op, int arg
 
 static void gradients(struct mc_str *out, const struct example *e, const struct mc_op *op)
 {
-    static const struct { char is; const char *before; } kinds[] = { { 'y', "by " }, { 'z', "zero by " }, { 'n', "none by " } };
+    static const struct { char is; const char *before; } kinds[] = {
+        { 'y', "by " }, { 'z', "zero by " }, { 'n', "none by " },
+    };
     const size_t from = out->n;
     for (size_t k = 0; k < NELEM(kinds); k++) {
         const char *comma = out->n > from ? "; " : "";
@@ -510,7 +516,8 @@ static mc_status op_entry(struct mc_str *out, const struct mc_op *op)
                 mc_str_addf(out, "# %s is mc_random(g, \"%s\", 1)\n", e.arg[i].name, e.arg[i].name);
             }
         }
-        mc_str_addf(out, "%s\n%s```\n\n| | |\n| --- | --- |\n| dtypes | ", e.call, values_of.s ? values_of.s : "");
+        mc_str_addf(out, "%s\n%s```\n\n", e.call, values_of.s ? values_of.s : "");
+        mc_str_add(out, "| | |\n| --- | --- |\n| dtypes | ");
         dtypes(out, &e, op);
         mc_str_add(out, " |\n| sizes | ");
         sizes(out, &e, op);
@@ -518,7 +525,10 @@ static mc_status op_entry(struct mc_str *out, const struct mc_op *op)
         gradients(out, &e, op);
         mc_str_add(out, " |\n");
     }
-    mc_status s = found ? MC_OK : mc_fail(MC_EINTERNAL, "ops: no example of %s runs: %s: %s", op->name, e.call, mc_last_error());
+    mc_status s = MC_OK;
+    if (!found) {
+        s = mc_fail(MC_EINTERNAL, "ops: no example of %s runs: %s: %s", op->name, e.call, mc_last_error());
+    }
     mc_str_free(&values_of);
     return s;
 }
@@ -550,7 +560,8 @@ static mc_status page(const char *folder, int first, int *next)
     struct mc_str text = { 0 }, path = { 0 };
     mc_status s = MC_OK;
     int entries = 0;
-    mc_str_addf(&text, "# Ops: %s\n\nWritten by `make docs` from the table of ops; how to read it: [the reference](index.md).\n", family);
+    mc_str_addf(&text, "# Ops: %s\n\nWritten by `make docs` from the table of ops; ", family);
+    mc_str_add(&text, "how to read it: [the reference](index.md).\n");
     if (rules) {
         mc_str_addf(&text, "\n%s\n", rules);
     }

@@ -1,4 +1,4 @@
-/* prototype.c: how an op is called, in a formula and from C.  include/monochord_ops.h has these prototypes. */
+/* prototype.c: how an op is called, in a formula and from C; monochord_ops.h has these prototypes. */
 #include "op/op.h"
 
 /* Names that something else has.  The comment on such a function begins with the op's signature. */
@@ -7,7 +7,9 @@ static const struct { const char *op, *function; } renamed[] = {
     { "alloc", "full" },        /* mc_alloc gets memory */
 };
 /* What C or C++ keep for themselves, as names of parameters. */
-static const char *const reserved[] = { "default", "switch", "register", "new", "this", "class", "template", "int", "long", "char" };
+static const char *const reserved[] = {
+    "default", "switch", "register", "new", "this", "class", "template", "int", "long", "char",
+};
 
 const char *mc_op_function(const struct mc_op *op)
 {

@@ -20,10 +20,11 @@
  * NULL.  A function that is given NULL for an object fails with MC_EARG; one that frees does nothing; one
  * that reads a property returns 0, "" or NULL.
  *
- * Ownership.  What a function with new, from, wrap, load, open, copy, get or compile in its name returns is
- * the caller's, to be freed by the function of the same section.  Arrays are counted: each pointer that was
- * returned is given back by mc_array_unref.  Nodes belong to their graph.  A const char * belongs to the
- * object that it describes and lives as long; a char * is the caller's, freed by mc_text_free.
+ * Ownership.  An object that a function with new, from, wrap, load, open, copy, get or compile in its
+ * name returns is the caller's, to be freed by the function of the same section; shared variables are
+ * the graph's.  Arrays are counted: each pointer that was returned is given back by mc_array_unref.
+ * Nodes belong to their graph.  A const char * belongs to the object that it describes and lives as
+ * long; a char * is the caller's, freed by mc_text_free.
  *
  * Threads.  A graph, and all that is built in it, belongs to one thread at a time.  A compiled function may
  * be called from any thread; calls of one function wait for each other, and different functions run at once.

@@ -18,8 +18,9 @@ softmax   plan device value base
 rewrite   op graph value base
 grad      rewrite op graph value base
 render    device op graph value base
+schedule  graph value base
 lower     rewrite grad pooled conv gemm pool norm softmax render plan device op graph value base
-function  lower rewrite grad pooled conv gemm pool norm softmax render plan device op graph value base
+function  schedule lower rewrite grad pooled conv gemm pool norm softmax render plan device op graph value base
 "
 outside="src/nn tools examples bench"   # these stand on the public headers alone
 

@@ -215,7 +215,7 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     case STEP_TYPE:
         break;
     case STEP_VIEW:
-        sp->exec = p->place[st->dst[0]].own ? &mc_exec_reference : NULL;
+        sp->exec = p->slot[st->dst[0]].own ? &mc_exec_reference : NULL;
         break;
     case STEP_KERNEL:
         TRY(plan_kernel(f, p, step, &sp->exec));
@@ -251,7 +251,7 @@ static struct mc_device *start(const char *device) { (void)device; return &toy; 
 static const struct mc_backend *grows(void) { return &mc_backend_cpu; }
 static mc_status begin(struct mc_function *f, struct mc_shape_plan *p) { return mc_remote_send(f, p); }
 
-static mc_status copy(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst)
+static mc_status copy(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst)
 {
     (void)f;
     open_memory();

@@ -11,7 +11,6 @@ extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_few, mc_conv_cuda_few_
     mc_conv_cuda_exchange_full, mc_conv_cuda_bc01, mc_conv_cuda_b01c, mc_conv_cuda_fold, mc_conv_cuda_apart, mc_conv_cuda_direct;
 double mc_conv_cuda_seconds(const struct mc_conv_problem *p, double part);  /* at that part of the peak */
 double mc_conv_cuda_tail_seconds(const struct mc_conv_problem *p);          /* cuda_apart.c: what follows, by a kernel of its own */
-double mc_conv_cuda_best(const struct mc_conv_problem *p); /* the least estimate of those that do not decline */
 void *mc_conv_cuda_result(const struct mc_conv_problem *p, void *const *operand);
 /* Result = beta * c0 before sums are added: copies c0 where it is another array.  c: from the plan; may be NULL. */
 struct mc_cuda_copy *mc_conv_cuda_c0_copy(const struct mc_conv_problem *p);

@@ -59,7 +59,7 @@ double mc_conv_cuda_tail_seconds(const struct mc_conv_problem *p)
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_), c = child_of(p);
-    return mc_conv_cuda_best(&c) + mc_conv_cuda_tail_seconds(p);
+    return mc_plan_cheapest(&c.base) + mc_conv_cuda_tail_seconds(p);
 }
 
 const struct mc_solver mc_conv_cuda_apart = { .name = "apart", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true };

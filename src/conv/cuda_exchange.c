@@ -40,7 +40,7 @@ static struct mc_plan *make(const struct mc_conv_problem *p, int roles)
     d->base.run = run;
     d->roles = roles;
     d->shift = mc_conv_exchange_shift(p, roles);
-    d->base.child[0] = mc_conv_cuda_plan(&c);
+    d->base.child[0] = mc_conv_plan_in(p->base.family, &c);
     if (!d->base.child[0]) {
         mc_free(d);
         return NULL;
@@ -57,7 +57,7 @@ static const char *refuse(const struct mc_conv_problem *p, const char *no)
 static double estimate(const struct mc_conv_problem *p, int roles)
 {
     const struct mc_conv_problem c = child_of(p, roles);
-    return 1.05 * mc_conv_cuda_best(&c);
+    return 1.05 * mc_plan_cheapest(&c.base);
 }
 
 static const char *refuse_places(const struct mc_problem *p)

@@ -131,7 +131,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     d->base.run = run;
     if (make_side(&d->side[CONV_X], p, &c, CONV_X) && make_side(&d->side[CONV_W], p, &c, CONV_W)) {
-        d->base.child[0] = mc_conv_cuda_plan(&c);
+        d->base.child[0] = mc_conv_plan_in(p->base.family, &c);
     }
     if (!d->base.child[0]) {
         mc_free(d);
@@ -169,7 +169,7 @@ static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_), c = child_of(p);
     const double moved = (double)(elements(p, CONV_X) + elements(&c, CONV_X)) * mc_dtypes[p->dtype].size;
-    return 3e-6 + mc_conv_cuda_best(&c) + mc_cuda_seconds(p->dtype, false, 0, 1.5 * moved, 1);
+    return 3e-6 + mc_plan_cheapest(&c.base) + mc_cuda_seconds(p->dtype, false, 0, 1.5 * moved, 1);
 }
 
 const struct mc_solver mc_conv_cuda_fold = { .name = "fold", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true };

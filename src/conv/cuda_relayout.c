@@ -135,7 +135,7 @@ static struct mc_plan *make(const struct mc_conv_problem *p, enum layout l)
     d->base.run = run;
     d->base.destroy = destroy;
     if (copies(d, p, &c)) {
-        d->base.child[0] = mc_conv_cuda_plan(&c);
+        d->base.child[0] = mc_conv_plan_in(p->base.family, &c);
     }
     if (!d->base.child[0]) {
         destroy(&d->base);
@@ -161,7 +161,7 @@ static double estimate(const struct mc_conv_problem *p, enum layout l)
 {
     bool moved[3];
     const struct mc_conv_problem c = child_of(p, l, moved);
-    double seconds = mc_conv_cuda_best(&c);
+    double seconds = mc_plan_cheapest(&c.base);
     for (int role = CONV_X; role <= CONV_Y; role++) {
         const struct mc_conv_array a = mc_conv_array(p, role);
         seconds += moved[role] ? mc_cuda_seconds(p->dtype, false, 0, 4 * (double)mc_conv_count(&a) * mc_dtypes[p->dtype].size, 1) : 0;

@@ -122,7 +122,7 @@ static struct mc_plan *make(const struct mc_conv_problem *p, struct mc_conv_prob
     c.has_epilogue = false;
     d->base.run = run;
     d->roles = roles;
-    d->base.child[0] = mc_conv_plan(&c);
+    d->base.child[0] = mc_conv_plan_in(p->base.family, &c);
     if (!d->base.child[0]) {
         mc_free(d);
         return NULL;
@@ -151,7 +151,7 @@ static double cost(const struct mc_conv_problem *p, struct mc_conv_problem c)
 {
     c.inner |= INNER_EXCHANGE;
     c.has_epilogue = false;
-    return 2e-7 + mc_conv_best(&c) + finish_cost(p);
+    return 2e-7 + mc_plan_cheapest(&c.base) + finish_cost(p);
 }
 
 /* ---- taps as places ---- */

@@ -7,8 +7,7 @@
  * choice free.
  *
  * Invariant: problems inside of a solver that wraps another are never forced. */
-#include "conv/cuda.h"
-#include "op/conv.h"
+#include "conv/solver.h"
 
 enum { AS_FLAG = -1, ESTIMATE, MEASURE };
 static const struct word {
@@ -75,9 +74,14 @@ bool mc_conv_chooses_once(const char *algo)
 
 const char *mc_conv_lasting(const char *algo)
 {
-    const struct mc_solver *near = solver(mc_conv_solvers, algo), *s = near ? near : solver(mc_conv_cuda_solvers, algo);
-    const struct word *w = find(algo);
-    return s ? s->name : w ? w->word : algo;
+    const char *names[128];
+    const size_t n = mc_flag_names_of[FLAG_conv_algo_fwd](names, NELEM(names));
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(names[i], algo) == 0) {
+            return names[i];
+        }
+    }
+    return algo;
 }
 
 const char *mc_conv_asked(const struct mc_conv_problem *p)
@@ -85,36 +89,13 @@ const char *mc_conv_asked(const struct mc_conv_problem *p)
     return p->inner ? "auto" : p->algo ? p->algo : mc_flag_text(flag_of[p->s.pass]);
 }
 
-static size_t algo_names(const char **names, size_t room)
+size_t mc_conv_words(const char **names, size_t room)
 {
     size_t n = 0;
     for (size_t i = 0; i < NELEM(words) && n < room; i++) {
         names[n++] = words[i].word;
     }
-    return mc_solver_names(mc_conv_cuda_solvers, names, mc_solver_names(mc_conv_solvers, names, n, room), room);
-}
-
-/* A node asks for what there is; so it is refused while it is built. */
-static mc_status known(const char *algo)
-{
-    const char *names[128];
-    const size_t n = algo_names(names, NELEM(names));
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(names[i], algo) == 0) {
-            return MC_OK;
-        }
-    }
-    const char *near = mc_near_miss(algo, names, n);
-    return near ? mc_fail(MC_EARG, "there is no algo '%s'; did you mean '%s'?", algo, near)
-                : mc_fail(MC_EARG, "there is no algo '%s'; it is a solver of convolutions, or a word of the flag conv.algo_fwd", algo);
-}
-
-__attribute__((constructor)) static void install(void)
-{
-    mc_conv_algo_hook = known;
-    for (size_t i = 0; i < NELEM(flag_of); i++) {
-        mc_flag_names_of[flag_of[i]] = algo_names;
-    }
+    return n;
 }
 
 const char *mc_conv_forced(const struct mc_problem *p, int64_t *mode)

@@ -121,7 +121,7 @@ double mc_conv_sample(const struct mc_problem *p_, double seconds, struct mc_pro
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_array x = mc_conv_array(p, CONV_X), y = mc_conv_array(p, CONV_Y);
-    const double all = mc_conv_best(p);
+    const double all = mc_plan_cheapest(&p->base);
     int64_t n = p->s.n;
     if (all > seconds && images_outermost(&x) && images_outermost(&y)) {
         n = whole_parts(MC_MAX((int64_t)((double)n * seconds / all), (int64_t)1));

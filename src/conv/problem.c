@@ -109,18 +109,6 @@ void mc_conv_word(const struct mc_problem *p_, struct mc_str *out)
     }
 }
 
-const struct mc_family mc_conv_family = {
-    .name         = "conv",
-    .solvers      = mc_conv_solvers,
-    .problem_size = sizeof(struct mc_conv_problem),
-    .word         = mc_conv_word,
-    .sample       = mc_conv_sample,
-    .operands     = mc_conv_operands,
-    .discard      = mc_conv_discard,
-    .verify       = mc_conv_verify,
-    .forced       = mc_conv_forced,
-};
-
 /* ---- planning ---- */
 
 bool mc_conv_may_round(mc_dtype t, const char *precision)
@@ -205,9 +193,4 @@ double mc_conv_seconds(const struct mc_family *family, const struct mc_conv_prob
     p.base.family = family;
     settle(&p);
     return possible(&p) ? mc_plan_seconds(&p.base) : -1;
-}
-
-struct mc_plan *mc_conv_plan(const struct mc_conv_problem *p)
-{
-    return mc_conv_plan_in(&mc_conv_family, p);
 }

@@ -152,11 +152,11 @@ static void divide(struct relayout *d, const struct mc_conv_problem *p)
 
 static bool make_children(struct relayout *d)
 {
-    d->base.child[0] = mc_conv_plan(&d->inner);
+    d->base.child[0] = mc_conv_plan_in(d->inner.base.family, &d->inner);
     if (d->base.child[0] && d->chunks > 1 && d->inner.s.pass == CONV_WEIGHTS) { /* the others add to the first */
         struct mc_conv_problem rest = d->inner;
         rest.beta = 1;
-        d->base.child[1] = mc_conv_plan(&rest);
+        d->base.child[1] = mc_conv_plan_in(rest.base.family, &rest);
         return d->base.child[1];
     }
     return d->base.child[0];
@@ -206,7 +206,7 @@ static double estimate(const struct mc_problem *p_)
         bytes += copied[role] ? 2.5 * (double)mc_conv_count(&a) * mc_dtypes[c.dtype].size : 0;
     }
     const double seconds = mc_conv_copy(bytes) + (c.dtype != p->dtype ? bytes * 0.2e-9 : 0);
-    return 2e-6 + seconds / mc_conv_threads(seconds, 16) + mc_conv_best(&c);
+    return 2e-6 + seconds / mc_conv_threads(seconds, 16) + mc_plan_cheapest(&c.base);
 }
 
 const struct mc_solver mc_conv_relayout = {

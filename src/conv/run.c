@@ -180,21 +180,6 @@ double mc_conv_threads(double seconds, double tasks)
     return seconds < MC_TEAM_WORTH ? 1 : MC_MIN((double)NOMINAL, MC_MAX(tasks, 1));
 }
 
-double mc_conv_best(const struct mc_conv_problem *p)
-{
-    struct mc_conv_problem inner = *p;
-    double best = 1e30;
-    inner.base.family = &mc_conv_family;
-    for (const struct mc_solver *const *s = mc_conv_solvers; *s; s++) {
-        const bool able = !(*s)->refuse || !(*s)->refuse(&inner.base);
-        const double seconds = able ? (*s)->estimate(&inner.base) : best;
-        if (seconds < best && !((*s)->missing && (*s)->missing(&inner.base))) {
-            best = seconds;
-        }
-    }
-    return best;
-}
-
 double mc_conv_work(const struct mc_conv_problem *p)
 {
     return MC_MAX(mc_conv_flops(p) / mc_conv_peak(p), mc_conv_copy(mc_conv_bytes(p)));

@@ -44,6 +44,7 @@ const char *mc_conv_no_reversed(const struct mc_conv_problem *p);
 
 /* ---- forced.c ---- */
 const char *mc_conv_forced(const struct mc_problem *p, int64_t *mode);
+size_t mc_conv_words(const char **names, size_t room);      /* those of Theano's flags; how many */
 const char *mc_conv_asked(const struct mc_conv_problem *p); /* algo, or the flag of this pass; auto inside of others */
 bool mc_conv_chooses_once(const char *algo);
 const char *mc_conv_lasting(const char *algo);              /* the same word, but static text if it is one that is known */
@@ -135,7 +136,6 @@ void mc_conv_copy_array(const struct mc_conv_copy *c, int threads);
 const char *mc_conv_hollow(const struct mc_conv_problem *p);  /* empty results and sums of nothing */
 const char *mc_conv_not_plain(const struct mc_conv_problem *p); /* those, other dtypes than float32, unshared filters, three axes */
 const char *mc_conv_halves(const struct mc_conv_problem *p);  /* dtypes that only relayout and the reference take */
-double mc_conv_best(const struct mc_conv_problem *p);         /* the least estimate of those that do not decline */
 double mc_conv_flops(const struct mc_conv_problem *p);        /* two a tap, borders counted in full */
 double mc_conv_bytes(const struct mc_conv_problem *p);        /* all operands once */
 double mc_conv_peak(const struct mc_conv_problem *p);         /* operations a second of one thread */

@@ -1,7 +1,9 @@
-/* table.c: the solvers of convolutions; a new one is a file and a row.
+/* table.c: the family of convolutions: its solvers, and their names as flags and nodes have them.  A new solver is a file and
+ * a row.
  *
  * Invariant: the last takes every problem. */
-#include "conv/solver.h"
+#include "conv/cuda.h"
+#include "op/conv.h"
 
 const struct mc_solver *const mc_conv_solvers[] = {
     &mc_conv_one,       /* filters of one tap are matrices */
@@ -20,3 +22,48 @@ const struct mc_solver *const mc_conv_solvers[] = {
     &mc_conv_reference, /* any, slowly */
     NULL,
 };
+
+const struct mc_family mc_conv_family = {
+    .name         = "conv",
+    .solvers      = mc_conv_solvers,
+    .problem_size = sizeof(struct mc_conv_problem),
+    .word         = mc_conv_word,
+    .sample       = mc_conv_sample,
+    .operands     = mc_conv_operands,
+    .discard      = mc_conv_discard,
+    .verify       = mc_conv_verify,
+    .forced       = mc_conv_forced,
+};
+
+struct mc_plan *mc_conv_plan(const struct mc_conv_problem *p)
+{
+    return mc_conv_plan_in(&mc_conv_family, p);
+}
+
+/* ---- names ---- */
+
+static size_t algo_names(const char **names, size_t room)
+{
+    return mc_solver_names(mc_conv_cuda_solvers, names, mc_solver_names(mc_conv_solvers, names, mc_conv_words(names, room), room), room);
+}
+
+/* A node asks for what there is; so it is refused while it is built. */
+static mc_status known(const char *algo)
+{
+    const char *names[128];
+    const size_t n = algo_names(names, NELEM(names));
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(names[i], algo) == 0) {
+            return MC_OK;
+        }
+    }
+    const char *near = mc_near_miss(algo, names, n);
+    return near ? mc_fail(MC_EARG, "there is no algo '%s'; did you mean '%s'?", algo, near)
+                : mc_fail(MC_EARG, "there is no algo '%s'; it is a solver of convolutions, or a word of the flag conv.algo_fwd", algo);
+}
+
+__attribute__((constructor)) static void install(void)
+{
+    mc_conv_algo_hook = known;
+    mc_flag_names_of[FLAG_conv_algo_fwd] = mc_flag_names_of[FLAG_conv_algo_bwd_data] = mc_flag_names_of[FLAG_conv_algo_bwd_filter] = algo_names;
+}

@@ -74,7 +74,7 @@ struct mc_backend {
     /* values.  fetch: for the host to read; perhaps a copy.  copy: dense, within its memory.  keep: a copy there */
     mc_array *(*fetch)(struct mc_function *f, const struct mc_shape_plan *p, int value);
     mc_status (*store)(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
-    mc_status (*copy)(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst);
+    mc_status (*copy)(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst);
     mc_array *(*keep)(struct mc_function *f, const struct mc_shape_plan *p, int value);
     /* results.  make: before the steps: where it goes.  take: behind them: f->result[output] */
     mc_status (*make)(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out);

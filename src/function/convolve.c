@@ -30,23 +30,23 @@ mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape
     const mc_array *value[3] = { 0 };
     int v[3];
     for (int i = 0; i < n->nin; i++) {
-        const struct mc_spot *at = &p->place[mc_heavy_source(f, n, i)];
+        const struct mc_slot *at = &p->slot[mc_heavy_source(f, n, i)];
         in[i] = at->type;
         value[i] = at->fixed;
     }
     roles(f, st, v);
-    const struct mc_spot *y = &p->place[mc_heavy_result(st, 0)];
+    const struct mc_slot *y = &p->slot[mc_heavy_result(st, 0)];
     *q = (struct mc_conv_problem){ .dtype = y->type.dtype, .alpha = 1, .has_epilogue = mc_heavy_calls_kernel(f, st) };
     q->algo = mc_attr_named(n, "algo")->text;
     q->precision = mc_attr_named(n, "precision")->text;
     TRY(mc_conv_shape_of(n, in, value, &y->type, &q->s));
-    mc_conv_strides_of(n, p->place[v[CONV_X]].strides, p->place[v[CONV_W]].strides, p->place[v[CONV_Y]].strides,
+    mc_conv_strides_of(n, p->slot[v[CONV_X]].strides, p->slot[v[CONV_W]].strides, p->slot[v[CONV_Y]].strides,
                        (int64_t)mc_dtypes[q->dtype].size, &q->at);
     return MC_OK;
 }
 
 /* Is it one number for each filter, side by side? */
-static bool is_bias(const struct mc_node *n, const struct mc_spot *y, const struct mc_spot *added)
+static bool is_bias(const struct mc_node *n, const struct mc_slot *y, const struct mc_slot *added)
 {
     int axis[5];
     mc_conv_result_axes(n, axis);
@@ -62,12 +62,12 @@ static bool is_bias(const struct mc_node *n, const struct mc_spot *y, const stru
 static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_conv_problem *q, struct mc_tail *t)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
-    const struct mc_spot *y = &p->place[mc_heavy_result(st, 0)];
+    const struct mc_slot *y = &p->slot[mc_heavy_result(st, 0)];
     if (!mc_tail_of(f, p, step, t) || (t->act != ACT_NONE && q->s.pass != CONV_FORWARD)) {
         return false; /* solvers apply activations in the forward pass alone */
     }
     for (int i = 0; i < t->nadded; i++) {
-        const struct mc_spot *added = &p->place[t->added[i]];
+        const struct mc_slot *added = &p->slot[t->added[i]];
         int *to = t->bias < 0 && is_bias(st->heavy, y, added) ? &t->bias : t->c0 < 0 && mc_tail_is_whole(y, added) ? &t->c0 : NULL;
         if (!to) {
             return false;

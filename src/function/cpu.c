@@ -30,7 +30,7 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     case STEP_TYPE:
         break;
     case STEP_VIEW:
-        sp->exec = p->place[st->dst[0]].own ? &mc_exec_reference : NULL;
+        sp->exec = p->slot[st->dst[0]].own ? &mc_exec_reference : NULL;
         break;
     case STEP_KERNEL:
         TRY(compiled_kernel ? mc_launch_plan(f, p, step, &sp->exec) : MC_OK);
@@ -50,7 +50,7 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 
 static char *address(const struct mc_function *f, const struct mc_shape_plan *p, size_t v)
 {
-    const struct mc_spot *at = &p->place[v];
+    const struct mc_slot *at = &p->slot[v];
     char *base = NULL;
     switch (at->base) {
     case BASE_ARENA: base = f->arena; break;
@@ -78,7 +78,7 @@ static mc_status timed_step(struct mc_function *f, const struct mc_shape_plan *p
 
 static mc_array *view(struct mc_function *f, const struct mc_shape_plan *p, int value)
 {
-    const struct mc_spot *at = &p->place[value];
+    const struct mc_slot *at = &p->slot[value];
     return mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, at->strides, f->ptr[value], NULL, NULL);
 }
 
@@ -90,7 +90,7 @@ static mc_status store(struct mc_function *f, const struct mc_shape_plan *p, int
     return s;
 }
 
-static mc_status copy(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst)
+static mc_status copy(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst)
 {
     (void)f;
     return mc_dense_copy(from, (char *)src, dst);
@@ -107,7 +107,7 @@ static mc_array *keep(struct mc_function *f, const struct mc_shape_plan *p, int 
 static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int i)
 {
     int v = f->code->program.output[i];
-    const struct mc_spot *at = &p->place[v];
+    const struct mc_slot *at = &p->slot[v];
     mc_array *old = f->lent[i];
     if (!old || atomic_load(&old->refs) != 1 || old->data != f->ptr[v] ||
         !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims) ||
@@ -120,14 +120,14 @@ static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int 
 
 static mc_status make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
-    return p->place[f->code->program.output[i]].base == BASE_OUTPUT ? mc_result_near(f, p, i, out) : MC_OK;
+    return p->slot[f->code->program.output[i]].base == BASE_OUTPUT ? mc_result_near(f, p, i, out) : MC_OK;
 }
 
 static mc_status take(struct mc_function *f, const struct mc_shape_plan *p, int i)
 {
     const int v = f->code->program.output[i];
     if (!f->result[i]) {
-        const bool lent = f->output[i].borrow && p->place[v].base == BASE_ARENA && !mc_flag_int(FLAG_allow_gc);
+        const bool lent = f->output[i].borrow && p->slot[v].base == BASE_ARENA && !mc_flag_int(FLAG_allow_gc);
         f->result[i] = lent ? lend(f, p, i) : keep(f, p, v);
     }
     return f->result[i] ? MC_OK : mc_last_status();

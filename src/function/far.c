@@ -148,11 +148,11 @@ static bool updates_with_steps(const struct mc_function *f, const struct mc_shap
     const struct mc_program *pr = &f->code->program;
     bool so = !f->skip_updates;
     for (int i = 0; i < pr->noutput && so; i++) {
-        so = p->place[pr->output[i]].base != BASE_SHARED;
+        so = p->slot[pr->output[i]].base != BASE_SHARED;
     }
     for (int i = 0; i < pr->nupdate && so; i++) {
-        const struct mc_spot *at = &p->place[pr->update[i]];
-        so = mc_update_is_plain(f, p, i) && mc_spot_contiguous(at) && at->type.dtype == f->target[i]->value->dtype;
+        const struct mc_slot *at = &p->slot[pr->update[i]];
+        so = mc_update_is_plain(f, p, i) && mc_slot_contiguous(at) && at->type.dtype == f->target[i]->value->dtype;
         for (int a = 0; a < at->type.rank && so; a++) {
             so = f->target[i]->type.dims[a] < 0 || f->target[i]->type.dims[a] == at->type.dims[a];
         }

@@ -67,7 +67,7 @@ mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *
 /* far_move.c */
 mc_status mc_far_constants(struct mc_function *f, struct mc_shape_plan *p);
 void mc_far_free(struct mc_function *f, struct mc_shape_plan *p);
-mc_status mc_far_copy(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst); /* contiguous, there */
+mc_status mc_far_copy(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst); /* contiguous, there */
 mc_status mc_far_make(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out);
 mc_status mc_far_take(struct mc_function *f, const struct mc_shape_plan *p, int output);
 /* far_order.c: all steps into a recording, each behind those alone that it must follow */

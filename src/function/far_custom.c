@@ -81,10 +81,10 @@ mc_status mc_custom_far_compile(struct mc_code_unit *u)
 
 /* ---- a shape ---- */
 
-static void look(const struct mc_spot *at, struct view *v)
+static void look(const struct mc_slot *at, struct view *v)
 {
     const int64_t size = (int64_t)mc_dtypes[at->type.dtype].size;
-    *v = (struct view){ .n = mc_dims_count(at->type.rank, at->type.dims), .rank = at->type.rank, .dense = mc_spot_contiguous(at) };
+    *v = (struct view){ .n = mc_dims_count(at->type.rank, at->type.dims), .rank = at->type.rank, .dense = mc_slot_contiguous(at) };
     for (int a = 0; a < at->type.rank; a++) {
         v->size[a] = at->type.dims[a];
         v->stride[a] = at->type.dims[a] == 1 ? 0 : at->strides[a] / size;
@@ -122,7 +122,7 @@ mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *
     c->nview = n->nin + n->nout;
     for (int i = 0; i < c->nview; i++) {
         c->value[i] = i < n->nin ? f->code->program.value_of[n->in[i]->id] : st->dst[i - n->nin];
-        look(&p->place[c->value[i]], &c->view[i]);
+        look(&p->slot[c->value[i]], &c->view[i]);
         c->view[i].number = step;
     }
     const int64_t elements = c->view[n->nin].n;

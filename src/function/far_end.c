@@ -51,7 +51,7 @@ mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p)
     struct args a = { own->failed, own->told ? (int64_t *)(void *)own->told->data : NULL, .n = 0 };
     bool owed = own->failed != NULL;
     for (int i = 0; i < pr->nupdate && mc_far_plan(p)->updates; i++) {
-        const size_t bytes = mc_spot_bytes(&p->place[pr->update[i]]);
+        const size_t bytes = mc_slot_bytes(&p->slot[pr->update[i]]);
         if (!bytes || mc_is_in_place(f, p, i)) {
             continue;
         }

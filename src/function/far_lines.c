@@ -49,7 +49,7 @@ bool mc_lines_there(const struct mc_step *st)
 
 /* ---- a shape ---- */
 
-static void cut(struct args *a, const struct mc_spot *x, const struct mc_spot *y, int axis)
+static void cut(struct args *a, const struct mc_slot *x, const struct mc_slot *y, int axis)
 {
     const int64_t xsize = (int64_t)mc_dtypes[x->type.dtype].size, ysize = (int64_t)mc_dtypes[y->type.dtype].size;
     a->lines = a->padded = 1;
@@ -149,7 +149,7 @@ mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step
     *made = &w->exec;
     *w = (struct mc_far_lines){ .exec = { &ops }, .row = row, .x = f->code->program.value_of[n->in[0]->id], .y = st->dst[0],
                                 .args = { .product = row->product, .positions = row->positions } };
-    const struct mc_spot *x = &p->place[w->x], *y = &p->place[w->y];
+    const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
     TRY(mc_axis_check(n->op->name, mc_attr_int(&n->attr[0]), x->type.rank, &axis));
     cut(&w->args, x, y, axis);
     size_t room = 0;

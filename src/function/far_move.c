@@ -24,7 +24,7 @@ void mc_far_free(struct mc_function *f, struct mc_shape_plan *p)
 
 mc_status mc_far_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
-    const struct mc_type *t = &p->place[f->code->program.output[i]].type;
+    const struct mc_type *t = &p->slot[f->code->program.output[i]].type;
     const bool fresh = mc_result_wanted(out) && out->kind == 3 && !*out->u.slot && !f->output[i].stays;
     mc_far_of(f)->home[i] = false;
     if (fresh && mc_far_plan(p)->runs > 0) { /* for one call pinning costs more than it gains */
@@ -38,16 +38,16 @@ mc_status mc_far_make(struct mc_function *f, const struct mc_shape_plan *p, int 
 mc_status mc_far_take(struct mc_function *f, const struct mc_shape_plan *p, int i)
 {
     const int v = f->code->program.output[i];
-    if (!mc_far_of(f)->home[i] || !mc_array_size(f->result[i]) || !mc_spot_contiguous(&p->place[v])) {
+    if (!mc_far_of(f)->home[i] || !mc_array_size(f->result[i]) || !mc_slot_contiguous(&p->slot[v])) {
         return mc_remote_take(f, p, i);
     }
-    return mc_cuda_get_home(mc_gpu(f->code), f->result[i]->data, f->ptr[v], mc_spot_bytes(&p->place[v]));
+    return mc_cuda_get_home(mc_gpu(f->code), f->result[i]->data, f->ptr[v], mc_slot_bytes(&p->slot[v]));
 }
 
-mc_status mc_far_copy(struct mc_function *f, const struct mc_spot *from, const char *src, char *dst)
+mc_status mc_far_copy(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst)
 {
-    if (mc_spot_contiguous(from)) {
-        return mc_cuda_copy(mc_gpu(f->code), dst, src, mc_spot_bytes(from));
+    if (mc_slot_contiguous(from)) {
+        return mc_cuda_copy(mc_gpu(f->code), dst, src, mc_slot_bytes(from));
     }
     struct mc_cuda_layout l = { .to = from->type.dtype, .from = from->type.dtype, .rank = from->type.rank };
     int64_t size = (int64_t)mc_dtypes[from->type.dtype].size, step = 1;

@@ -29,14 +29,14 @@ struct order {
 static bool add_value(struct order *o, int v, bool write)
 {
     const struct mc_program *pr = &o->f->code->program;
-    while (v >= 0 && pr->value.at[v].view_of >= 0 && !o->p->place[v].own) {
+    while (v >= 0 && pr->value.at[v].view_of >= 0 && !o->p->slot[v].own) {
         v = pr->value.at[v].view_of;
     }
-    if (v < 0 || o->p->place[v].base != BASE_ARENA) {
+    if (v < 0 || o->p->slot[v].base != BASE_ARENA) {
         return true;
     }
-    const int64_t at = o->p->place[v].offset;
-    return VEC_PUSH(o->span, ((struct span){ at, at + (int64_t)mc_spot_bytes(&o->p->place[v]), write }));
+    const int64_t at = o->p->slot[v].offset;
+    return VEC_PUSH(o->span, ((struct span){ at, at + (int64_t)mc_slot_bytes(&o->p->slot[v]), write }));
 }
 
 static bool add_sources(struct order *o, const struct mc_step *st)

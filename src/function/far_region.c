@@ -44,7 +44,7 @@ static mc_status load(struct mc_far_work *w, mc_dtype d, const char *move)
 }
 
 /* Strides of a value in elements; 0 along axes of size 1. */
-static void strides_of(const struct mc_spot *at, int64_t *out)
+static void strides_of(const struct mc_slot *at, int64_t *out)
 {
     for (int a = 0; a < at->type.rank; a++) {
         out[a] = at->type.dims[a] == 1 ? 0 : at->strides[a] / (int64_t)mc_dtypes[at->type.dtype].size;
@@ -63,7 +63,7 @@ static void index_tensors(struct mc_function *f, const struct mc_shape_plan *p, 
     }
     for (int i = 0; i < a->nindex; i++) {
         w->index[i] = mc_work_value(f, n->in[first + i]);
-        const struct mc_spot *at = &p->place[w->index[i]];
+        const struct mc_slot *at = &p->slot[w->index[i]];
         int64_t stride[MC_MAX_RANK];
         int more = a->nspan - at->type.rank, bytes = (int)mc_dtypes[at->type.dtype].size;
         strides_of(at, stride);
@@ -102,7 +102,7 @@ mc_status mc_region_take(struct mc_function *f, const struct mc_shape_plan *p, c
     int64_t xs[MC_MAX_RANK], ys[MC_MAX_RANK];
     w->x = mc_work_value(f, n->in[0]);
     w->y = st->dst[0];
-    const struct mc_spot *x = &p->place[w->x], *y = &p->place[w->y];
+    const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
     index_tensors(f, p, n, 1, w);
     strides_of(x, xs);
     mc_work_strides(y->type.rank, y->type.dims, ys);
@@ -117,7 +117,7 @@ mc_status mc_region_set(struct mc_function *f, const struct mc_shape_plan *p, co
     int64_t xs[MC_MAX_RANK], ys[MC_MAX_RANK], all[MC_MAX_RANK] = { 0 };
     w->x = st->dst[0];
     w->y = mc_work_value(f, n->in[1]);
-    const struct mc_spot *x = &p->place[w->x], *y = &p->place[w->y];
+    const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
     TRY(mc_work_whole(w, p, mc_work_value(f, n->in[0]), st->dst[0]));
     index_tensors(f, p, n, 2, w);
     mc_work_strides(x->type.rank, x->type.dims, xs);
@@ -132,7 +132,7 @@ mc_status mc_region_set(struct mc_function *f, const struct mc_shape_plan *p, co
 static mc_array *known_now(const struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n)
 {
     int v = mc_work_value(f, n);
-    return n->value ? n->value : v >= 0 && p->place[v].base == BASE_FIXED ? p->place[v].fixed : NULL;
+    return n->value ? n->value : v >= 0 && p->slot[v].base == BASE_FIXED ? p->slot[v].fixed : NULL;
 }
 
 /* The region as a view of x; no element is looked at. */
@@ -161,7 +161,7 @@ mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, c
     int64_t ys[MC_MAX_RANK];
     w->x = st->dst[0];
     w->y = mc_work_value(f, n->in[1]);
-    const struct mc_spot *x = &p->place[w->x], *y = &p->place[w->y];
+    const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
     for (int i = 2; i < n->nin; i++) {
         if (!known_now(f, p, n->in[i])) {
             return MC_EUNSUPPORTED; /* a bound that only running tells */

@@ -10,7 +10,7 @@ enum { MOST_PLACES = 1 << 17 };  /* that may be the same: finding out takes a lo
 /* ---- copies ---- */
 
 /* The value at src, of these strides in bytes, into `at` bytes behind dst's begin, under strides in elements. */
-static mc_status add_copy(struct mc_far_work *w, const struct mc_spot *from, const int64_t *from_strides, int src, int dst, int64_t at, int rank, const int64_t *size,
+static mc_status add_copy(struct mc_far_work *w, const struct mc_slot *from, const int64_t *from_strides, int src, int dst, int64_t at, int rank, const int64_t *size,
                           const int64_t *to_stride)
 {
     struct mc_cuda_layout l = { .to = from->type.dtype, .from = from->type.dtype, .rank = rank };
@@ -55,13 +55,13 @@ int mc_work_value(const struct mc_function *f, const mc_node *n)
 
 static bool lies_there(const struct mc_shape_plan *p, int v)
 {
-    return v >= 0 && p->place[v].base != BASE_NONE && p->place[v].base != BASE_TYPE;
+    return v >= 0 && p->slot[v].base != BASE_NONE && p->slot[v].base != BASE_TYPE;
 }
 
 /* All of a value, dense; what it is copied to may have the same elements in another shape. */
 mc_status mc_work_whole(struct mc_far_work *w, const struct mc_shape_plan *p, int src, int dst)
 {
-    const struct mc_spot *from = &p->place[src];
+    const struct mc_slot *from = &p->slot[src];
     int64_t stride[MC_MAX_RANK];
     mc_work_strides(from->type.rank, from->type.dims, stride);
     return add_copy(w, from, from->strides, src, dst, 0, from->type.rank, from->type.dims, stride);
@@ -71,7 +71,7 @@ mc_status mc_work_whole(struct mc_far_work *w, const struct mc_shape_plan *p, in
 static mc_status join(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st, struct mc_far_work *w)
 {
     const mc_node *n = st->node[0];
-    const struct mc_type *to = &p->place[st->dst[0]].type;
+    const struct mc_type *to = &p->slot[st->dst[0]].type;
     bool stack = n->op->form == FORM_STACK;
     int64_t stride[MC_MAX_RANK], at = 0;
     int axis;
@@ -79,12 +79,12 @@ static mc_status join(struct mc_function *f, const struct mc_shape_plan *p, cons
     mc_work_strides(to->rank, to->dims, stride);
     for (int i = 0; i < n->nin; i++) {
         int v = mc_work_value(f, n->in[i]);
-        const struct mc_type *x = &p->place[v].type;
+        const struct mc_type *x = &p->slot[v].type;
         int64_t mine[MC_MAX_RANK];
         for (int a = 0; a < x->rank; a++) {
             mine[a] = stride[a + (stack && a >= axis)];
         }
-        TRY(add_copy(w, &p->place[v], p->place[v].strides, v, st->dst[0], at * stride[axis] * (int64_t)mc_dtypes[to->dtype].size, x->rank, x->dims, mine));
+        TRY(add_copy(w, &p->slot[v], p->slot[v].strides, v, st->dst[0], at * stride[axis] * (int64_t)mc_dtypes[to->dtype].size, x->rank, x->dims, mine));
         at += stack ? 1 : x->dims[axis];
     }
     return MC_OK;
@@ -192,7 +192,7 @@ mc_status mc_work_plan(struct mc_function *f, struct mc_shape_plan *p, int step,
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct way *y = way_of(st);
-    bool copied = st->kind == STEP_VIEW && p->place[st->dst[0]].own;
+    bool copied = st->kind == STEP_VIEW && p->slot[st->dst[0]].own;
     if ((!y && !copied) || (y && !all_there(f, p, st, y))) {
         return st->kind == STEP_HOST ? refuse(f, step) : MC_OK;
     }

@@ -13,6 +13,7 @@
 #include "lower/lower.h"
 #include "plan/plan.h"
 #include "rewrite/rewrite.h"
+#include "schedule/slot.h"
 
 /* What kernels are compiled with: integers wrap, loops say themselves what may be reordered.  GCC 12 and 13 miscompile sums
  * beside stores of 16 bits for AVX-512 where jump threading has merged conditions (t_kernel/sums_of_signs_beside_the_signs). */
@@ -44,17 +45,6 @@ struct mc_code_unit {           /* shared by copies; counted */
     size_t nodes_before, nodes_after;
 };
 
-/* Where a value's memory starts.  NONE: not planned yet; TYPE: it has none, only a size. */
-enum mc_base { BASE_NONE, BASE_TYPE, BASE_ARENA, BASE_INPUT, BASE_SHARED, BASE_OUTPUT, BASE_FIXED };
-struct mc_spot {
-    enum mc_base base;
-    int index;                  /* input number, output number */
-    int64_t offset;             /* bytes */
-    mc_array *fixed;            /* BASE_FIXED: constants, early values */
-    bool own;                   /* a view that had to be copied */
-    struct mc_type type;        /* all sizes known */
-    int64_t strides[MC_MAX_RANK]; /* bytes */
-};
 enum { MOST_OPERANDS = 512 };   /* of a kernel */
 /* What does a step at one shape: the first member of what its backend keeps for that. */
 struct mc_function;
@@ -81,7 +71,7 @@ struct mc_shape_plan {
     struct mc_shape_plan *next;
     int64_t *key;
     int nkey;
-    struct mc_spot *place;     /* by value */
+    struct mc_slot *slot;     /* by value */
     struct mc_step_plan *step;  /* by step */
     size_t arena;               /* bytes of values */
     size_t scratch;             /* of the step that needs most beside them: row buffers, workspaces */
@@ -134,9 +124,6 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
 mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step); /* launches, once places are known */
 /* memory.c */
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
-int mc_value_root(const struct mc_program *p, int v);   /* whose memory it is a view of */
-/* Does the heavy work that a kernel finishes, and that of the step in front which it does as well, read v?  It does while blocks are finished. */
-bool mc_heavy_reads(const struct mc_function *f, const struct mc_step *st, int v);
 /* in_place.c: the shared variable, of f->shared, in whose memory the step makes its new value v; -1: none, it is moved there later */
 int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v);
 bool mc_is_in_place(const struct mc_function *f, const struct mc_shape_plan *p, int update);
@@ -173,8 +160,6 @@ mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack
 /* lines.c: can threads share what n does?  Then out, which is there already, is made by so many */
 bool mc_lines_apart(const mc_node *n, const mc_array *out);
 mc_status mc_lines_eval(const mc_node *n, mc_array *const *in, mc_array *out, int threads);
-bool mc_spot_contiguous(const struct mc_spot *p);
-size_t mc_spot_bytes(const struct mc_spot *p);
 bool mc_step_compiled(const struct mc_function *f, int step);   /* has it a kernel, and that a compiled form? */
 const char *mc_step_name(const struct mc_function *f, int step);
 

@@ -7,14 +7,14 @@
 /* The form that keeps rows in registers at this shape, blocks for each of them; none: there is no such form. */
 struct keeper { void *fn; struct mc_grid_row row; unsigned blocks; };
 
-static struct keeper keeper_of(const struct mc_kernel *k, const struct mc_grid_kernel *g, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place,
+static struct keeper keeper_of(const struct mc_kernel *k, const struct mc_grid_kernel *g, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_slot *slot,
                                unsigned most)
 {
     const struct { void *fn; struct mc_grid_row row; unsigned least, most; } forms[] = {
         { g->together, mc_grid_together(k), 2, most }, { g->row, mc_grid_row(k), 1, 1 }, { g->single, mc_grid_single(k), 1, 1 },
     };
     for (size_t i = 0; i < NELEM(forms) && k->mode != KERNEL_MAP; i++) {
-        const unsigned n = forms[i].fn ? mc_spread_keeps_rows(k, s, l, place, forms[i].row, forms[i].most) : 0;
+        const unsigned n = forms[i].fn ? mc_spread_keeps_rows(k, s, l, slot, forms[i].row, forms[i].most) : 0;
         if (n >= forms[i].least) {
             return (struct keeper){ forms[i].fn, forms[i].row, n };
         }
@@ -28,13 +28,13 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
     const struct mc_kernel *k = st->kernel;
     struct mc_grid_args a = mc_grid_args(l->args, k->operand.n);
     bool map = k->mode == KERNEL_MAP;
-    const struct keeper row = keeper_of(k, g, s, l, p->place, mc_gpu(f->code)->together);
-    const bool column = !map && !row.fn && g->column && mc_spread_keeps_columns(k, s, l, p->place);
+    const struct keeper row = keeper_of(k, g, s, l, p->slot, mc_gpu(f->code)->together);
+    const bool column = !map && !row.fn && g->column && mc_spread_keeps_columns(k, s, l, p->slot);
     int first = map || column ? 0 : s->n[0], of = column ? mc_grid_column(k) : mc_grid_vector(k);
     const bool few = !row.fn && !column && g->few && s->count[1] <= GRID_FEW;
-    int v = column ? of : !few && !row.fn && s->n[!map] > 0 && g->vector && mc_axes_dense(k, s, l, p->place, first, of) ? of : 1;
+    int v = column ? of : !few && !row.fn && s->n[!map] > 0 && g->vector && mc_axes_dense(k, s, l, p->slot, first, of) ? of : 1;
     memset(a.head, 0, sizeof *a.head);
-    a.head->flat = map && s->n[0] == 1 && mc_axes_dense(k, s, l, p->place, 0, v);
+    a.head->flat = map && s->n[0] == 1 && mc_axes_dense(k, s, l, p->slot, 0, v);
     for (int x = 0; x < s->n[0] + s->n[1]; x++) {
         a.head->size[x] = (uint32_t)(s->axis[x].size / (x == first ? v : 1));
         mc_axes_divide(a.head, x);
@@ -174,14 +174,14 @@ mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step,
         for (size_t i = 0; i < nop; i++) {
             const struct mc_koperand *o = &k->operand.at[i];
             l->value[i] = o->index ? -1 : st->operand[i];
-            s->stride[i][a] = mc_launch_stride(p->place, o, l->value[i], false, a) * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size);
+            s->stride[i][a] = mc_launch_stride(p->slot, o, l->value[i], false, a) * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size);
         }
     }
     if (status == MC_OK) {
         for (size_t i = 0; i < nop; i++) {
             l->value[i] = k->operand.at[i].index ? -1 : st->operand[i];
-            l->held |= k->operand.at[i].dst && l->value[i] >= 0 && p->place[l->value[i]].base == BASE_SHARED;
-            p->step[step].bytes += l->value[i] < 0 ? 0 : (double)mc_spot_bytes(&p->place[l->value[i]]);
+            l->held |= k->operand.at[i].dst && l->value[i] >= 0 && p->slot[l->value[i]].base == BASE_SHARED;
+            p->step[step].bytes += l->value[i] < 0 ? 0 : (double)mc_slot_bytes(&p->slot[l->value[i]]);
         }
         mc_axes_gather(s, k, p->step[step].space, false);
         mc_axes_gather(s, k, p->step[step].space, true);

@@ -15,7 +15,7 @@ struct mc_axes {
     int64_t stride[MOST_OPERANDS][MC_MAX_RANK]; /* by the kernel's axes: bytes, or positions */
 };
 void mc_axes_gather(struct mc_axes *s, const struct mc_kernel *k, const int64_t *size, bool reduced); /* those kept, then those reduced */
-bool mc_axes_dense(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place, int first, int v);
+bool mc_axes_dense(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_slot *slot, int first, int v);
 bool mc_axes_near(const struct mc_kernel *k, const struct mc_axes *s);
 void mc_axes_divide(struct mc_grid_head *h, int axis);          /* by which a kernel divides by its size */
 
@@ -28,8 +28,8 @@ void mc_spread_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, stru
 /* A length that the lanes of `most` blocks can keep and that keeps them busy? */
 bool mc_spread_keeps(struct mc_grid_row row, int64_t length, unsigned most);
 bool mc_spread_shares(struct mc_grid_row row, int64_t length);  /* that several blocks keep together, at least where rows are few? */
-unsigned mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place, struct mc_grid_row row,
+unsigned mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_slot *slot, struct mc_grid_row row,
                               unsigned most);
-bool mc_spread_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place);
+bool mc_spread_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_slot *slot);
 
 #endif

@@ -38,7 +38,7 @@ void mc_axes_gather(struct mc_axes *s, const struct mc_kernel *k, const int64_t 
 }
 
 /* Do the elements lie dense along the innermost axis of their kind, so that v may be taken at once from aligned addresses? */
-bool mc_axes_dense(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place, int first, int v)
+bool mc_axes_dense(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_slot *slot, int first, int v)
 {
     int inner = s->axis[first].at;
     if (s->axis[first].size % v) {
@@ -51,7 +51,7 @@ bool mc_axes_dense(const struct mc_kernel *k, const struct mc_axes *s, const str
         if (s->stride[i][inner] != (moves ? size : 0)) {
             return false;
         }
-        if (moves && !o->index && place[l->value[i]].offset % (v * size)) {
+        if (moves && !o->index && slot[l->value[i]].offset % (v * size)) {
             return false;
         }
         for (int a = 0; a < s->n[0] + s->n[1] && moves && !o->index; a++) {

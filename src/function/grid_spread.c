@@ -163,11 +163,11 @@ bool mc_spread_shares(struct mc_grid_row row, int64_t length)
 
 /* How many blocks may have a row each in a form that keeps rows; 0: they cannot.  Rows that lie dense, or in pieces that do, of
  * such a length.  Where all its blocks are few, long rows are better split over more of them. */
-unsigned mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place, struct mc_grid_row row,
+unsigned mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_slot *slot, struct mc_grid_row row,
                               unsigned most)
 {
     const bool torn = mc_grid_torn(k);
-    if (!mc_spread_keeps(row, s->count[1], most) || s->n[1] < 1 || s->n[1] > 1 + torn || !mc_axes_near(k, s) || !mc_axes_dense(k, s, l, place, s->n[0], row.vector)) {
+    if (!mc_spread_keeps(row, s->count[1], most) || s->n[1] < 1 || s->n[1] > 1 + torn || !mc_axes_near(k, s) || !mc_axes_dense(k, s, l, slot, s->n[0], row.vector)) {
         return 0;
     }
     const unsigned n = together(row, s->count[0], s->count[1], most);
@@ -176,7 +176,7 @@ unsigned mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s
 }
 
 /* May NAME_c do it?  Neighbours that lie dense, and one axis of them. */
-bool mc_spread_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_spot *place)
+bool mc_spread_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_slot *slot)
 {
-    return s->n[0] == 1 && s->n[1] >= 1 && mc_axes_near(k, s) && mc_axes_dense(k, s, l, place, 0, mc_grid_column(k));
+    return s->n[0] == 1 && s->n[1] >= 1 && mc_axes_near(k, s) && mc_axes_dense(k, s, l, slot, 0, mc_grid_column(k));
 }

@@ -24,15 +24,19 @@ struct mc_heavy {
 };
 /* Is it a step of heavy work that those steps do that read its result? */
 static inline bool mc_heavy_is_idle(const struct mc_step_plan *sp) { return sp->heavy && sp->heavy->idle; }
-bool mc_heavy_calls_kernel(const struct mc_function *f, const struct mc_step *st);  /* for each finished block */
 
+/* heavy.c: families of solvers */
 const char *mc_heavy_family(const struct mc_step *st);  /* "gemm", "conv" */
 const char *mc_heavy_solver(const struct mc_heavy *h);  /* who does the work at that shape: "fft"; "idle" where those that read it do */
+mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step); /* sizes and strides are known, offsets not yet */
 void mc_heavy_free(struct mc_heavy *h);
-size_t mc_heavy_copies(const struct mc_heavy *h);   /* bytes of operands of the finishing kernel that are made dense first */
-mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step); /* sizes and strides are known, places not yet */
+/* finish.c: what they share: operands, results, finishing kernels */
 int mc_heavy_source(const struct mc_function *f, const struct mc_node *n, int i);   /* the value of its input */
 int mc_heavy_result(const struct mc_step *st, int i);                               /* the i-th value it makes, before its kernel */
+/* Does the heavy work that a kernel finishes, and that of the step in front which it does as well, read v?  It does while blocks are finished. */
+bool mc_heavy_reads(const struct mc_function *f, const struct mc_step *st, int v);
+bool mc_heavy_calls_kernel(const struct mc_function *f, const struct mc_step *st);  /* for each finished block */
+size_t mc_heavy_copies(const struct mc_heavy *h);   /* bytes of operands of the finishing kernel that are made contiguous first */
 mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 void mc_launch_box(struct mc_running *r, const int64_t *at, const int64_t *size); /* a finishing kernel, along the kernel's axes */
 /* joined.c */
@@ -55,7 +59,7 @@ mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
 mc_status mc_across_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 /* tail.c: does a step's kernel nothing but what solvers may do as well?  Then what that is, `there` left false */
 bool mc_tail_of(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_tail *t);
-bool mc_tail_is_whole(const struct mc_spot *y, const struct mc_spot *added);    /* does it lie as the result does? */
+bool mc_tail_is_whole(const struct mc_slot *y, const struct mc_slot *added);    /* does it lie as the result does? */
 /* product.c */
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);

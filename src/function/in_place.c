@@ -5,6 +5,7 @@
  * update from being made, runs behind it; what failed before it is told to its kernel (mc_grid_head's `held`).  So it is not
  * done where steps may run beside each other. */
 #include "function/backend.h"
+#include "function/heavy.h"
 
 static int only_update(const struct mc_program *pr, int v)
 {
@@ -64,8 +65,8 @@ int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *
         return -1;
     }
     const int old = old_value(f, update);
-    const struct mc_spot *to = old < 0 ? NULL : &p->place[old], *from = &p->place[v];
-    if (!to || to->base != BASE_SHARED || to->type.dtype != from->type.dtype || !mc_spot_contiguous(to) || is_output(pr, old) ||
+    const struct mc_slot *to = old < 0 ? NULL : &p->slot[old], *from = &p->slot[v];
+    if (!to || to->base != BASE_SHARED || to->type.dtype != from->type.dtype || !mc_slot_contiguous(to) || is_output(pr, old) ||
         !mc_dims_equal(to->type.rank, to->type.dims, from->type.rank, from->type.dims) || pr->value.at[old].last > step ||
         (pr->value.at[old].last == step && !reads_own_element(f, st, old))) {
         return -1;
@@ -75,7 +76,7 @@ int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *
 
 bool mc_is_in_place(const struct mc_function *f, const struct mc_shape_plan *p, int update)
 {
-    const struct mc_spot *at = &p->place[f->code->program.update[update]];
+    const struct mc_slot *at = &p->slot[f->code->program.update[update]];
     return at->base == BASE_SHARED && f->shared[at->index] == f->target[update] && f->code->program.value.at[f->code->program.update[update]].kind == VALUE_TEMP;
 }
 

@@ -80,9 +80,9 @@ static mc_status problem_of(const struct mc_function *f, const struct mc_shape_p
     TRY(mc_pooling_problem(f, p, two.pool_step, v, &pool));
     q->marks = pool.s.mark;
     *is = windows(two.conv, &pool.s, q);
-    strides_as_y(two.conv, p->place[v[POOL_Y]].strides, q->conv.dtype, q->g);
+    strides_as_y(two.conv, p->slot[v[POOL_Y]].strides, q->conv.dtype, q->g);
     if (v[POOL_KEY] >= 0) {
-        strides_as_y(two.conv, p->place[v[POOL_KEY]].strides, q->marks, q->mark);
+        strides_as_y(two.conv, p->slot[v[POOL_KEY]].strides, q->marks, q->mark);
     } else {
         memcpy(q->mark, q->g, sizeof q->g);
     }

@@ -8,12 +8,12 @@ struct axis { int64_t size; bool reduced; int at; };
 
 /* The stride of operand o along axis a of the space, in elements; a broadcast axis has none.  An axis of size 1 may have
  * any stride in memory; it counts as 1, what kernels expect of an operand that moves along their innermost axis. */
-int64_t mc_launch_stride(const struct mc_spot *place, const struct mc_koperand *o, int v, bool dense, int a)
+int64_t mc_launch_stride(const struct mc_slot *slot, const struct mc_koperand *o, int v, bool dense, int a)
 {
     if (o->index) {
         return o->varies & 1u << a ? 1 : 0;
     }
-    const struct mc_spot *p = &place[v];
+    const struct mc_slot *p = &slot[v];
     if (!p->type.rank || !(o->varies & 1u << a)) {
         return 0;
     }
@@ -38,7 +38,7 @@ mc_status mc_dense_plan(const struct mc_function *f, const struct mc_shape_plan 
         if (o->dst || o->index || i == st->product || !(o->varies & 1u << k->inner)) {
             continue;
         }
-        const struct mc_spot *at = &p->place[st->operand[i]];
+        const struct mc_slot *at = &p->slot[st->operand[i]];
         if (at->strides[k->inner] == (int64_t)mc_dtypes[o->dtype].size || at->type.dims[k->inner] <= 1) {
             continue;
         }
@@ -52,12 +52,12 @@ mc_status mc_dense_plan(const struct mc_function *f, const struct mc_shape_plan 
             }
         }
         l->dense[i] = (int64_t)l->copies;
-        l->copies += (mc_spot_bytes(at) + 63) / 64 * 64;
+        l->copies += (mc_slot_bytes(at) + 63) / 64 * 64;
     }
     return MC_OK;
 }
 
-mc_status mc_dense_copy(const struct mc_spot *from, char *src, char *dst)
+mc_status mc_dense_copy(const struct mc_slot *from, char *src, char *dst)
 {
     mc_array *x = mc_array_wrap(from->type.dtype, from->type.rank, from->type.dims, from->strides, src, NULL, NULL);
     mc_array *y = mc_array_wrap(from->type.dtype, from->type.rank, from->type.dims, NULL, dst, NULL, NULL);
@@ -73,7 +73,7 @@ mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, c
     for (int k = 0; k < l->nop; k++) {
         base[k] = l->value[k] < 0 ? NULL : f->ptr[l->value[k]];
         if (l->dense && l->dense[k] >= 0) {
-            TRY(mc_dense_copy(&p->place[l->value[k]], base[k], scratch + l->dense[k]));
+            TRY(mc_dense_copy(&p->slot[l->value[k]], base[k], scratch + l->dense[k]));
             base[k] = scratch + l->dense[k];
         }
     }
@@ -187,7 +187,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
 {
     const struct mc_launch *l = (struct mc_launch *)e;
     char *base[MOST_OPERANDS + 1];
-    struct mc_running r = { .st = &f->code->program.step.at[step], .l = l, .place = p->place, .base = base, .scratch = scratch + l->copies };
+    struct mc_running r = { .st = &f->code->program.step.at[step], .l = l, .slot = p->slot, .base = base, .scratch = scratch + l->copies };
     bool fold = l->split == SPLIT_FOLD;
     if (!fold && (l->n[0] == 0 || l->n[1] == 0 || l->outer_total == 0) && !(r.st->kernel->mode == KERNEL_ROW && l->n[1]) &&
         r.st->kernel->mode != KERNEL_COLUMN && !l->tally) {
@@ -366,7 +366,7 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
         }
         struct axis x = { size, (k->reduced & 1u << a) != 0, a };
         for (int i = 0; i < nop; i++) {
-            stride[i * MC_MAX_RANK + a] = mc_launch_stride(p->place, &k->operand.at[i], l->value[i], l->dense && l->dense[i] >= 0, a);
+            stride[i * MC_MAX_RANK + a] = mc_launch_stride(p->slot, &k->operand.at[i], l->value[i], l->dense && l->dense[i] >= 0, a);
         }
         if (na && joins_next(l, stride, &axis[na - 1], &x)) {
             x.size *= axis[na - 1].size;
@@ -376,7 +376,7 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
     }
     const bool fits = assign_loops(st, l, axis, na, stride);
     for (int i = 0; i < nop; i++) {
-        l->bytes += l->value[i] < 0 ? 0 : (double)mc_spot_bytes(&p->place[l->value[i]]);
+        l->bytes += l->value[i] < 0 ? 0 : (double)mc_slot_bytes(&p->slot[l->value[i]]);
     }
     mc_free(stride);
     p->step[step].flops += elements * k->flops;

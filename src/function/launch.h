@@ -29,14 +29,14 @@ struct mc_launch {
 struct mc_running {             /* one kernel step while it runs */
     const struct mc_step *st;
     const struct mc_launch *l;
-    const struct mc_spot *place;
+    const struct mc_slot *slot;
     char *const *base;          /* by operand: where it starts */
     char *scratch, *tally;
     bool stream;
     int axis[5];                /* of a convolution's result by meaning; -1: not there */
     int64_t err[4];             /* what kernels tell (kernel.h) */
 };
-int64_t mc_launch_stride(const struct mc_spot *place, const struct mc_koperand *o, int v, bool dense, int a);
+int64_t mc_launch_stride(const struct mc_slot *slot, const struct mc_koperand *o, int v, bool dense, int a);
 /* *exec stays NULL if the kernel has too few loops for the axes of this shape. */
 mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **exec);
 struct mc_launch *mc_launch_new(const struct mc_function *f, int step); /* knows its operands, not its loops; NULL: error */
@@ -45,7 +45,7 @@ void mc_running_tell(struct mc_running *r, const int64_t *err);                /
 mc_status mc_running_end(struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_running *r);
 void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c, int64_t row_stride);
 mc_status mc_dense_plan(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_launch *l);  /* which operands need a copy */
-mc_status mc_dense_copy(const struct mc_spot *from, char *src, char *dst);
+mc_status mc_dense_copy(const struct mc_slot *from, char *src, char *dst);
 mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_launch *l, char *scratch, char **base);
 /* split.c */
 void mc_launch_split(const struct mc_function *f, const struct mc_step *st, struct mc_launch *l, double elements);

@@ -88,28 +88,6 @@ static int take(struct arena *a, int64_t size, int step, int last)
     return (int)a->all->n - 1;
 }
 
-int mc_value_root(const struct mc_program *p, int v)
-{
-    while (p->value.at[v].view_of >= 0) {
-        v = p->value.at[v].view_of;
-    }
-    return v;
-}
-
-bool mc_heavy_reads(const struct mc_function *f, const struct mc_step *st, int v)
-{
-    const struct mc_program *p = &f->code->program;
-    const mc_node *front = st->before < 0 ? NULL : p->step.at[st->before].heavy;
-    bool reads = false;
-    for (int i = 0; st->heavy && i < st->heavy->nin; i++) {
-        reads |= mc_value_root(p, mc_heavy_source(f, st->heavy, i)) == v;
-    }
-    for (int i = 0; front && i < front->nin; i++) {
-        reads |= mc_value_root(p, mc_heavy_source(f, front, i)) == v;
-    }
-    return reads;
-}
-
 /* A source of step s whose memory result v may take over: dies here, same size and layout, read element by element. */
 static int dying_source(const struct mc_function *f, const struct mc_shape_plan *p, const struct arena *a, int step, int v)
 {
@@ -121,9 +99,9 @@ static int dying_source(const struct mc_function *f, const struct mc_shape_plan 
     for (size_t i = 0; i < st->kernel->operand.n; i++) {
         const struct mc_koperand *o = &st->kernel->operand.at[i];
         int src = o->dst || o->index ? -1 : st->operand[i];
-        if (src < 0 || pr->value.at[src].kind != VALUE_TEMP || pr->value.at[src].last != step || p->place[src].base != BASE_ARENA ||
-            mc_heavy_reads(f, st, src) || mc_dtypes[o->dtype].size != mc_dtypes[p->place[v].type.dtype].size || o->varies != st->kernel->varies ||
-            !mc_dims_equal(p->place[src].type.rank, p->place[src].type.dims, p->place[v].type.rank, p->place[v].type.dims)) {
+        if (src < 0 || pr->value.at[src].kind != VALUE_TEMP || pr->value.at[src].last != step || p->slot[src].base != BASE_ARENA ||
+            mc_heavy_reads(f, st, src) || mc_dtypes[o->dtype].size != mc_dtypes[p->slot[v].type.dtype].size || o->varies != st->kernel->varies ||
+            !mc_dims_equal(p->slot[src].type.rank, p->slot[src].type.dims, p->slot[v].type.rank, p->slot[v].type.dims)) {
             continue;
         }
         bool alone = true; /* no other view of it in this kernel, and not taken over already */
@@ -169,21 +147,21 @@ static int direct_output(const struct mc_function *f, const struct mc_program *p
 static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, struct arena *a, int step, int v, bool heavy)
 {
     const struct mc_program *pr = &f->code->program;
-    struct mc_spot *place = &p->place[v];
+    struct mc_slot *slot = &p->slot[v];
     int out = pr->value.at[v].is_output && !f->code->device->space ? direct_output(f, pr, v) : -1;
     if (out >= 0) {
-        place->base = BASE_OUTPUT;
-        place->index = out;
+        slot->base = BASE_OUTPUT;
+        slot->index = out;
         return MC_OK;
     }
     const int shared = heavy ? -1 : mc_update_in_place(f, p, step, v);
     if (shared >= 0) {
-        place->base = BASE_SHARED;
-        place->index = shared;
+        slot->base = BASE_SHARED;
+        slot->index = shared;
         return MC_OK;
     }
     int last = MC_MAX(pr->value.at[v].last, step), src = heavy ? -1 : dying_source(f, p, a, step, v);
-    place->base = BASE_ARENA;
+    slot->base = BASE_ARENA;
     if (src >= 0) {
         a->of[v] = a->of[src];
         a->all->at[a->of[v]].last = held(a, last);
@@ -192,22 +170,22 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
     if (f->code->mode == MODE_DEBUG) {
         last = 0x7fffffff; /* everything stays, so that each step can be computed again */
     }
-    a->of[v] = take(a, rounded(mc_spot_bytes(place)), step, last);
+    a->of[v] = take(a, rounded(mc_slot_bytes(slot)), step, last);
     return a->of[v] < 0 ? MC_EMEMORY : MC_OK;
 }
 
 /* Views follow their root, whose place is known by now; until here their offsets count from it. */
 static void place_view(const struct mc_program *pr, struct mc_shape_plan *p, const struct mc_step *st)
 {
-    struct mc_spot *to = &p->place[st->dst[0]];
+    struct mc_slot *to = &p->slot[st->dst[0]];
     int root = st->src[0];
-    while (pr->value.at[root].view_of >= 0 && !p->place[root].own) {
+    while (pr->value.at[root].view_of >= 0 && !p->slot[root].own) {
         root = pr->value.at[root].view_of;
     }
     if (to->base != BASE_FIXED) {
-        to->base = p->place[root].base;
-        to->index = p->place[root].index;
-        to->offset += p->place[root].offset;
+        to->base = p->slot[root].base;
+        to->index = p->slot[root].index;
+        to->offset += p->slot[root].offset;
     }
 }
 
@@ -216,17 +194,17 @@ static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, s
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     mc_status s = MC_OK;
-    if (st->kind == STEP_EARLY || st->kind == STEP_TYPE || (st->kind == STEP_VIEW && !p->place[st->dst[0]].own)) {
+    if (st->kind == STEP_EARLY || st->kind == STEP_TYPE || (st->kind == STEP_VIEW && !p->slot[st->dst[0]].own)) {
         return MC_OK;
     }
     if (mc_heavy_is_idle(&p->step[step])) {
-        p->place[st->dst[0]].base = BASE_TYPE;
+        p->slot[st->dst[0]].base = BASE_TYPE;
         return MC_OK;
     }
     const int product = st->heavy && st->kernel ? st->operand[st->product] : -1;
     const bool tail = (p->step[step].heavy && p->step[step].heavy->tail.there);
     if (tail) {
-        p->place[product].base = BASE_TYPE;
+        p->slot[product].base = BASE_TYPE;
     } else if (product >= 0) { /* first: its finisher may write over it */
         s = place_result(f, p, a, step, product, true);
     }
@@ -302,10 +280,10 @@ static bool pack_better(struct arena *a)
 static void place_all(const struct mc_program *pr, struct mc_shape_plan *p, const struct arena *a)
 {
     for (size_t v = 0; v < pr->value.n; v++) {
-        p->place[v].offset = a->of[v] >= 0 ? a->all->at[a->of[v]].at : p->place[v].offset;
+        p->slot[v].offset = a->of[v] >= 0 ? a->all->at[a->of[v]].at : p->slot[v].offset;
     }
     for (size_t i = 0; i < pr->step.n; i++) {
-        if (pr->step.at[i].kind == STEP_VIEW && !p->place[pr->step.at[i].dst[0]].own) {
+        if (pr->step.at[i].kind == STEP_VIEW && !p->slot[pr->step.at[i].dst[0]].own) {
             place_view(pr, p, &pr->step.at[i]);
         }
     }

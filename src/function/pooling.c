@@ -31,13 +31,13 @@ mc_status mc_pooling_problem(const struct mc_function *f, const struct mc_shape_
     const mc_array *value[MOST_INPUTS] = { 0 };
     const int64_t *strides[POOL_NARRAY];
     for (int i = 0; i < st->heavy->nin; i++) {
-        const struct mc_spot *at = &p->place[mc_heavy_source(f, st->heavy, i)];
+        const struct mc_slot *at = &p->slot[mc_heavy_source(f, st->heavy, i)];
         in[i] = at->type;
         value[i] = at->fixed;
     }
     roles(f, st, step, v);
     for (int r = 0; r < POOL_NARRAY; r++) {
-        strides[r] = v[r] < 0 ? NULL : p->place[v[r]].strides;
+        strides[r] = v[r] < 0 ? NULL : p->slot[v[r]].strides;
     }
     return mc_pool_problem_of(st->heavy, in, value, strides, q);
 }
@@ -106,9 +106,9 @@ mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
     int v[3];
     across_values(f, st, v);
     for (int r = 0; r < 3; r++) {
-        strides[r] = v[r] < 0 ? NULL : p->place[v[r]].strides;
+        strides[r] = v[r] < 0 ? NULL : p->slot[v[r]].strides;
     }
-    TRY(mc_norm_problem_of(st->heavy, &p->place[v[NORM_X]].type, strides, &q));
+    TRY(mc_norm_problem_of(st->heavy, &p->slot[v[NORM_X]].type, strides, &q));
     h->plan = f->code->backend->norm(&q);
     sp->workspace = h->plan ? h->plan->workspace + 64 : 0;
     return h->plan ? MC_OK : mc_last_status();

@@ -5,7 +5,7 @@
 #include "gemm/gemm.h"
 
 /* Strides of a matrix in elements; false if neither of its own is 1, so that it must be copied. */
-static bool matrix_strides(const struct mc_spot *p, int64_t out[3])
+static bool matrix_strides(const struct mc_slot *p, int64_t out[3])
 {
     int r = p->type.rank;
     int64_t size = (int64_t)mc_dtypes[p->type.dtype].size, rows = p->type.dims[r - 2], cols = p->type.dims[r - 1];
@@ -27,7 +27,7 @@ static bool matrix_strides(const struct mc_spot *p, int64_t out[3])
     return by_row || by_col;
 }
 
-static void dense_strides(const struct mc_spot *p, int64_t out[3])
+static void dense_strides(const struct mc_slot *p, int64_t out[3])
 {
     int r = p->type.rank;
     out[2] = 1;
@@ -36,13 +36,13 @@ static void dense_strides(const struct mc_spot *p, int64_t out[3])
 }
 
 /* The problem with what follows it; false: that is a kernel's. */
-static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_spot *y, struct mc_gemm_problem *q, struct mc_tail *t)
+static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_slot *y, struct mc_gemm_problem *q, struct mc_tail *t)
 {
     const int r = y->type.rank;
     if (!mc_tail_of(f, p, step, t) || t->nadded > 1) {
         return false;
     }
-    const struct mc_spot *c0 = t->nadded ? &p->place[t->added[0]] : NULL;
+    const struct mc_slot *c0 = t->nadded ? &p->slot[t->added[0]] : NULL;
     if (c0 && c0->type.rank != r) {
         return false;
     }
@@ -69,7 +69,7 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     struct mc_step_plan *sp = &p->step[step];
     struct mc_heavy *h = sp->heavy;
     int c = st->kernel ? st->operand[st->product] : st->dst[0];
-    const struct mc_spot *a = &p->place[mc_heavy_source(f, n, 0)], *b = &p->place[mc_heavy_source(f, n, 1)], *y = &p->place[c];
+    const struct mc_slot *a = &p->slot[mc_heavy_source(f, n, 0)], *b = &p->slot[mc_heavy_source(f, n, 1)], *y = &p->slot[c];
     struct mc_gemm_problem q;
     int r = a->type.rank;
     q = (struct mc_gemm_problem){ .dtype = y->type.dtype, .batch = r == 3 ? y->type.dims[0] : 1, .m = a->type.dims[r - 2],
@@ -78,12 +78,12 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     if (!matrix_strides(a, q.as)) {
         dense_strides(a, q.as);
         h->copy[0] = (int64_t)copies;
-        copies += (mc_spot_bytes(a) + 63) / 64 * 64;
+        copies += (mc_slot_bytes(a) + 63) / 64 * 64;
     }
     if (!matrix_strides(b, q.bs)) {
         dense_strides(b, q.bs);
         h->copy[1] = (int64_t)copies;
-        copies += (mc_spot_bytes(b) + 63) / 64 * 64;
+        copies += (mc_slot_bytes(b) + 63) / 64 * 64;
     }
     if (r == 3) {
         TRY(mc_product_fits(n, a->type.dims[0], b->type.dims[0]));
@@ -119,9 +119,9 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
     char *work = scratch;
     for (int i = 0; i < 2; i++) {
         if (h->copy[i] >= 0) {
-            TRY(f->code->backend->copy(f, &p->place[v[i]], f->ptr[v[i]], scratch + h->copy[i]));
+            TRY(f->code->backend->copy(f, &p->slot[v[i]], f->ptr[v[i]], scratch + h->copy[i]));
             operand[i] = scratch + h->copy[i];
-            work = MC_MAX(work, scratch + h->copy[i] + (mc_spot_bytes(&p->place[v[i]]) + 63) / 64 * 64);
+            work = MC_MAX(work, scratch + h->copy[i] + (mc_slot_bytes(&p->slot[v[i]]) + 63) / 64 * 64);
         }
     }
     if (mc_heavy_calls_kernel(f, st)) {

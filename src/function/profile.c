@@ -44,8 +44,8 @@ static double step_bytes(const struct mc_function *f, int step)
     const struct mc_step *s = &f->code->program.step.at[step];
     double bytes = 0;
     for (int i = 0; i < s->nsrc + s->ndst; i++) {
-        const struct mc_spot *at = &f->plans->place[i < s->nsrc ? s->src[i] : s->dst[i - s->nsrc]];
-        bytes += at->base == BASE_NONE || at->base == BASE_TYPE ? 0 : (double)mc_spot_bytes(at);
+        const struct mc_slot *at = &f->plans->slot[i < s->nsrc ? s->src[i] : s->dst[i - s->nsrc]];
+        bytes += at->base == BASE_NONE || at->base == BASE_TYPE ? 0 : (double)mc_slot_bytes(at);
     }
     return bytes;
 }
@@ -92,12 +92,12 @@ static mc_status find_lives(struct mc_profile *p, const struct mc_function *f)
     const struct mc_shape_plan *plan = f->plans;
     for (size_t i = 0; plan && i < pr->value.n; i++) {
         const struct mc_value *v = &pr->value.at[i];
-        const struct mc_spot *at = &plan->place[i];
+        const struct mc_slot *at = &plan->slot[i];
         bool own = v->kind == VALUE_TEMP || (v->kind == VALUE_VIEW && at->own);
         if (!own || at->base != BASE_ARENA || v->step < 0) {
             continue;
         }
-        struct mc_life l = { (int)i, mc_spot_bytes(at), at->offset, v->step, MC_MIN(MC_MAX(v->last, v->step), f->code->nstep - 1) };
+        struct mc_life l = { (int)i, mc_slot_bytes(at), at->offset, v->step, MC_MIN(MC_MAX(v->last, v->step), f->code->nstep - 1) };
         p->separate += (l.bytes + 63) / 64 * 64;
         if (!VEC_PUSH(p->life, l)) {
             return MC_EMEMORY;
@@ -260,7 +260,7 @@ static void results(struct mc_str *out, const struct mc_function *f, int step)
 {
     const struct mc_step *s = &f->code->program.step.at[step];
     for (int i = 0; i < s->ndst && f->plans; i++) {
-        const struct mc_spot *at = &f->plans->place[s->dst[i]];
+        const struct mc_slot *at = &f->plans->slot[s->dst[i]];
         if (at->base != BASE_NONE) {
             struct mc_str what = { 0 };
             mc_value_text(&what, f, s->dst[i]);
@@ -270,7 +270,7 @@ static void results(struct mc_str *out, const struct mc_function *f, int step)
             out->bad |= what.bad;
             mc_str_free(&what);
             mc_type_text(out, &at->type);
-            mc_str_add(out, mc_spot_contiguous(at) ? "\n" : ", strided\n");
+            mc_str_add(out, mc_slot_contiguous(at) ? "\n" : ", strided\n");
         }
     }
 }
@@ -319,7 +319,7 @@ static void memory_table(struct mc_str *out, const struct mc_function *f, const 
         struct mc_str what = { 0 };
         mc_value_text(&what, f, l->value);
         mc_str_addf(out, "%10zu %10lld %4d %4d  ", l->bytes, (long long)l->offset, l->first, l->last);
-        mc_type_text(out, &f->plans->place[l->value].type);
+        mc_type_text(out, &f->plans->slot[l->value].type);
         mc_str_add(out, "  ");
         mc_str_line(out, what.s ? what.s : "", LINE_COLUMNS);
         mc_str_add(out, "\n");

@@ -8,7 +8,7 @@ struct table { VEC(struct known) at; struct mc_function *f; const struct mc_shap
 
 mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, int value)
 {
-    const struct mc_spot *at = &p->place[value];
+    const struct mc_slot *at = &p->slot[value];
     if (at->base == BASE_FIXED) {
         return mc_array_ref(at->fixed);
     }
@@ -41,7 +41,7 @@ static mc_array *array_of(struct table *t, mc_node *n, int depth)
     if (a) {
         return a;
     }
-    if (v >= 0 && t->p->place[v].base != BASE_NONE && mc_position_axis(n) < 0) { /* kernels count; they read no positions */
+    if (v >= 0 && t->p->slot[v].base != BASE_NONE && mc_position_axis(n) < 0) { /* kernels count; they read no positions */
         a = mc_value_array(t->f, t->p, v);
     } else if (n->value) {
         a = mc_array_ref(n->value);
@@ -172,7 +172,7 @@ static mc_status results(const struct table *t, int step, const mc_node *n, mc_a
     const struct mc_step *st = &pr->step.at[step];
     for (int k = 0; k < n->nout; k++) {
         int v = n->nout == 1 ? pr->value_of[n->id] : st->dst[k];
-        if (v >= 0 && t->p->place[v].base != BASE_TYPE && t->f->ptr[v]) {
+        if (v >= 0 && t->p->slot[v].base != BASE_TYPE && t->f->ptr[v]) {
             made[k] = mc_value_array(t->f, t->p, v);
             if (!made[k]) {
                 return mc_last_status();
@@ -194,7 +194,7 @@ static bool goes_over_none(const struct mc_step *st, const struct mc_shape_plan 
 {
     bool none = false;
     for (int k = 0; st->kernel && k < st->ndst; k++) {
-        const struct mc_spot *at = &p->place[st->dst[k]];
+        const struct mc_slot *at = &p->slot[st->dst[k]];
         const bool has_memory = at->base != BASE_NONE && at->base != BASE_TYPE;
         none |= has_memory && mc_dims_count(at->type.rank, at->type.dims) == 0;
     }
@@ -229,7 +229,7 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
             if (direct && v >= 0 && made[k]->data == f->ptr[v]) {
                 continue; /* there already */
             }
-            bool ours = v >= 0 && (pr->value.at[v].step == step || n->nout > 1) && p->place[v].base != BASE_TYPE;
+            bool ours = v >= 0 && (pr->value.at[v].step == step || n->nout > 1) && p->slot[v].base != BASE_TYPE;
             if (ours && compare && !left_out) {
                 s = compare_value(&t, step, v, n, k, made[k]);
             } else if (ours && !compare) {

@@ -19,18 +19,18 @@ static mc_status send_fixed(struct mc_function *f, struct mc_shape_plan *p, stru
     const struct mc_program *pr = &f->code->program;
     size_t total = 0;
     for (size_t v = 0; v < pr->value.n; v++) {
-        struct mc_spot *at = &p->place[v];
+        struct mc_slot *at = &p->slot[v];
         q->at[v] = -1;
         if (at->base == BASE_FIXED && at->fixed) {
             q->at[v] = (int64_t)total;
-            total += rounded(mc_spot_bytes(at));
+            total += rounded(mc_slot_bytes(at));
         }
     }
     char *here = total ? mc_calloc(1, total, "constants") : NULL;
     q->fixed = here ? f->code->device->ops->alloc(f->code->device, total, "constants") : NULL;
     mc_status s = !total || q->fixed ? MC_OK : mc_last_status();
     for (size_t v = 0; v < pr->value.n && s == MC_OK && total; v++) {
-        struct mc_spot *at = &p->place[v];
+        struct mc_slot *at = &p->slot[v];
         if (q->at[v] < 0) {
             continue;
         }
@@ -110,7 +110,7 @@ mc_status mc_remote_send(struct mc_function *f, const struct mc_shape_plan *p)
 
 char *mc_remote_address(const struct mc_function *f, const struct mc_shape_plan *p, size_t v)
 {
-    const struct mc_spot *at = &p->place[v];
+    const struct mc_slot *at = &p->slot[v];
     switch (at->base) {
     case BASE_ARENA: return f->arena + at->offset;
     case BASE_INPUT: return (mc_remote_is(f, f->arg[at->index]) ? f->arg[at->index]->data : f->arena + mc_remote_of(p)->slot[at->index]) + at->offset;
@@ -124,7 +124,7 @@ char *mc_remote_address(const struct mc_function *f, const struct mc_shape_plan 
 }
 
 /* Bytes from the first element's address down to the lowest, and from there up. */
-static void extent(const struct mc_spot *at, int64_t *below, int64_t *bytes)
+static void extent(const struct mc_slot *at, int64_t *below, int64_t *bytes)
 {
     *below = 0;
     *bytes = (int64_t)mc_dtypes[at->type.dtype].size;
@@ -138,7 +138,7 @@ static void extent(const struct mc_spot *at, int64_t *below, int64_t *bytes)
 /* The value into a contiguous array, of the host or of the device. */
 static mc_status fill(struct mc_function *f, const struct mc_shape_plan *p, int value, mc_array *to)
 {
-    const struct mc_spot *at = &p->place[value];
+    const struct mc_slot *at = &p->slot[value];
     const struct mc_type *t = &at->type;
     if (mc_array_size(to) == 0) {
         return MC_OK;
@@ -146,8 +146,8 @@ static mc_status fill(struct mc_function *f, const struct mc_shape_plan *p, int 
     if (mc_remote_is(f, to)) {
         return f->code->backend->copy(f, at, f->ptr[value], to->data);
     }
-    if (mc_spot_contiguous(at)) {
-        return mc_remote_get(f, to->data, f->ptr[value], mc_spot_bytes(at));
+    if (mc_slot_contiguous(at)) {
+        return mc_remote_get(f, to->data, f->ptr[value], mc_slot_bytes(at));
     }
     int64_t below, bytes;
     extent(at, &below, &bytes);
@@ -162,7 +162,7 @@ static mc_status fill(struct mc_function *f, const struct mc_shape_plan *p, int 
 
 mc_array *mc_remote_fetch(struct mc_function *f, const struct mc_shape_plan *p, int value)
 {
-    const struct mc_type *t = &p->place[value].type;
+    const struct mc_type *t = &p->slot[value].type;
     mc_array *a = mc_array_empty(t->dtype, t->rank, t->dims);
     if (a && fill(f, p, value, a) < 0) {
         mc_array_unref(&a);
@@ -172,7 +172,7 @@ mc_array *mc_remote_fetch(struct mc_function *f, const struct mc_shape_plan *p, 
 
 mc_status mc_remote_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a)
 {
-    const struct mc_spot *at = &p->place[value];
+    const struct mc_slot *at = &p->slot[value];
     mc_array *dense = a->dtype != at->type.dtype        ? mc_array_cast(a, at->type.dtype)
                       : mc_array_is_contiguous(a) ? mc_array_ref(a)
                                                   : mc_array_copy(a);
@@ -187,7 +187,7 @@ mc_status mc_remote_store(struct mc_function *f, const struct mc_shape_plan *p, 
 
 mc_array *mc_remote_keep(struct mc_function *f, const struct mc_shape_plan *p, int value)
 {
-    const struct mc_spot *at = &p->place[value];
+    const struct mc_slot *at = &p->slot[value];
     mc_array *a = f->code->device->ops->array(f->code->device, at->type.dtype, at->type.rank, at->type.dims);
     mc_status s = !a ? mc_last_status() : mc_array_size(a) ? f->code->backend->copy(f, at, f->ptr[value], a->data) : MC_OK;
     if (s < 0) {
@@ -203,15 +203,15 @@ static void nothing(void *arg)
 
 static bool lends(const struct mc_function *f, const struct mc_shape_plan *p, int output)
 {
-    const struct mc_spot *at = &p->place[f->code->program.output[output]];
-    return f->output[output].borrow && at->base == BASE_ARENA && mc_spot_contiguous(at) && !mc_flag_int(FLAG_allow_gc);
+    const struct mc_slot *at = &p->slot[f->code->program.output[output]];
+    return f->output[output].borrow && at->base == BASE_ARENA && mc_slot_contiguous(at) && !mc_flag_int(FLAG_allow_gc);
 }
 
 /* The arena itself, until the next call; the last call's array if it still says the same. */
 static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int output)
 {
     int value = f->code->program.output[output];
-    const struct mc_spot *at = &p->place[value];
+    const struct mc_slot *at = &p->slot[value];
     mc_array *old = f->lent[output];
     if (!old || old->data != f->ptr[value] || old->dtype != at->type.dtype || !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims)) {
         mc_array_unref(&f->lent[output]);
@@ -226,7 +226,7 @@ static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int 
 /* The arrays that results go to are there, and good, before anything runs. */
 mc_status mc_remote_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
-    const struct mc_type *t = &p->place[f->code->program.output[i]].type;
+    const struct mc_type *t = &p->slot[f->code->program.output[i]].type;
     if (!mc_result_wanted(out)) {
         return MC_OK;
     }

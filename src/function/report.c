@@ -224,7 +224,7 @@ static void step(const struct page *g, int i, const struct mc_step_row *r)
     mc_str_html(g->out, text.s ? text.s : "");
     mc_str_add(g->out, "</code></summary>\n<p class=\"small dim\">");
     for (int k = 0; k < st->ndst && g->f->plans; k++) {
-        const struct mc_spot *at = &g->f->plans->place[st->dst[k]];
+        const struct mc_slot *at = &g->f->plans->slot[st->dst[k]];
         if (at->base != BASE_NONE) {
             mc_str_add(g->out, k ? ", " : "result: ");
             mc_type_text(g->out, &at->type);

@@ -6,7 +6,7 @@
 
 mc_status mc_result_near(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
-    const struct mc_spot *at = &p->place[f->code->program.output[i]];
+    const struct mc_slot *at = &p->slot[f->code->program.output[i]];
     mc_array *given = out && out->kind == 3 && out->u.slot ? *out->u.slot : NULL;
     bool fits = given && !mc_array_space(given) && given->dtype == at->type.dtype && mc_array_is_contiguous(given) &&
                 mc_dims_equal(given->rank, given->dims, at->type.rank, at->type.dims);
@@ -145,8 +145,8 @@ mc_status mc_result_deliver(struct mc_function *f, int i, const mc_arg *out)
 
 static mc_status copy_over(struct mc_function *f, const struct mc_shape_plan *p, int v, mc_array *to)
 {
-    if (to->dtype == p->place[v].type.dtype && mc_array_space(to)) {
-        return f->code->backend->copy(f, &p->place[v], f->ptr[v], to->data);
+    if (to->dtype == p->slot[v].type.dtype && mc_array_space(to)) {
+        return f->code->backend->copy(f, &p->slot[v], f->ptr[v], to->data);
     }
     mc_array *view = mc_value_array(f, p, v);
     mc_status s = view ? mc_array_assign(to, view) : mc_last_status();
@@ -159,7 +159,7 @@ static mc_status copy_over(struct mc_function *f, const struct mc_shape_plan *p,
 bool mc_update_is_plain(const struct mc_function *f, const struct mc_shape_plan *p, int i)
 {
     const struct mc_program *pr = &f->code->program;
-    const struct mc_spot *at = &p->place[pr->update[i]];
+    const struct mc_slot *at = &p->slot[pr->update[i]];
     const mc_array *old = f->target[i]->value;
     bool plain = (at->base == BASE_ARENA || mc_is_in_place(f, p, i)) && mc_dims_equal(at->type.rank, at->type.dims, old->rank, old->dims);
     for (int k = 0; plain && k < i; k++) {
@@ -181,7 +181,7 @@ mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p
     mc_array *few[8] = { 0 }, **next = pr->nupdate <= 8 ? few : mc_calloc((size_t)pr->nupdate, sizeof *next, "call");
     mc_status s = next ? MC_OK : MC_EMEMORY;
     for (int i = 0; i < pr->nupdate && s == MC_OK; i++) {
-        const struct mc_spot *at = &p->place[pr->update[i]];
+        const struct mc_slot *at = &p->slot[pr->update[i]];
         if (!mc_update_is_plain(f, p, i)) {
             next[i] = f->code->backend->keep(f, p, pr->update[i]);
             s = next[i] ? MC_OK : mc_last_status();

@@ -16,7 +16,5 @@ mc_status mc_step_infer(struct mc_step_types *q, mc_node *n, struct mc_infer *ou
 /* shape_views.c */
 mc_status mc_step_view(struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st, const struct mc_type *t);
 mc_status mc_step_slice(const struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st, const struct mc_type *t);
-/* shape_plan.c */
-void mc_spot_place(struct mc_spot *place, const struct mc_type *t);
 
 #endif

@@ -44,37 +44,12 @@ static int make_key(struct mc_function *f)
     return n;
 }
 
-/* ---- places ---- */
+/* ---- slots ---- */
 
-size_t mc_spot_bytes(const struct mc_spot *p)
+static void place_array(struct mc_slot *slot, enum mc_base base, int index, const mc_array *a)
 {
-    return (size_t)mc_dims_count(p->type.rank, p->type.dims) * mc_dtypes[p->type.dtype].size;
-}
-
-bool mc_spot_contiguous(const struct mc_spot *p)
-{
-    int64_t want = (int64_t)mc_dtypes[p->type.dtype].size;
-    for (int i = p->type.rank; i-- > 0;) {
-        if (p->type.dims[i] != 1 && p->strides[i] != want) {
-            return false;
-        }
-        want *= p->type.dims[i];
-    }
-    return true;
-}
-
-/* Where in the arena is said later. */
-void mc_spot_place(struct mc_spot *place, const struct mc_type *t)
-{
-    place->base = BASE_ARENA;
-    place->type = *t;
-    mc_contiguous_strides(t->dtype, t->rank, t->dims, place->strides);
-}
-
-static void place_array(struct mc_spot *place, enum mc_base base, int index, const mc_array *a)
-{
-    *place = (struct mc_spot){ .base = base, .index = index, .type = mc_type_make(a->dtype, a->rank, a->dims) };
-    memcpy(place->strides, a->strides, (size_t)a->rank * sizeof *a->strides);
+    *slot = (struct mc_slot){ .base = base, .index = index, .type = mc_type_make(a->dtype, a->rank, a->dims) };
+    memcpy(slot->strides, a->strides, (size_t)a->rank * sizeof *a->strides);
 }
 
 /* Where sizes come while running, every value is an array, so that ops may look into it. */
@@ -84,20 +59,20 @@ static void place_leaves(struct mc_function *f, struct mc_shape_plan *p)
     for (size_t v = 0; v < pr->value.n; v++) {
         const struct mc_value *x = &pr->value.at[v];
         if (x->kind == VALUE_INPUT) {
-            place_array(&p->place[v], BASE_INPUT, x->input, f->arg[x->input]);
+            place_array(&p->slot[v], BASE_INPUT, x->input, f->arg[x->input]);
         } else if (x->kind == VALUE_CONST) {
-            place_array(&p->place[v], BASE_FIXED, 0, x->node->value);
-            p->place[v].fixed = mc_array_ref(x->node->value);
+            place_array(&p->slot[v], BASE_FIXED, 0, x->node->value);
+            p->slot[v].fixed = mc_array_ref(x->node->value);
         } else if (x->kind == VALUE_SHARED) {
             for (int i = 0; i < f->nshared; i++) {
                 if (f->shared[i] == x->node->shared) {
-                    place_array(&p->place[v], BASE_SHARED, i, f->shared[i]->value);
+                    place_array(&p->slot[v], BASE_SHARED, i, f->shared[i]->value);
                 }
             }
         }
         if (pr->dynamic && (x->kind == VALUE_INPUT || x->kind == VALUE_SHARED)) {
-            p->place[v].fixed = mc_array_ref(x->kind == VALUE_INPUT ? f->arg[x->input] : f->shared[p->place[v].index]->value);
-            p->place[v].base = BASE_FIXED;
+            p->slot[v].fixed = mc_array_ref(x->kind == VALUE_INPUT ? f->arg[x->input] : f->shared[p->slot[v].index]->value);
+            p->slot[v].base = BASE_FIXED;
         }
     }
 }
@@ -138,7 +113,7 @@ static mc_status plan_early(struct mc_step_types *q, const struct mc_step *st)
         }
     }
     if (s == MC_OK) {
-        struct mc_spot *to = &p->place[st->dst[0]];
+        struct mc_slot *to = &p->slot[st->dst[0]];
         place_array(to, BASE_FIXED, 0, made[0]);
         to->fixed = made[0];
     } else {
@@ -192,7 +167,7 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
         if (st->heavy) {
             s = mc_step_infer(&q, st->heavy, &out);
             for (int i = 0; i < st->heavy->nout && s == MC_OK; i++) {
-                mc_spot_place(&p->place[mc_heavy_result(st, i)], &out.out[i]);
+                mc_slot_set(&p->slot[mc_heavy_result(st, i)], &out.out[i]);
             }
         }
         struct mc_type one;
@@ -202,8 +177,8 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
             type[i] = one;
             int v = f->code->program.value_of[st->node[i]->id];
             if (s == MC_OK && v >= 0 && f->code->program.value.at[v].step == step) {
-                mc_spot_place(&p->place[v], &one);
-                p->place[v].base = f->code->program.value.at[v].kind == VALUE_INSIDE ? BASE_TYPE : BASE_ARENA;
+                mc_slot_set(&p->slot[v], &one);
+                p->slot[v].base = f->code->program.value.at[v].kind == VALUE_INSIDE ? BASE_TYPE : BASE_ARENA;
             }
         }
         s = s < 0 ? s : kernel_space(&q, p->step[step].space);
@@ -213,8 +188,8 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
             s = strcmp(st->node[0]->op->name, "subtensor") == 0 ? mc_step_slice(f, p, st, &out.out[0]) : mc_step_view(f, p, st, &out.out[0]);
         } else if (s == MC_OK) {
             for (int i = 0; i < st->ndst; i++) {
-                mc_spot_place(&p->place[st->dst[i]], &out.out[i]);
-                p->place[st->dst[i]].base = st->kind == STEP_TYPE ? BASE_TYPE : BASE_ARENA;
+                mc_slot_set(&p->slot[st->dst[i]], &out.out[i]);
+                p->slot[st->dst[i]].base = st->kind == STEP_TYPE ? BASE_TYPE : BASE_ARENA;
             }
         }
     }
@@ -251,8 +226,8 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
     if (f->code->backend->forget) {
         f->code->backend->forget(f, p);
     }
-    for (size_t i = 0; p->place && i < f->code->program.value.n; i++) {
-        mc_array_unref(&p->place[i].fixed);
+    for (size_t i = 0; p->slot && i < f->code->program.value.n; i++) {
+        mc_array_unref(&p->slot[i].fixed);
     }
     for (size_t i = 0; p->step && i < f->code->program.step.n; i++) {
         exec_free(p->step[i].exec);
@@ -260,7 +235,7 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
         mc_heavy_free(p->step[i].heavy);
     }
     VEC_FREE(p->block);
-    mc_free(p->place);
+    mc_free(p->slot);
     mc_free(p->step);
     mc_free(p->key);
     mc_free(p);
@@ -269,7 +244,7 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
 void mc_shape_plan_let_go(const struct mc_function *f, struct mc_shape_plan *p)
 {
     for (size_t i = 0; i < f->code->program.value.n; i++) {
-        mc_array_unref(&p->place[i].fixed);
+        mc_array_unref(&p->slot[i].fixed);
     }
 }
 
@@ -280,10 +255,10 @@ static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey)
     if (!p) {
         return NULL;
     }
-    p->place = mc_calloc(pr->value.n + 1, sizeof *p->place, "plan");
+    p->slot = mc_calloc(pr->value.n + 1, sizeof *p->slot, "plan");
     p->step = mc_calloc(pr->step.n + 1, sizeof *p->step, "plan");
     p->key = mc_alloc((size_t)(nkey + 1) * sizeof *p->key, "plan");
-    mc_status s = p->place && p->step && p->key ? MC_OK : MC_EMEMORY;
+    mc_status s = p->slot && p->step && p->key ? MC_OK : MC_EMEMORY;
     if (s == MC_OK) {
         if (nkey) {
             memcpy(p->key, f->key, (size_t)nkey * sizeof *p->key);

@@ -15,8 +15,8 @@ mc_status mc_step_input_type(struct mc_step_types *q, mc_node *x, struct mc_type
             return MC_OK;
         }
     }
-    if (v >= 0 && q->p->place[v].base != BASE_NONE) {
-        const struct mc_spot *at = &q->p->place[v];
+    if (v >= 0 && q->p->slot[v].base != BASE_NONE) {
+        const struct mc_slot *at = &q->p->slot[v];
         const struct mc_program *pr = &q->f->code->program;
         *t = at->type;
         *value = at->fixed;

@@ -8,8 +8,8 @@ mc_status mc_step_view(struct mc_function *f, struct mc_shape_plan *p, const str
 {
     const mc_node *n = st->node[0];
     int v = st->dst[0];
-    const struct mc_spot *from = &p->place[st->src[0]];
-    struct mc_spot *to = &p->place[v];
+    const struct mc_slot *from = &p->slot[st->src[0]];
+    struct mc_slot *to = &p->slot[v];
     *to = *from;
     to->fixed = NULL;
     to->own = false;
@@ -21,10 +21,10 @@ mc_status mc_step_view(struct mc_function *f, struct mc_shape_plan *p, const str
             to->strides[i] = a < 0 ? 0 : from->strides[a];
         }
     } else if (n->op->form == FORM_RESHAPE) {
-        if (mc_spot_contiguous(from)) {
+        if (mc_slot_contiguous(from)) {
             mc_contiguous_strides(t->dtype, t->rank, t->dims, to->strides);
         } else {
-            mc_spot_place(to, t);
+            mc_slot_set(to, t);
             to->own = true; /* copied when the step runs */
             to->offset = 0;
         }
@@ -46,7 +46,7 @@ static int64_t bound_value(const struct mc_function *f, const struct mc_shape_pl
     if (spec[kind] == BOUND_CONST) {
         return spec[kind + 1];
     }
-    const struct mc_spot *at = &p->place[st->src[spec[kind + 1]]];
+    const struct mc_slot *at = &p->slot[st->src[spec[kind + 1]]];
     const mc_array *a = at->base == BASE_INPUT ? f->arg[at->index] : at->fixed;
     return a ? mc_load_i64(a->dtype, a->data) : dflt;
 }
@@ -54,8 +54,8 @@ static int64_t bound_value(const struct mc_function *f, const struct mc_shape_pl
 mc_status mc_step_slice(const struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st, const struct mc_type *t)
 {
     const mc_node *n = st->node[0];
-    const struct mc_spot *from = &p->place[st->src[0]];
-    struct mc_spot to = *from;
+    const struct mc_slot *from = &p->slot[st->src[0]];
+    struct mc_slot to = *from;
     int k = 0;
     to.fixed = NULL;
     to.own = false;
@@ -84,6 +84,6 @@ mc_status mc_step_slice(const struct mc_function *f, struct mc_shape_plan *p, co
             return mc_last_status();
         }
     }
-    p->place[st->dst[0]] = to;
+    p->slot[st->dst[0]] = to;
     return MC_OK;
 }

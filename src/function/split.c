@@ -69,9 +69,9 @@ bool mc_launch_streams(const struct mc_shape_plan *p, const struct mc_step *st, 
     }
     for (int k = 0; k < l->nop; k++) {
         const struct mc_koperand *o = &st->kernel->operand.at[k];
-        const struct mc_spot *at = l->value[k] < 0 || !o->dst || o->tally || !st->kernel->val.at[o->val].element ? NULL : &p->place[l->value[k]];
+        const struct mc_slot *at = l->value[k] < 0 || !o->dst || o->tally || !st->kernel->val.at[o->val].element ? NULL : &p->slot[l->value[k]];
         for (int j = 0; at && j < l->nop; j++) {
-            const struct mc_spot *src = l->value[j] < 0 || st->kernel->operand.at[j].dst ? NULL : &p->place[l->value[j]];
+            const struct mc_slot *src = l->value[j] < 0 || st->kernel->operand.at[j].dst ? NULL : &p->slot[l->value[j]];
             if (src && src->base == at->base && src->base == BASE_ARENA && src->offset == at->offset) {
                 return false;
             }
@@ -79,8 +79,8 @@ bool mc_launch_streams(const struct mc_shape_plan *p, const struct mc_step *st, 
         if (at && row && !rows_aligned(l, o, k)) {
             return false;
         }
-        bytes += at ? (double)mc_spot_bytes(at) : 0;
-        all += l->value[k] < 0 ? 0 : (double)mc_spot_bytes(&p->place[l->value[k]]);
+        bytes += at ? (double)mc_slot_bytes(at) : 0;
+        all += l->value[k] < 0 ? 0 : (double)mc_slot_bytes(&p->slot[l->value[k]]);
     }
     return bytes * 4 >= all && all > MC_MIN((double)mc_cpu()->l3, MOST_KEPT);
 }

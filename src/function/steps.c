@@ -82,7 +82,7 @@ static mc_status check_finite(struct mc_function *f, const struct mc_shape_plan 
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     for (int i = 0; i < st->ndst; i++) {
-        const struct mc_spot *at = &p->place[st->dst[i]];
+        const struct mc_slot *at = &p->slot[st->dst[i]];
         if (!mc_is_float(at->type.dtype) || st->kind == STEP_VIEW) {
             continue;
         }
@@ -166,7 +166,7 @@ static mc_status run_dynamic(struct mc_function *f, struct mc_shape_plan *p)
         int extra = st->heavy && st->kernel ? st->operand[st->product] : -1;
         for (int k = 0; k < st->ndst + (extra >= 0); k++) {
             int v = k < st->ndst ? st->dst[k] : extra;
-            struct mc_spot *at = &p->place[v];
+            struct mc_slot *at = &p->slot[v];
             if (!at->fixed && at->base != BASE_TYPE && (st->kind != STEP_VIEW || at->own)) {
                 at->fixed = mc_array_empty(at->type.dtype, at->type.rank, at->type.dims);
                 at->base = BASE_FIXED;

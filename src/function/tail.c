@@ -112,7 +112,7 @@ static int only_result(const struct mc_kernel *k)
     return dst;
 }
 
-bool mc_tail_is_whole(const struct mc_spot *y, const struct mc_spot *added)
+bool mc_tail_is_whole(const struct mc_slot *y, const struct mc_slot *added)
 {
     bool all = mc_dims_equal(y->type.rank, y->type.dims, added->type.rank, added->type.dims);
     for (int a = 0; all && a < y->type.rank; a++) {
@@ -132,7 +132,7 @@ bool mc_tail_of(const struct mc_function *f, const struct mc_shape_plan *p, int 
         (dst = only_result(k)) < 0) {
         return false;
     }
-    const struct mc_spot *y = &p->place[st->operand[st->product]], *to = &p->place[st->operand[dst]];
+    const struct mc_slot *y = &p->slot[st->operand[st->product]], *to = &p->slot[st->operand[dst]];
     const int sum = is_plain(k, y->type.dtype) ? activation(k, k->operand.at[dst].val, &t->act) : -1;
     if (sum < 0 || !terms(k, sum, term, &n) || n + 1 != (int)k->operand.n ||
         !mc_tail_is_whole(y, to)) {

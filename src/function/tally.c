@@ -7,16 +7,16 @@
 enum { CHUNK_ROWS = 64, COLUMNS = 256 };
 static const size_t most_bytes = 8 << 20; /* of all chunks' sums, where longer chunks help */
 
-static size_t bytes_of(const struct mc_spot *at)
+static size_t bytes_of(const struct mc_slot *at)
 {
-    return (mc_spot_bytes(at) + 63) / 64 * 64;
+    return (mc_slot_bytes(at) + 63) / 64 * 64;
 }
 
 void mc_tally_plan(const struct mc_step *st, const struct mc_shape_plan *p, struct mc_launch *l)
 {
     int64_t rows = l->n[1] * l->outer_total;
     for (int k = 0; k < l->nop; k++) {
-        l->tally += st->kernel->operand.at[k].tally ? bytes_of(&p->place[l->value[k]]) : 0;
+        l->tally += st->kernel->operand.at[k].tally ? bytes_of(&p->slot[l->value[k]]) : 0;
     }
     if (!l->tally) {
         return;
@@ -38,7 +38,7 @@ void mc_tally_bases(const struct mc_running *r, int64_t chunk, char **base)
     for (int k = 0; k < r->l->nop; k++) {
         if (r->st->kernel->operand.at[k].tally) {
             base[k] = at;
-            at += bytes_of(&r->place[r->l->value[k]]);
+            at += bytes_of(&r->slot[r->l->value[k]]);
         }
     }
 }
@@ -65,8 +65,8 @@ void mc_tally_join(const struct mc_running *r, char *const *base)
         if (!o->tally) {
             continue;
         }
-        const struct mc_spot *at = &r->place[r->l->value[k]];
-        int64_t n = (int64_t)(mc_spot_bytes(at) / mc_dtypes[o->dtype].size);
+        const struct mc_slot *at = &r->slot[r->l->value[k]];
+        int64_t n = (int64_t)(mc_slot_bytes(at) / mc_dtypes[o->dtype].size);
         for (int64_t j = 0; j < n; j += COLUMNS) {
             join(r, o->dtype, r->tally + offset, base[k], j, MC_MIN(COLUMNS, n - j));
         }

@@ -99,7 +99,7 @@ void mc_trace_step(const struct mc_function *f, const struct mc_shape_plan *p, i
     mc_str_line(&text, info.text, FORMULA_COLUMNS);
     for (int i = 0; i < st->ndst; i++) {
         mc_str_add(&shape, i ? ", " : "");
-        mc_type_text(&shape, &p->place[st->dst[i]].type);
+        mc_type_text(&shape, &p->slot[st->dst[i]].type);
     }
     head(&out, name.s ? name.s : "", gpu, from, seconds);
     mc_str_addf(&out, ",\"cat\":\"step\",\"args\":{\"step\":%d,\"formula\":", step);

@@ -49,12 +49,8 @@ static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
     const struct mc_gemm_problem c = child_of(p);
-    double best = 1e30;
-    for (const struct mc_solver *const *s = mc_gemm_cuda_solvers; *s; s++) {
-        best = (*s)->refuse && (*s)->refuse(&c.base) ? best : MC_MIN(best, (*s)->estimate(&c.base));
-    }
     const double bytes = 2.0 * (double)(p->batch * p->m * p->n) * mc_dtypes[p->dtype].size;
-    return best + mc_cuda_seconds(p->dtype, false, 0, bytes, 1);
+    return mc_plan_cheapest(&c.base) + mc_cuda_seconds(p->dtype, false, 0, bytes, 1);
 }
 
 const struct mc_solver mc_gemm_cuda_apart = { .name = "apart", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true };

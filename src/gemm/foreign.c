@@ -64,40 +64,10 @@ void mc_foreign_done(void *handle, int before)
     }
 }
 
-static bool only_estimates(const struct mc_foreign *f)
-{
-    return mc_flag_int(FLAG_plan) == 0 && strcmp(mc_flag_text(FLAG_gemm_algo), f->solver) != 0;
-}
-
-const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
-{
-    struct mc_foreign_matrix any;
-    if (mc_gemm_hollow(p)) {
-        return mc_gemm_hollow(p);
-    }
-    if (p->alpha == 0) {
-        return "would not read A and B, whose NaN must show";
-    }
-    if (!mc_foreign_matrix(p->as, p->m, p->k, &any) || !mc_foreign_matrix(p->bs, p->k, p->n, &any) ||
-        (p->m > 1 && p->cs[1] < p->n)) {
-        return "takes no overlapping rows";
-    }
-    if (only_estimates(f) && mc_gemm_rate(f, library, p) >= 1) {
-        return "showed no gain on products like this; plan=measure tries it, or its name";
-    }
-    return NULL;
-}
-
 const char *mc_foreign_missing(struct mc_foreign *f, const char *function)
 {
     void *handle = mc_foreign_open(f);
     return !handle ? "finds no library" : dlsym(handle, function) ? NULL : "finds no product in the library";
-}
-
-double mc_foreign_estimate(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
-{
-    return only_estimates(f) ? mc_gemm_rate(f, library, p) * mc_gemm_own(p)->estimate(&p->base)
-                             : 1e-6 + 1.1 * mc_gemm_packed.estimate(&p->base);
 }
 
 bool mc_foreign_matrix(const int64_t *s, int64_t rows, int64_t cols, struct mc_foreign_matrix *out)

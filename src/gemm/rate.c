@@ -30,7 +30,7 @@ static struct mc_gemm_problem example(const struct mc_gemm_problem *p)
         at++;
     }
     const int64_t m = kinds[at].example[0], n = kinds[at].example[1], k = kinds[at].example[2];
-    return (struct mc_gemm_problem){ .base.family = &mc_gemm_family, .dtype = p->dtype, .batch = 1, .m = m, .n = n,
+    return (struct mc_gemm_problem){ .base.family = p->base.family, .dtype = p->dtype, .batch = 1, .m = m, .n = n,
                                      .k = k, .as = { 0, k, 1 }, .bs = { 0, n, 1 }, .cs = { 0, n, 1 }, .alpha = 1 };
 }
 
@@ -57,7 +57,7 @@ static double known(const struct mc_gemm_problem *p, const char *name, struct mc
     double seconds = 0;
     word->n = 0;
     mc_str_add(word, "rate ");
-    mc_gemm_family.word(&p->base, word);
+    p->base.family->word(&p->base, word);
     mc_str_addf(word, " t%d %s", mc_team_size(), name);
     return !word->bad && mc_wisdom_find(word->s, solver, &seconds) ? seconds : 0;
 }
@@ -123,4 +123,34 @@ double mc_gemm_rate(struct mc_foreign *f, const struct mc_solver *library, const
     comparing = false;
     pthread_mutex_unlock(&one_at_a_time);
     return rate;
+}
+
+static bool only_estimates(const struct mc_foreign *f)
+{
+    return mc_flag_int(FLAG_plan) == 0 && strcmp(mc_flag_text(FLAG_gemm_algo), f->solver) != 0;
+}
+
+const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
+{
+    struct mc_foreign_matrix any;
+    if (mc_gemm_hollow(p)) {
+        return mc_gemm_hollow(p);
+    }
+    if (p->alpha == 0) {
+        return "would not read A and B, whose NaN must show";
+    }
+    if (!mc_foreign_matrix(p->as, p->m, p->k, &any) || !mc_foreign_matrix(p->bs, p->k, p->n, &any) ||
+        (p->m > 1 && p->cs[1] < p->n)) {
+        return "takes no overlapping rows";
+    }
+    if (only_estimates(f) && mc_gemm_rate(f, library, p) >= 1) {
+        return "showed no gain on products like this; plan=measure tries it, or its name";
+    }
+    return NULL;
+}
+
+double mc_foreign_estimate(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
+{
+    return only_estimates(f) ? mc_gemm_rate(f, library, p) * mc_gemm_own(p)->estimate(&p->base)
+                             : 1e-6 + 1.1 * mc_gemm_packed.estimate(&p->base);
 }

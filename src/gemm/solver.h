@@ -16,6 +16,8 @@ extern const struct mc_solver mc_gemm_direct, mc_gemm_thin, mc_gemm_packed, mc_g
     mc_gemm_blas, mc_gemm_reference;
 
 /* ---- problem.c ---- */
+/* 'n': the second index is adjacent, 't': the first, 'x': neither.  Where an index has one value its stride is free. */
+char mc_gemm_order(const int64_t *strides, int64_t rows, int64_t cols);
 void mc_gemm_word(const struct mc_problem *p, struct mc_str *out);
 void mc_gemm_extents(const struct mc_gemm_problem *p, struct mc_extent e[4]); /* A, B, C, C0 */
 bool mc_gemm_possible(const struct mc_gemm_problem *p);                       /* false: the error is set */

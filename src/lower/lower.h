@@ -81,6 +81,7 @@ void mc_groups_free(struct mc_groups *groups);
 /* program.c; rounds: float16 and bfloat16 are rounded after each operation, as the reference does */
 mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout, mc_node *const *out,
                           int nup, struct mc_shared *const *shared, mc_node *const *update, enum mc_fusing fuse, bool rounds);
+int mc_value_root(const struct mc_program *p, int v);   /* whose memory it is a view of */
 void mc_program_free(struct mc_program *p);
 /* join.c: which steps may do the work of one in front; before lifetimes are known */
 void mc_join_steps(struct mc_program *p);

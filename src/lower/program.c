@@ -138,6 +138,14 @@ static mc_status emit_group(struct make *m, mc_node **node, int n)
     return st;
 }
 
+int mc_value_root(const struct mc_program *p, int v)
+{
+    while (p->value.at[v].view_of >= 0) {
+        v = p->value.at[v].view_of;
+    }
+    return v;
+}
+
 /* What step s reads, the i-th step does. */
 static void reads(struct mc_program *p, const struct mc_step *s, int i)
 {

@@ -83,6 +83,7 @@ struct mc_family {
 struct mc_plan *mc_plan_make(const struct mc_problem *p);    /* NULL: no solver; error lists the reasons */
 struct mc_plan *mc_plan_alone(const struct mc_problem *p);   /* inside of another that is being made: as if nobody had asked for that */
 void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out); /* why each solver declined */
+double mc_plan_cheapest(const struct mc_problem *p);  /* the least estimate of the solvers that do not decline; 1e30: all do */
 double mc_plan_seconds(const struct mc_problem *p);          /* a call's: as wisdom has it, if that counts, else the least estimate; < 0: not known, or a solver is forced */
 const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver *s);   /* why s does; NULL: it can do it */
 /* ---- plan.c ---- */

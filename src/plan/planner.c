@@ -333,6 +333,18 @@ struct mc_plan *mc_plan_alone(const struct mc_problem *p)
     return plan;
 }
 
+double mc_plan_cheapest(const struct mc_problem *p)
+{
+    double least = 1e30;
+    for (const struct mc_solver *const *s = p->family->solvers; *s; s++) {
+        const double seconds = (*s)->refuse && (*s)->refuse(p) ? least : (*s)->estimate(p);
+        if (seconds < least && !((*s)->missing && (*s)->missing(p))) {
+            least = seconds;
+        }
+    }
+    return least;
+}
+
 double mc_plan_seconds(const struct mc_problem *p)
 {
     struct mc_choice c = { .problem = p, .mode = mc_flag_int(FLAG_plan) };

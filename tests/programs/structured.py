@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from .scalar import TABLE, scalar, where
-from .value import (EPS, REAL, State, Unsure, V, cast, constant, element, errors, exact, is_float, linear, make, meet, move,
+from .value import (EPS, LARGE, REAL, State, Unsure, V, cast, constant, element, errors, exact, is_float, linear, make, meet, move,
                     promote, tie, to_float)
 
 OPS = {}
@@ -93,6 +93,13 @@ def sum_(x, axis=None, keepdims=False, dtype=None, acc_dtype=None):
     return linear(f, dt, x, ulps=2, count=n)
 
 
+def overflows_in_part(product, v, dt):
+    """A derivative multiplies products of some factors: of those larger than 1 the product may overflow where the rest are 0."""
+    if is_float(dt):
+        with np.errstate(all="ignore"):
+            tie(product(np.maximum(np.abs(v), 1).astype(REAL)) > LARGE[dt])
+
+
 @op
 def prod(x, axis=None, keepdims=False, dtype=None, acc_dtype=None):
     x = T(x)
@@ -105,6 +112,7 @@ def prod(x, axis=None, keepdims=False, dtype=None, acc_dtype=None):
         return x
     f = lambda a: np.prod(a, axis=axes, keepdims=keepdims)
     y = f(x.v)
+    overflows_in_part(f, x.v, dt)
     if not is_float(dt):
         return make(y, None if x.e is None else np.where(np.any(errors(x) > 0, axis=axes, keepdims=keepdims), np.inf, 0), dt)
     if x.e is None and exact(y, dt) and exact(x.v, dt):
@@ -189,6 +197,7 @@ def running(f, is_sum):
         if is_sum:
             return linear(lambda a: np.cumsum(a, axis=axis, dtype=a.dtype), dt, x, ulps=2, count=4 * max(x.v.shape[axis], 1))
         y = np.cumprod(x.v, axis=axis, dtype=x.v.dtype)
+        overflows_in_part(lambda a: np.cumprod(a, axis=axis), x.v, dt)
         if not is_float(dt):
             return make(y, None if x.e is None else np.full(y.shape, np.inf), dt)
         if x.e is None and exact(y, dt) and exact(x.v, dt):

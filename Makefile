@@ -173,8 +173,12 @@ bless: all ## write the golden files anew from what the library does now; read t
 	@MC_BLESS=1 $(call tests,$(BUILD)) $(WHAT)
 	@git diff --stat -- tests/golden include docs
 
-docs: all ## write docs/ops.md, docs/flags.md and docs/layers.md from the tables
+docs: all ## write docs/ops.md, docs/flags.md, docs/layers.md and docs/api from the tables and the headers
 	@$(BUILD)/monochord docs docs
+	@scripts/api.py
+
+site: docs ## the documents as static pages with search: build/site/index.html
+	@scripts/site.py $(BUILD)/site
 
 install: all ## PREFIX=/usr/local: library, headers, program, pkg-config and CMake files
 	@cmake --install $(BUILD) --prefix $(PREFIX)
@@ -194,5 +198,5 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/    make \1	\2/p' Makefile | expand -t 22
 
 , := ,
-.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-defects test-extremes test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols headers install-test bless docs \
+.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-defects test-extremes test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols headers install-test bless docs site \
 	install wc clean help

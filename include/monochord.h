@@ -9,12 +9,26 @@
  *     mc_array *y = NULL;
  *     if (!f || mc_call(f, MC_IN(x), MC_OUT(&y)) < 0) puts(mc_last_error());
  *
- * Builders (everything that returns a mc_node *) always return a usable node: after a mistake it is
- * the graph's error node, the first message stays with the graph (mc_error), and whatever is built
- * on it is the error node again; so check once, where you compile.  Functions that do something
- * return an mc_status, negative on failure, or NULL; mc_last_error then has the text.
+ * Results.  A function that does something returns an mc_status: MC_OK, or a negative code.  A function
+ * that makes something returns a pointer, NULL on failure.  In both cases mc_last_error has the text.
  *
- * Graphs belong to one thread at a time.  Different functions may run in different threads at once.
+ * Builders.  A function that returns a mc_node * always returns a usable node (NULL only where neither a
+ * graph nor a node is given).  After a mistake it is the graph's error node.  What is built on the error
+ * node is the error node, and the first message stays with the graph (mc_error).  So check once, where you
+ * compile.
+ *
+ * NULL.  A function that is given NULL for an object fails with MC_EARG; one that frees does nothing; one
+ * that reads a property returns 0, "" or NULL.
+ *
+ * Ownership.  An object that a function with new, from, wrap, load, open, copy, get or compile in its
+ * name returns is the caller's, to be freed by the function of the same section; shared variables are
+ * the graph's.  Arrays are counted: each pointer that was returned is given back by mc_array_unref.
+ * Nodes belong to their graph.  A const char * belongs to the object that it describes and lives as
+ * long; a char * is the caller's, freed by mc_text_free.
+ *
+ * Threads.  A graph, and all that is built in it, belongs to one thread at a time.  A compiled function may
+ * be called from any thread; calls of one function wait for each other, and different functions run at once.
+ * Counts of owners are atomic.  Errors are kept per thread.
  */
 #ifndef MONOCHORD_H
 #define MONOCHORD_H
@@ -42,14 +56,20 @@ extern "C" {
 #define MC_FORMAT(fmt, args)
 #endif
 
-#define MC_VERSION "0.1.0"
-#define MC_MAX_RANK 8
+/* ------------------------------------------------------------------------------ version ---- */
 
-MC_API const char *mc_version(void); /* of the library in memory */
+#define MC_VERSION "0.1.0" /* of this header */
+#define MC_MAX_RANK 8      /* the most axes that an array has */
+
+MC_API const char *mc_version(void); /* of the library that is loaded */
 
 /* ------------------------------------------------------------------------------- errors ---- */
 
-typedef enum mc_status {
+/* A status is 0 or negative.  Each thread has the text of its own last error.  A message is whole: it
+ * names the op, its inputs with their shapes, the place in the formula and the line of the program.  The
+ * library never prints or exits because of an error. */
+
+typedef enum mc_status { /* what went wrong */
     MC_OK = 0,
     MC_EARG = -1,    /* a wrong argument, name or flag */
     MC_ESYNTAX = -2, /* a formula that does not parse */
@@ -67,25 +87,39 @@ typedef enum mc_status {
     MC_EINTERNAL = -14 /* a fault of the library itself: please report the program */
 } mc_status;
 
-MC_API const char *mc_last_error(void);           /* of this thread; "" if there was none */
-MC_API const char *mc_status_name(mc_status s);   /* "shape" */
+/* The text of this thread's last error; "" if there was none.  It is overwritten by the next error of the
+ * thread. */
+MC_API const char *mc_last_error(void);
+/* A code in one word: "shape" for MC_ESHAPE; "unknown" for what is no status. */
+MC_API const char *mc_status_name(mc_status s);
 
 /* ------------------------------------------------------------------------------- arrays ---- */
 
-typedef enum mc_dtype {
+/* An array is a view of memory: a dtype, at most MC_MAX_RANK sizes, and strides that count bytes.  Memory
+ * and views of it are counted.  Functions that return an mc_array * return a pointer that the caller gives
+ * back by mc_array_unref; NULL on failure.  Any thread may count and read an array; who writes elements
+ * sees to it that nobody reads them meanwhile. */
+
+/* ---- dtypes ---- */
+
+typedef enum mc_dtype { /* what an element is */
     MC_BOOL, MC_INT8, MC_INT16, MC_INT32, MC_INT64, MC_UINT8, MC_UINT16, MC_UINT32, MC_UINT64,
     MC_FLOAT16, MC_BFLOAT16, MC_FLOAT32, MC_FLOAT64,
     MC_NDTYPE
 } mc_dtype;
 
-MC_API size_t mc_dtype_size(mc_dtype d);
-MC_API const char *mc_dtype_name(mc_dtype d);                     /* "float32" */
+MC_API size_t mc_dtype_size(mc_dtype d);                          /* bytes of an element */
+MC_API const char *mc_dtype_name(mc_dtype d);                     /* its name: "float32" */
+/* The dtype of that name; floatX: what the flag says. */
 MC_API mc_status mc_dtype_parse(const char *name, mc_dtype *out);
-MC_API mc_dtype mc_dtype_promote(mc_dtype a, mc_dtype b);         /* NumPy's rule for arrays */
+/* The dtype in which both meet: NumPy's rule for arrays. */
+MC_API mc_dtype mc_dtype_promote(mc_dtype a, mc_dtype b);
 
-/* An array is a strided view of reference-counted memory.  Strides count bytes. */
-typedef struct mc_array mc_array;
+/* ---- making and counting ---- */
 
+typedef struct mc_array mc_array; /* a strided view of counted memory */
+
+/* MC_SHAPE(2, 3): rank and sizes as two arguments. */
 #if defined(__cplusplus)
 #define MC_SHAPE(...)                                                                              \
     static_cast<int>(decltype(mc_cpp_dims(__VA_ARGS__))::count), mc_cpp_dims(__VA_ARGS__).data()
@@ -94,76 +128,125 @@ typedef struct mc_array mc_array;
 #endif
 #define MC_NOSHAPE 0, NULL /* a scalar: mc_array_new(MC_FLOAT32, MC_NOSHAPE) */
 
-MC_API mc_array *mc_array_new(mc_dtype d, int rank, const int64_t *dims); /* zeros, C order */
-MC_API mc_array *mc_array_from(mc_dtype d, int rank, const int64_t *dims, const void *data); /* copies */
-/* Borrow memory: release(arg), if given, runs when the last view of it is gone. strides may be NULL. */
+/* Zeros in C order: mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3)). */
+MC_API mc_array *mc_array_new(mc_dtype d, int rank, const int64_t *dims);
+/* A copy of the elements at data, which lie in C order. */
+MC_API mc_array *mc_array_from(mc_dtype d, int rank, const int64_t *dims, const void *data);
+/* Borrows memory: nothing is copied.  strides may be NULL: C order.  release(arg), if given, is called
+ * when the last view of the memory is gone, in the thread that let it go.  On failure the memory stays the
+ * caller's and release is not called. */
 MC_API mc_array *mc_array_wrap(mc_dtype d, int rank, const int64_t *dims, const int64_t *strides,
                                void *data, void (*release)(void *arg), void *arg);
-MC_API mc_array *mc_array_scalar(mc_dtype d, double value);
+MC_API mc_array *mc_array_scalar(mc_dtype d, double value); /* one element of rank 0 */
 MC_API mc_array *mc_array_ref(const mc_array *a);    /* one more owner; the same pointer */
-MC_API void mc_array_unref(mc_array **a);            /* one owner less; sets *a to NULL */
+MC_API void mc_array_unref(mc_array **a);            /* one owner less; sets *a to NULL; frees with the last */
 
-MC_API mc_dtype mc_array_dtype(const mc_array *a);
-MC_API int mc_array_rank(const mc_array *a);
-MC_API const int64_t *mc_array_dims(const mc_array *a);
-MC_API const int64_t *mc_array_strides(const mc_array *a);
-MC_API int64_t mc_array_size(const mc_array *a);     /* elements */
-MC_API void *mc_array_data(const mc_array *a);       /* the element with index zero everywhere; NULL on a GPU */
+/* ---- properties ---- */
+
+MC_API mc_dtype mc_array_dtype(const mc_array *a);   /* the dtype of its elements */
+MC_API int mc_array_rank(const mc_array *a);         /* the number of axes */
+MC_API const int64_t *mc_array_dims(const mc_array *a); /* rank sizes; they live as long as a */
+MC_API const int64_t *mc_array_strides(const mc_array *a); /* rank strides in bytes; they live as long as a */
+MC_API int64_t mc_array_size(const mc_array *a);     /* the number of elements */
+/* The element with index zero everywhere.  NULL, and an error, where the array is on a GPU: mc_array_to
+ * brings it here. */
+MC_API void *mc_array_data(const mc_array *a);
 MC_API const char *mc_array_device(const mc_array *a); /* "cpu", or the GPU whose memory it is in: "cuda0" */
-MC_API int mc_array_is_contiguous(const mc_array *a);
+MC_API int mc_array_is_contiguous(const mc_array *a); /* 1 if the elements lie in C order without gaps */
 
-/* Views share memory with what they view. */
+/* ---- views, copies, elements ---- */
+
+/* A view shares memory with what it views, and keeps that memory.  Arrays on a GPU are contiguous: a view
+ * of one that would not be is refused with MC_EUNSUPPORTED. */
+
+/* A view: count elements along an axis, from start on, step apart.  A step may be negative.  All of them
+ * must lie in the axis, else the error is MC_EINDEX. */
 MC_API mc_array *mc_array_slice(const mc_array *a, int axis, int64_t start, int64_t count, int64_t step);
-MC_API mc_array *mc_array_transpose(const mc_array *a, const int *axes);    /* NULL: reversed */
-MC_API mc_array *mc_array_reshape(const mc_array *a, int rank, const int64_t *dims); /* copies if it must */
-MC_API mc_array *mc_array_copy(const mc_array *a);                          /* C order */
-MC_API mc_array *mc_array_cast(const mc_array *a, mc_dtype d);
-MC_API mc_status mc_array_assign(mc_array *dst, const mc_array *src);       /* same shape; casts */
-MC_API mc_array *mc_array_to(const mc_array *a, const char *device);         /* "cpu", "cuda0": itself if it is there */
-MC_API double mc_array_get(const mc_array *a, const int64_t *index);        /* one element; index NULL: the first */
+/* A view: axis i of the result is axis axes[i] of a; axes NULL: all reversed. */
+MC_API mc_array *mc_array_transpose(const mc_array *a, const int *axes);
+/* The elements in C order in another shape; one size may be -1.  A view where strides can say it, else a
+ * copy. */
+MC_API mc_array *mc_array_reshape(const mc_array *a, int rank, const int64_t *dims);
+/* New memory of the host, in C order. */
+MC_API mc_array *mc_array_copy(const mc_array *a);
+MC_API mc_array *mc_array_cast(const mc_array *a, mc_dtype d);              /* the same in another dtype */
+/* Writes the elements of src, cast, into dst, which has the same shape.  They may overlap. */
+MC_API mc_status mc_array_assign(mc_array *dst, const mc_array *src);
+/* The array in the memory of a device, "cpu" or "cuda0": a itself, with one more owner, where it is there
+ * already. */
+MC_API mc_array *mc_array_to(const mc_array *a, const char *device);
+/* One element as a double; index has rank numbers, NULL: the first element.  NaN, and an error, if it does
+ * not lie in the array. */
+MC_API double mc_array_get(const mc_array *a, const int64_t *index);
+/* Writes one element, cast to the dtype. */
 MC_API mc_status mc_array_set(mc_array *a, const int64_t *index, double value);
-MC_API mc_status mc_array_print(const mc_array *a, FILE *to);               /* as NumPy prints it, shortened */
-MC_API char *mc_array_text(const mc_array *a);                              /* the same; free with mc_text_free */
+MC_API mc_status mc_array_print(const mc_array *a, FILE *to);               /* prints it as NumPy does, shortened */
+/* What mc_array_print prints; free with mc_text_free. */
+MC_API char *mc_array_text(const mc_array *a);
+/* Frees a char * that the library returned. */
 MC_API void mc_text_free(char *text);
 
-/* .npy and .npz.  Loading takes both byte orders, Fortran order, format versions 1 to 3, zip64,
- * stored and deflated members; saving writes what NumPy reads.  Files appear whole or not at all. */
-MC_API mc_array *mc_npy_load(const char *path);
-MC_API mc_status mc_npy_save(const char *path, const mc_array *a);
-typedef struct mc_npz mc_npz;
+/* ---- NumPy's files ---- */
+
+/* .npy and .npz.  Loading takes both byte orders, Fortran order, format versions 1 to 3, zip64, stored and
+ * deflated members; saving writes what NumPy reads.  A file appears whole or not at all.  Errors are
+ * MC_EFILE (the operating system), MC_EFORMAT (the content). */
+
+MC_API mc_array *mc_npy_load(const char *path);                     /* the array of a .npy file */
+MC_API mc_status mc_npy_save(const char *path, const mc_array *a);  /* a as a .npy file */
+typedef struct mc_npz mc_npz;                                       /* a .npz file that is open for reading */
+/* Reads the directory; to be closed by mc_npz_close. */
 MC_API mc_npz *mc_npz_open(const char *path);
-MC_API int mc_npz_count(const mc_npz *z);
-MC_API const char *mc_npz_name(const mc_npz *z, int i);        /* without ".npy" */
-MC_API mc_array *mc_npz_load(mc_npz *z, const char *name);
-MC_API void mc_npz_close(mc_npz *z);
+MC_API int mc_npz_count(const mc_npz *z);                           /* the number of arrays */
+/* The name of the i-th, without ".npy"; lives as long as z. */
+MC_API const char *mc_npz_name(const mc_npz *z, int i);
+MC_API mc_array *mc_npz_load(mc_npz *z, const char *name);          /* the array of that name, read now */
+MC_API void mc_npz_close(mc_npz *z);                                /* closes it; arrays that were loaded stay */
+/* Saves n arrays under their names as one .npz file. */
 MC_API mc_status mc_npz_save(const char *path, int n, const char *const *names, const mc_array *const *arrays);
 
-/* DLPack, version 0 and 1, without copies either way, except that what is on a GPU is downloaded first.
- * The array takes t over; if it cannot (NULL), t is still the caller's. */
+/* ---- DLPack ---- */
+
+/* Versions 0 and 1.  Nothing is copied either way, but what is on a GPU is downloaded first.  Who exports
+ * keeps the memory until the importer calls the deleter.  An array that is made from a tensor takes it
+ * over; on failure (NULL) the tensor is still the caller's. */
+
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
-MC_API struct DLManagedTensor *mc_array_to_dlpack(const mc_array *a);
-MC_API struct DLManagedTensorVersioned *mc_array_to_dlpack_versioned(const mc_array *a);
-MC_API mc_array *mc_array_from_dlpack(struct DLManagedTensor *t);
-MC_API mc_array *mc_array_from_dlpack_versioned(struct DLManagedTensorVersioned *t);
+MC_API struct DLManagedTensor *mc_array_to_dlpack(const mc_array *a);  /* a as a tensor of version 0 */
+MC_API struct DLManagedTensorVersioned *mc_array_to_dlpack_versioned(const mc_array *a); /* of version 1 */
+MC_API mc_array *mc_array_from_dlpack(struct DLManagedTensor *t);      /* a tensor of version 0 as an array */
+MC_API mc_array *mc_array_from_dlpack_versioned(struct DLManagedTensorVersioned *t); /* of version 1 */
 
 /* -------------------------------------------------------------------------------- graph ---- */
 
-typedef struct mc_graph mc_graph;
+/* A graph holds nodes and the names by which formulas call them.  A node never changes, and lives as long
+ * as its graph. Two nodes that compute the same are one node.  A graph belongs to one thread at a time. */
+
+typedef struct mc_graph mc_graph;   /* nodes, their names, and the first mistake */
 typedef struct mc_node mc_node;     /* belongs to its graph and lives as long */
 typedef struct mc_shared mc_shared; /* a variable that keeps its value between calls */
 
-MC_API mc_graph *mc_graph_new(void);
+MC_API mc_graph *mc_graph_new(void);    /* an empty graph */
+/* Frees it with its nodes; functions and shared variables that others hold stay. */
 MC_API void mc_graph_free(mc_graph *g);
-MC_API const char *mc_error(const mc_graph *g); /* the first mistake made in this graph, or "" */
-MC_API mc_status mc_graph_status(const mc_graph *g);
-MC_API void mc_graph_clear_error(mc_graph *g);
+/* The first mistake made in this graph, or "".  The text lives until mc_graph_clear_error or
+ * mc_graph_free.  Of NULL, this thread's last error. */
+MC_API const char *mc_error(const mc_graph *g);
+MC_API mc_status mc_graph_status(const mc_graph *g); /* the code of that mistake; MC_OK if there is none */
+MC_API void mc_graph_clear_error(mc_graph *g);       /* forgets that mistake; the error node stays the error node */
 
-/* A size of -1 is not known before the call; a size of 1 is a promise, and lets the axis broadcast. */
+/* ---- inputs and constants ---- */
+
+/* An input: what a call gives.  No size is known before. */
 MC_API mc_node *mc_input(mc_graph *g, const char *name, mc_dtype d, int rank);
+/* An input with sizes.  -1: not known before the call.  A size of 1 is a promise, and lets the axis
+ * broadcast. */
 MC_API mc_node *mc_input_sized(mc_graph *g, const char *name, mc_dtype d, int rank, const int64_t *dims);
-MC_API mc_node *mc_constant(mc_graph *g, const mc_array *value);
-MC_API mc_node *mc_number(mc_graph *g, mc_dtype d, double value);
+MC_API mc_node *mc_constant(mc_graph *g, const mc_array *value); /* a copy of an array */
+MC_API mc_node *mc_number(mc_graph *g, mc_dtype d, double value); /* a scalar of this dtype */
+
+/* ---- formulas and ops ---- */
 
 /* Formulas: docs/text-form.md.  Statements are separated by ';' or line ends; the value is that of
  * the last one.  Names are inputs, shared variables and what earlier formulas assigned. */
@@ -171,68 +254,87 @@ MC_API mc_node *mc_formula(mc_graph *g, const char *text);
 /* The same, printf-like, numbers with a point in every locale: mc_formulaf(g, "y = %g * x", rate).  mc_formula itself
  * takes its text as it is, because % is an operator of the language; here that operator is written %%. */
 MC_API mc_node *mc_formulaf(mc_graph *g, const char *fmt, ...) MC_FORMAT(2, 3);
+/* The node of that name; the error node if there is none. */
 MC_API mc_node *mc_var(mc_graph *g, const char *name);
 MC_API mc_node *mc_name(mc_node *n, const char *name); /* gives n a name in formulas; returns n */
-/* Any op by name, the attributes as in a formula: mc_op(g, "sum", 1, &x, "axis=0"). */
+/* Any op by name, with n inputs, the attributes as in a formula: mc_op(g, "sum", 1, &x, "axis=0").  attrs
+ * may be NULL. monochord_ops.h has a function for each op. */
 MC_API mc_node *mc_op(mc_graph *g, const char *op, int n, mc_node *const *args, const char *attrs);
+/* The same with the attributes printf-like. */
 MC_API mc_node *mc_opf(mc_graph *g, const char *op, int n, mc_node *const *args, const char *attrs,
-                       ...) MC_FORMAT(5, 6); /* the attributes printf-like */
-MC_API mc_node *mc_item(mc_node *tuple, int i);        /* one result of an op that has several */
-/* x[...], the index as in a formula, printf-like: mc_index(x, "%d:, ::-1, i", 2).  A part so named can be set: */
+                       ...) MC_FORMAT(5, 6);
+MC_API mc_node *mc_item(mc_node *tuple, int i);        /* result i of an op that has several */
+/* x[...], the index as in a formula, printf-like: mc_index(x, "%d:, ::-1, i", 2).  A part so named can be
+ * set. */
 MC_API mc_node *mc_index(mc_node *x, const char *index, ...) MC_FORMAT(2, 3);
-MC_API mc_node *mc_set_subtensor(mc_node *part, mc_node *y); /* the whole x, that part of it set to y */
-MC_API mc_node *mc_inc_subtensor(mc_node *part, mc_node *y); /* the same, increased by y */
+MC_API mc_node *mc_set_subtensor(mc_node *part, mc_node *y); /* the whole x, the part of it set to y */
+MC_API mc_node *mc_inc_subtensor(mc_node *part, mc_node *y); /* the whole x, the part of it increased by y */
 
-/* Shared variables.  Several graphs and functions may use one.  The pointer that making one returns is the
- * graph's: take mc_shared_ref to keep it when graph and functions are gone, and give that back by mc_shared_unref. */
+/* ---- shared variables ---- */
+
+/* A shared variable keeps its value between calls; functions read it, and update it.  Several graphs and
+ * functions may use one.  The pointer that making one returns is the graph's, NULL on failure: take
+ * mc_shared_ref to keep it when graph and functions are gone.  Any thread may get and set; a call holds
+ * the variables of its function until it ends. */
+
+/* A variable that begins as a copy of value and keeps its shape. */
 MC_API mc_shared *mc_shared_new(mc_graph *g, const char *name, const mc_array *value);
+/* A variable that begins as zeros and keeps its shape. */
 MC_API mc_shared *mc_shared_zeros(mc_graph *g, const char *name, mc_dtype d, int rank, const int64_t *dims);
-/* Sizes given as -1 may change: whoever sets or updates the variable decides; NULL: all of them may. */
+/* A variable whose sizes that are -1 in dims may change: who sets or updates it decides.  dims NULL: all
+ * of them. */
 MC_API mc_shared *mc_shared_sized(mc_graph *g, const char *name, const mc_array *value, const int64_t *dims);
-MC_API mc_shared *mc_shared_ref(mc_shared *s);
-MC_API void mc_shared_unref(mc_shared **s);
-MC_API mc_node *mc_shared_node(mc_graph *g, mc_shared *s);     /* s as a node of g */
-MC_API mc_shared *mc_shared_named(mc_graph *g, const char *name); /* not counted; NULL if there is none */
-MC_API const char *mc_shared_name(const mc_shared *s);
-MC_API mc_array *mc_shared_get(const mc_shared *s);            /* a copy */
-MC_API mc_array *mc_shared_borrow(mc_shared *s);               /* the memory itself, not a copy; one more owner */
-MC_API mc_status mc_shared_set(mc_shared *s, const mc_array *value); /* copies; shape and dtype must fit */
-/* What a function that uses s does to it when its spec says nothing. */
+MC_API mc_shared *mc_shared_ref(mc_shared *s);    /* one more owner; the same pointer */
+MC_API void mc_shared_unref(mc_shared **s);       /* one owner less; sets *s to NULL */
+MC_API mc_node *mc_shared_node(mc_graph *g, mc_shared *s);     /* s as a node of g, which may be another graph */
+/* The variable of that name, not counted; NULL if there is none. */
+MC_API mc_shared *mc_shared_named(mc_graph *g, const char *name);
+MC_API const char *mc_shared_name(const mc_shared *s);         /* its name */
+MC_API mc_array *mc_shared_get(const mc_shared *s);            /* a copy of the value, the caller's */
+/* The memory itself, not a copy; one more owner.  The next call or mc_shared_set may write to it. */
+MC_API mc_array *mc_shared_borrow(mc_shared *s);
+/* Copies value in.  The shape must fit, else MC_ESHAPE; a dtype that would lose digits is MC_ETYPE. */
+MC_API mc_status mc_shared_set(mc_shared *s, const mc_array *value);
+/* The update that a function which uses s does when its spec says nothing of s. */
 MC_API mc_status mc_shared_default_update(mc_graph *g, mc_shared *s, mc_node *value);
-/* All shared variables of the graph, those of random streams too, in an .npz under their names.  Loading checks
- * every name, shape and dtype first: a variable that is missing, one too many, or one that does not fit is one error,
- * and nothing has changed. */
+/* Saves all shared variables of the graph, those of random streams too, in an .npz file under their names. */
 MC_API mc_status mc_graph_save_shared(const mc_graph *g, const char *path);
+/* Loads all of them from such a file.  Every name, shape and dtype is checked first: a variable that is missing, one
+ * too many, or one that does not fit is one error, and nothing has changed. */
 MC_API mc_status mc_graph_load_shared(mc_graph *g, const char *path);
 
 /* ---------------------------------------------------------------------------- gradients ---- */
 
-/* A gradient is made of ordinary nodes: it is optimised like the rest, and has gradients itself.  The
- * cost is a float scalar; wrt any node on the way to it.  The result has wrt's dtype and shape; a whole
- * number that the cost depends on has zeros of floatX.  A gradient depends on all that its cost does: that of 2 * x has
- * by x the gradient 0. */
-typedef struct mc_grad_spec {
+/* A gradient is made of ordinary nodes: it is optimised like the rest, and has gradients itself.  The cost
+ * is a float scalar, wrt any node on the way to it.  The gradient has wrt's dtype and shape; that of a
+ * whole number that the cost depends on is zeros of floatX.  Where the cost does not depend on a wrt, or
+ * an op on the way has no gradient, the error is MC_EGRAD.  A gradient depends on all that its cost does:
+ * that of 2 * x has by x the gradient 0. */
+
+typedef struct mc_grad_spec { /* what mc_grads may be told */
     mc_node *const *consider_constant; int nconstant; /* nothing passes through these */
     /* Gradients that are given; cost may then be NULL.  With a cost, they replace what it would send. */
     mc_node *const *known; mc_node *const *known_grad; int nknown;
     enum { MC_DISCONNECTED_RAISE, MC_DISCONNECTED_ZERO } disconnected; /* if the cost does not depend on a wrt */
 } mc_grad_spec;
 
-MC_API mc_node *mc_grad(mc_node *cost, mc_node *wrt);
-/* Of several at once; on failure all are the error node.  spec may be NULL. */
+MC_API mc_node *mc_grad(mc_node *cost, mc_node *wrt); /* the gradient of cost by wrt */
+/* The gradients of cost by n nodes, into grads[n]; on failure all are the error node.  spec may be NULL. */
 MC_API mc_status mc_grads(mc_node *cost, int n, mc_node *const *wrt, mc_node **grads, const mc_grad_spec *spec);
-MC_API mc_node *mc_Lop(mc_node *f, mc_node *wrt, mc_node *eval); /* eval . df/dwrt */
-MC_API mc_node *mc_Rop(mc_node *f, mc_node *wrt, mc_node *eval); /* df/dwrt . eval */
+/* The product eval . df/dwrt; eval has f's shape, the result wrt's. */
+MC_API mc_node *mc_Lop(mc_node *f, mc_node *wrt, mc_node *eval);
+/* The product df/dwrt . eval; eval has wrt's shape, the result f's. */
+MC_API mc_node *mc_Rop(mc_node *f, mc_node *wrt, mc_node *eval);
 /* Compares the gradient of f, any float tensor, with central differences in float64 at a point: one array
  * for each wrt.  Needs no compiler.  *worst: the largest error; MC_ECHECK names the element that is off. */
 MC_API mc_status mc_verify_grad(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, double *worst);
-/* The same where f needs inputs that it is not differentiated by, of any dtype: value[i] of given[i]. */
+/* mc_verify_grad where f needs inputs that it is not differentiated by, of any dtype: value[i] of given[i]. */
 MC_API mc_status mc_verify_grad_given(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, int ngiven,
                                       mc_node *const *given, mc_array *const *value, double *worst);
 
 /* ----------------------------------------------------------------------------- rewrites ---- */
 
-/* A rule of your own for the graphs that g's functions are compiled from, beside the built-in ones:
+/* Adds a rule of your own, beside the built-in ones, for functions that are compiled from g afterwards:
  *     mc_rewrite_add(g, "log(gammaln(x))", "mine(x)", "mine");
  * Single small letters stand for any node, k m n for constants, axis=a for any attribute; the same
  * letter for the same node.  tags (or NULL): names for including and excluding, joined by ':'; a rule
@@ -241,9 +343,13 @@ MC_API mc_status mc_rewrite_add(mc_graph *g, const char *from, const char *to, c
 
 /* ---------------------------------------------------------------------------- functions ---- */
 
-typedef struct mc_function mc_function;
+/* A compiled function is independent of its graph, and owns its kernels, plans and memory.  It may be
+ * called from any thread.  Calls of one function wait for each other; functions that share a variable wait
+ * for it; others run at once. A function must not be freed while it is called. */
 
-typedef struct mc_spec {
+typedef struct mc_function mc_function; /* kernels, plans for the shapes seen so far, memory */
+
+typedef struct mc_spec { /* what mc_compile makes; fields that are left out are 0 or NULL */
     const char *name;        /* for profiles and messages */
     const char *inputs;      /* "x, t, lr=0.1": names, in the order of the call; a default may follow */
     const char *outputs;     /* "cost, borrow(p)": formulas; borrow: valid until the next call */
@@ -261,25 +367,35 @@ typedef struct mc_spec {
     mc_node *const *update_of; mc_node *const *update; int nupdate;
 } mc_spec;
 
+/* mc_compile(g, &(mc_spec){ ... }) compiles a function; file and line are for messages, and the macro lets
+ * a literal spec have commas.  The graph stays as it is.  NULL on failure: the message is the graph's too
+ * (mc_error).  Compiling takes as long as the C compiler, once for all shapes. */
 MC_API mc_function *mc_compile_at(mc_graph *g, const mc_spec *spec, const char *file, int line);
-#define mc_compile(g, ...) mc_compile_at((g), (__VA_ARGS__), __FILE__, __LINE__) /* commas of a literal spec */
-MC_API void mc_function_free(mc_function *f);
-MC_API mc_function *mc_function_copy(mc_function *f, int share_updates); /* own memory, same kernels */
+#define mc_compile(g, ...) mc_compile_at((g), (__VA_ARGS__), __FILE__, __LINE__)
+MC_API void mc_function_free(mc_function *f); /* frees it; results that were delivered stay, but not borrowed ones */
+/* A function with memory of its own and the same kernels and shared variables, for another thread.
+ * share_updates 0: it does no updates. */
+MC_API mc_function *mc_function_copy(mc_function *f, int share_updates);
 
-/* Waits until every device has done what calls asked of it.  Only results that stay there (gpu_from_host) ever leave
- * it behind; an error of a kernel may surface here. */
+/* Waits until every device has done what calls asked of it.  Only results that stay there (gpu_from_host)
+ * ever leave it behind; an error of a kernel may surface here. */
 MC_API mc_status mc_synchronize(void);
 
-/* One argument of a call.  MC_IN takes arrays, C numbers, and NULL for an input that has a default.  MC_OUT takes the
- * address of an array pointer (if it is NULL a new array is put there, otherwise the array there is written to), the
- * address of a C number, or NULL for a result that is not wanted.  Anything else does not compile.  A result that the
- * number does not hold is an error: a float in an integer, an integer or a finite float out of its range. */
-typedef struct mc_arg {
+/* One argument of a call.  MC_IN takes arrays, C numbers, and NULL for an input that has a default.
+ * MC_OUT takes the address of an array pointer (if it is NULL a new array is put there, otherwise the
+ * array there is written to), the address of a C number, or NULL for a result that is not wanted.
+ * Anything else does not compile.  A result that the number does not hold is an error: a float in an
+ * integer, an integer or a finite float out of its range. */
+typedef struct mc_arg { /* an argument or a place for a result; MC_IN and MC_OUT make them */
     int kind; /* 0 array, 1 real, 2 integer, 3 array pointer, 4 number's address, 5 not given */
     mc_dtype dtype; /* of kind 4; MC_UINT64 with kind 2: the bits of a uint64_t */
     union { const mc_array *array; double real; int64_t integer; mc_array **slot; void *number; } u;
 } mc_arg;
 
+/* mc_call(f, MC_IN(x, t), MC_OUT(&y)) calls a function: the first inputs and results in the order of the
+ * spec.  Inputs that are not given have their defaults, results that are not given are not delivered; all
+ * updates are done.  Input arrays stay the caller's and are not kept.  MC_ESHAPE, MC_ETYPE: an input that
+ * does not fit; MC_EINDEX: an index out of range.  Updates are done when all steps have run. */
 MC_API mc_status mc_call_args(mc_function *f, int nin, const mc_arg *in, int nout, const mc_arg *out);
 #define mc_call(f, ...) mc_call_args((f), __VA_ARGS__)
 
@@ -439,7 +555,8 @@ enum { MC_32_ = 1 }; /* the count where there are more than 32, up to 128 */
 #define MC_EACH_31(m, x, ...) m(x), MC_EACH_30(m, __VA_ARGS__)
 #define MC_EACH_32(m, x, ...) m(x), MC_EACH_31(m, __VA_ARGS__)
 
-/* Sets the default of an input, used when a call gives fewer inputs, or NULL for this one. */
+/* Sets the default of an input, used when a call gives fewer inputs, or NULL for this one.  Arrays are
+ * copied. */
 MC_API mc_status mc_function_set(mc_function *f, const char *input, mc_arg value);
 
 /* -------------------------------------------------------------------------- random streams ---- */
@@ -447,12 +564,17 @@ MC_API mc_status mc_function_set(mc_function *f, const char *input, mc_arg value
 /* Counter-based: the same numbers on every device and for every number of threads.  A stream is a
  * shared variable with a default update; in formulas uniform(rng, [600, 10]), normal(rng, shape(x)),
  * bernoulli(rng, p), multinomial(rng, p), permutation(rng, n). */
+
 #define MC_SEED_OF_FLAG UINT64_MAX  /* as a seed: that of the flag `seed` */
+/* A stream of that name; it belongs to the graph, as shared variables do.  Equal seeds give equal numbers. */
 MC_API mc_shared *mc_random(mc_graph *g, const char *name, uint64_t seed);
 
 /* ------------------------------------------------------------------------------ custom ops ---- */
 
-typedef struct mc_custom {
+/* Ops of a program's own: docs/adding-an-op.md.  Callbacks run in the thread that builds or calls; for
+ * several functions at once, if these are called at once. */
+
+typedef struct mc_custom { /* one op; fields that are left out are 0 or NULL */
     const char *name;
     int nin, nout;
     /* Result i as the dtype and sizes of the inputs; -1 for a size not known.  NULL: like input 0. */
@@ -472,68 +594,107 @@ typedef struct mc_custom {
     void (*release)(void *arg);
     void *arg;
 } mc_custom;
-/* Makes name(...) usable in formulas of g and by mc_op. */
+/* Makes name(...) usable in formulas of g and by mc_op.  The struct and its texts are copied.
+ * release(arg) is called when graph and functions are gone; after an error arg is still the caller's. */
 MC_API mc_status mc_register(mc_graph *g, const mc_custom *op);
 
 /* -------------------------------------------------------------------------------- looking ---- */
 
+/* What a graph and a function hold.  Nothing here changes them. */
+
+/* ---- nodes and graphs ---- */
+
+/* Texts of const char * live as long as the graph. */
+
 MC_API char *mc_node_text(const mc_node *n);                /* a formula that parses back; mc_text_free */
-MC_API char *mc_graph_text(const mc_graph *g, int n, mc_node *const *outputs); /* declarations and statements */
+/* Declarations and statements that compute n outputs; they parse back; mc_text_free. */
+MC_API char *mc_graph_text(const mc_graph *g, int n, mc_node *const *outputs);
+/* A picture for Graphviz. */
 MC_API mc_status mc_graph_dot(const mc_graph *g, int n, mc_node *const *outputs, FILE *to);
-MC_API mc_status mc_graph_svg(const mc_graph *g, int n, mc_node *const *outputs, FILE *to);
-MC_API const char *mc_node_op(const mc_node *n);            /* "dot", "input", "constant", "shared" */
-MC_API const char *mc_node_name(const mc_node *n);          /* "" if it has none */
-MC_API mc_dtype mc_node_dtype(const mc_node *n);
-MC_API int mc_node_rank(const mc_node *n);
-MC_API const int64_t *mc_node_dims(const mc_node *n);
-MC_API int mc_node_ninputs(const mc_node *n);
-MC_API mc_node *mc_node_input(const mc_node *n, int i);
-MC_API const mc_array *mc_node_value(const mc_node *n);     /* of a constant, else NULL */
+MC_API mc_status mc_graph_svg(const mc_graph *g, int n, mc_node *const *outputs, FILE *to); /* a picture as SVG */
+/* The name of its op: "dot", "input", "constant", "shared". */
+MC_API const char *mc_node_op(const mc_node *n);
+MC_API const char *mc_node_name(const mc_node *n);          /* its name in formulas; "" if it has none */
+MC_API mc_dtype mc_node_dtype(const mc_node *n);            /* the dtype of its elements */
+MC_API int mc_node_rank(const mc_node *n);                  /* the number of axes */
+MC_API const int64_t *mc_node_dims(const mc_node *n);       /* rank sizes; -1: not known before the call */
+MC_API int mc_node_ninputs(const mc_node *n);               /* the number of its inputs */
+MC_API mc_node *mc_node_input(const mc_node *n, int i);     /* its i-th input; NULL: it has none */
+MC_API const mc_array *mc_node_value(const mc_node *n);     /* the value of a constant, else NULL; not counted */
+/* Its number in the graph; inputs have smaller ones. */
 MC_API uint32_t mc_node_id(const mc_node *n);
 
-MC_API int mc_function_ninputs(const mc_function *f);
-MC_API int mc_function_noutputs(const mc_function *f); /* a tuple counts as all of its items */
-MC_API int mc_function_nsteps(const mc_function *f);
-typedef struct mc_step_info {
+/* ---- functions ---- */
+
+/* Texts of const char * live as long as the function.  Times count calls of functions with .profile only. */
+
+MC_API int mc_function_ninputs(const mc_function *f);  /* the number of its inputs */
+/* The number of its results; a tuple counts as all of its items. */
+MC_API int mc_function_noutputs(const mc_function *f);
+MC_API int mc_function_nsteps(const mc_function *f);   /* the number of steps that a call runs */
+typedef struct mc_step_info { /* one step */
     const char *kind;   /* "kernel", "gemm", "host", "copy" */
     const char *text;   /* what it computes, in the text form */
     const char *device, *solver, *reason; /* reason: why it runs where it does, or "" */
     int64_t calls;
     double seconds, flops, bytes; /* totals, when profiled */
 } mc_step_info;
-MC_API mc_step_info mc_function_step(const mc_function *f, int i);
-MC_API const char *mc_function_source(const mc_function *f); /* of the kernels */
-MC_API const char *mc_function_graph_text(const mc_function *f); /* after the rewrites */
+MC_API mc_step_info mc_function_step(const mc_function *f, int i); /* step i; all "" and 0 if there is none */
+MC_API const char *mc_function_source(const mc_function *f);     /* the kernels' text, C or CUDA C */
+MC_API const char *mc_function_graph_text(const mc_function *f); /* the graph after the rewrites */
 MC_API size_t mc_function_memory(const mc_function *f);      /* bytes of the arena of the newest plan */
-typedef struct mc_compile_info {
+typedef struct mc_compile_info { /* what compiling took */
     double seconds, rewrite_seconds, cc_seconds; /* all of mc_compile; parts of it: the rules, the C compiler */
     size_t nodes_before, nodes_after;            /* the rules */
     double plan_seconds;                         /* of calls at sizes that were new: solvers, memory */
 } mc_compile_info;
+/* What compiling and planning took so far. */
 MC_API mc_compile_info mc_function_compile_info(const mc_function *f);
-MC_API mc_status mc_function_profile(const mc_function *f, FILE *to);   /* the tables */
+/* Tables of times by op, by step, and of memory. */
+MC_API mc_status mc_function_profile(const mc_function *f, FILE *to);
 MC_API mc_status mc_function_report(const mc_function *f, FILE *to);    /* one self-contained HTML page */
-/* The same under a title of your own, with extra_html (well-formed, or NULL) above all else. */
+/* mc_function_report under a title of your own, with extra_html (well-formed, or NULL) above all else. */
 MC_API mc_status mc_function_report_with(const mc_function *f, FILE *to, const char *title, const char *extra_html);
-MC_API int mc_op_count(void);
-MC_API const char *mc_op_name(int i);
-MC_API const char *mc_op_doc(int i);        /* "exp(x): e to the x" */
+
+/* ---- ops ---- */
+
+MC_API int mc_op_count(void);               /* the number of ops, hidden ones too */
+MC_API const char *mc_op_name(int i);       /* the name of op i: "exp"; NULL: no such op */
+MC_API const char *mc_op_doc(int i);        /* what op i does: "e to the a"; NULL: no such op */
 
 /* --------------------------------------------------------------- flags, threads, allocation ---- */
 
+/* Flags belong to the process and may be read and set from any thread; docs/flags.md lists them. */
+
+/* ---- flags ---- */
+
+/* Sets one; MC_EARG says what is near a wrong name or value. */
 MC_API mc_status mc_flag_set(const char *name, const char *value);
-MC_API mc_status mc_flags_parse(const char *text);     /* "floatX=float32,threads=2" */
-MC_API const char *mc_flag_get(const char *name);      /* NULL: no such flag */
+/* Sets several: "floatX=float32,threads=2"; all of them or none. */
+MC_API mc_status mc_flags_parse(const char *text);
+MC_API const char *mc_flag_get(const char *name);      /* the value, which is never freed; NULL: no such flag */
 MC_API mc_status mc_flags_print(FILE *to);             /* every flag, its value and what it does */
 MC_API mc_status mc_info(FILE *to);                    /* processor, libraries found, cache, flags */
+
+/* ---- manuals ---- */
+
 MC_API mc_status mc_ops_manual(FILE *to);              /* docs/ops.md: every op, by family */
+/* Docs/api/ops-*.md: a page a family, each op with an example. */
+MC_API mc_status mc_ops_pages(const char *folder);
 MC_API mc_status mc_flags_manual(FILE *to);            /* docs/flags.md */
 
-/* Wisdom: which solver timing (flag plan=measure) found best for a problem on this machine. */
+/* ---- wisdom ---- */
+
+/* Which solver timing (flag plan=measure) found best for a problem on this machine.  It belongs to the
+ * process, and is kept in a file in the cache; any thread may ask. */
+
 MC_API mc_status mc_wisdom_print(FILE *to);            /* the lines that mc_wisdom_import reads */
-MC_API mc_status mc_wisdom_import(const char *path);   /* keeps what is already known */
-MC_API mc_status mc_wisdom_clear(void);
-typedef struct mc_allocator {
+MC_API mc_status mc_wisdom_import(const char *path);   /* adds a file's lines; keeps what is already known */
+MC_API mc_status mc_wisdom_clear(void);                /* forgets all and removes the file */
+
+/* ---- memory ---- */
+
+typedef struct mc_allocator { /* where all memory of the library comes from */
     void *(*realloc)(void *arg, void *p, size_t n);    /* n = 0 frees; must align to 16 bytes */
     void *arg;
 } mc_allocator;
@@ -541,22 +702,42 @@ MC_API void mc_set_allocator(const mc_allocator *a);   /* before anything else; 
 
 /* -------------------------------------------------------- for libraries on top of this one ---- */
 
-/* Memory through the allocator above; NULL, and this thread's error, when there is none.  tag: what for, one word. */
-MC_API void *mc_alloc(size_t n, const char *tag);
-MC_API void *mc_calloc(size_t n, size_t size, const char *tag);
-MC_API void *mc_realloc(void *p, size_t n, const char *tag);
-MC_API void mc_free(void *p);                          /* NULL is fine */
-MC_API char *mc_strdup(const char *s);
-MC_API mc_status mc_fail(mc_status code, const char *fmt, ...) MC_FORMAT(2, 3); /* sets this thread's error; returns code */
-MC_API mc_status mc_fail_again(const char *prefix_fmt, ...) MC_FORMAT(1, 2);    /* the same error, words before its text */
-MC_API mc_node *mc_mistake(mc_graph *g, mc_status code, const char *fmt, ...) MC_FORMAT(3, 4); /* in g: its error node */
+/* What monochord_nn.h is written with, beside the functions above. */
+
+/* ---- memory ---- */
+
+/* Memory through the allocator above; NULL, and this thread's error, when there is none.  tag: what for,
+ * one word. */
+
+MC_API void *mc_alloc(size_t n, const char *tag);               /* n bytes, as they come */
+MC_API void *mc_calloc(size_t n, size_t size, const char *tag); /* n * size bytes of zeros */
+MC_API void *mc_realloc(void *p, size_t n, const char *tag);    /* p with n bytes; on failure p stays */
+MC_API void mc_free(void *p);                                   /* NULL is fine */
+MC_API char *mc_strdup(const char *s);                          /* a copy, to mc_free */
+
+/* ---- errors ---- */
+
+/* Sets this thread's error; returns code. */
+MC_API mc_status mc_fail(mc_status code, const char *fmt, ...) MC_FORMAT(2, 3);
+/* The same error, words before its text. */
+MC_API mc_status mc_fail_again(const char *prefix_fmt, ...) MC_FORMAT(1, 2);
+/* A mistake in g: its error node. */
+MC_API mc_node *mc_mistake(mc_graph *g, mc_status code, const char *fmt, ...) MC_FORMAT(3, 4);
 MC_API mc_status mc_last_status(void);                 /* the code of mc_last_error */
-MC_API const char *mc_near_miss(const char *word, const char *const *list, size_t n); /* closest spelling, or NULL */
-MC_API mc_status mc_file_read(const char *path, char **data, size_t *n); /* to mc_free; a zero byte follows the last */
-MC_API mc_status mc_file_write(const char *path, const void *data, size_t n); /* appears whole or not at all; a device or a pipe is written to */
-/* Numbers as text: strtod and snprintf as in the C locale, whatever locale the program has set. */
+/* The word of a list whose spelling is closest, or NULL if none is near. */
+MC_API const char *mc_near_miss(const char *word, const char *const *list, size_t n);
+
+/* ---- files and numbers ---- */
+
+/* All of it, to mc_free; a zero byte follows the last. */
+MC_API mc_status mc_file_read(const char *path, char **data, size_t *n);
+/* The file appears whole or not at all; a device or a pipe is written to. */
+MC_API mc_status mc_file_write(const char *path, const void *data, size_t n);
+/* strtod as in the C locale, whatever locale the program has set. */
 MC_API double mc_strtod(const char *s, char **end);
+/* snprintf as in the C locale. */
 MC_API int mc_snprintf(char *text, size_t n, const char *fmt, ...) MC_FORMAT(3, 4);
+/* vsnprintf as in the C locale. */
 MC_API int mc_vsnprintf(char *text, size_t n, const char *fmt, va_list ap) MC_FORMAT(3, 0);
 /* Rules of initial values, as `shared W float32[9, 9] = normal(std=0.02)` names them. */
 typedef struct mc_initial {
@@ -572,9 +753,12 @@ typedef mc_array *mc_initial_draw(void *arg, int normal, int64_t n, double a, do
 /* The values: one number for each setting.  NULL, with the reason in mc_last_error. */
 MC_API mc_array *mc_initial_value(const mc_initial *rule, const double *setting, mc_dtype d, int rank,
                                   const int64_t *dims, mc_initial_draw *draw, void *arg);
-MC_API void *mc_graph_keep(mc_graph *g, size_t n);     /* zeroed, freed with the graph; NULL: no memory, which g knows */
-MC_API mc_status mc_inflate(void *dst, size_t n, const void *src, size_t nsrc); /* raw deflate; exactly n bytes come out */
-MC_API uint32_t mc_crc32(uint32_t crc, const void *p, size_t n);         /* begin with 0 */
+/* Zeroed memory, freed with the graph; NULL: there is none, which g knows. */
+MC_API void *mc_graph_keep(mc_graph *g, size_t n);
+/* Raw deflate; exactly n bytes come out. */
+MC_API mc_status mc_inflate(void *dst, size_t n, const void *src, size_t nsrc);
+/* Of p after what crc is of; begin with 0. */
+MC_API uint32_t mc_crc32(uint32_t crc, const void *p, size_t n);
 
 #ifdef __cplusplus
 }

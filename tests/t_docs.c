@@ -2,6 +2,7 @@
  * are lines of the tree, the files and functions they name are there, their programs print what stands below
  * them, and the formulas of their tables give what stands beside them. */
 #include "cuda_test.h"
+#include "program.h"
 #include "graph/graph.h"
 #include "own_folder.h"
 #include "program.h"
@@ -15,7 +16,7 @@
 static const char *const documents[] = { "docs/text-form.md", "docs/map.md", "docs/adding-an-op.md", "docs/adding-a-rule.md", "docs/adding-a-solver.md", "docs/convolution.md", "docs/pooling.md", "docs/networks.md",
                                          "docs/gpu.md", "docs/math.md", "docs/chain.md", "README.md",
                                          "docs/tutorial.md", "docs/from-numpy.md", "docs/from-pytorch.md",
-                                         "docs/threads.md", "docs/deploy.md" };
+                                         "docs/threads.md", "docs/deploy.md", "CONTRIBUTING.md", "CHANGELOG.md" };
 /* For users: all their c blocks are run, all their names of functions are looked for. */
 static const char *const taught[] = { "docs/tutorial.md", "docs/from-numpy.md", "docs/from-pytorch.md",
                                       "docs/threads.md", "docs/deploy.md" };
@@ -543,4 +544,30 @@ TEST(functions_named_are_in_the_headers)
     }
     CHECK(names > 100, "%d names", names);
     mc_str_free(&all);
+}
+
+/* The pages of docs/api about the public headers are what the headers say; `make docs` writes them. */
+TEST(reference_is_what_the_headers_say)
+{
+    int status;
+    output_of("python3 -c pass", &status);
+    if (status) {
+        SKIP("no python3");
+    }
+    const char *text = output_of("python3 " TEST_ROOT "/../scripts/api.py --check", &status);
+    CHECK(status == 0, "%.2000s", text);
+}
+
+/* Every link of the documents, and every heading that one names, is there: the site is not made otherwise. */
+TEST(links_lead_somewhere)
+{
+    int status;
+    output_of("python3 -c pass", &status);
+    if (status) {
+        SKIP("no python3");
+    }
+    const char *text = output_of("d=$(mktemp -d) && python3 " TEST_ROOT "/../scripts/site.py $d/site >$d/said 2>&1; "
+                                 "s=$?; cat $d/said; rm -r $d; exit $s",
+                                 &status);
+    CHECK(status == 0 && strstr(text, "pages"), "%.2000s", text);
 }

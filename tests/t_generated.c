@@ -7,13 +7,6 @@
 
 enum { COLUMN = 60, WIDEST = 116 };
 
-/* Names that something else has.  The comment on such a function begins with the op's signature. */
-static const struct { const char *op, *function; } renamed[] = {
-    { "var", "variance" },      /* mc_var looks a name up */
-    { "alloc", "full" },        /* mc_alloc gets memory */
-};
-/* What C or C++ keep for themselves, as names of parameters. */
-static const char *const reserved[] = { "default", "switch", "register", "new", "this", "class", "template", "int", "long", "char" };
 /* Functions of monochord.h that note the user's line, as all of monochord_ops.h do. */
 static const char *const noting[] = {
     "input", "input_sized", "constant", "number", "formula", "formulaf", "op", "opf", "index", "set_subtensor", "inc_subtensor", "shared_new",
@@ -23,53 +16,6 @@ static const char *const noting[] = {
 static bool is_public(const struct mc_op *op)
 {
     return !(op->flags & (OP_HIDDEN | OP_LEAF));
-}
-
-static const char *function_of(const struct mc_op *op)
-{
-    for (size_t i = 0; i < NELEM(renamed); i++) {
-        if (strcmp(renamed[i].op, op->name) == 0) {
-            return renamed[i].function;
-        }
-    }
-    return op->name;
-}
-
-static const char *safe(const char *name)
-{
-    for (size_t i = 0; i < NELEM(reserved); i++) {
-        if (strcmp(reserved[i], name) == 0) {
-            return "_";
-        }
-    }
-    return "";
-}
-
-/* "mc_node *mc_sum(mc_node *x, const char *how, ...)"; returns the number of the parameter how, or 0. */
-static int prototype(struct mc_str *out, const struct mc_op *op)
-{
-    const struct mc_signature *s = op->sig;
-    int n = 0;
-    mc_str_addf(out, "mc_node *mc_%s(", function_of(op));
-    if (!s->ntensor && !s->variadic) {
-        mc_str_add(out, "mc_graph *g");
-        n++;
-    }
-    for (int i = 0; i < s->nparam; i++) {
-        const struct mc_param *p = &s->param[i];
-        if (p->kind == ATTR_TENSOR) {
-            mc_str_addf(out, "%smc_node *%s%s", n++ ? ", " : "", p->name, safe(p->name));
-        } else if (p->kind == ATTR_TENSORS) {
-            mc_str_addf(out, "%sint n, mc_node *const *%s%s", n ? ", " : "", p->name, safe(p->name));
-            n += 2;
-        }
-    }
-    if (s->nattr) {
-        mc_str_addf(out, "%sconst char *how, ...", n ? ", " : "");
-        n++;
-    }
-    mc_str_add(out, ")");
-    return s->nattr ? n : 0;
 }
 
 /* Words in lines of at most `width`, each further line behind `indent`. */
@@ -93,8 +39,8 @@ static void declare(struct mc_str *out, const struct mc_op *op)
 {
     struct mc_str line = { 0 }, says = { 0 };
     mc_str_add(&line, "MC_API ");
-    int how = prototype(&line, op);
-    bool signature = how || strcmp(function_of(op), op->name) != 0;
+    int how = mc_op_prototype(&line, op);
+    bool signature = how || strcmp(mc_op_function(op), op->name) != 0;
     if (how) {
         mc_str_addf(&line, " MC_FORMAT(%d, %d)", how, how + 1);
     }
@@ -171,7 +117,7 @@ static char *header(void)
     }
     for (int i = 0; i < mc_op_count(); i++) {
         if (is_public(mc_op_at(i))) {
-            const char *name = function_of(mc_op_at(i));
+            const char *name = mc_op_function(mc_op_at(i));
             mc_str_addf(&out, "#define mc_%s(...) (mc_here(__FILE__, __LINE__), mc_%s(__VA_ARGS__))\n", name, name);
         }
     }
@@ -238,12 +184,12 @@ TEST(functions_call_what_the_table_says)
             continue;
         }
         ops++;
-        prototype(&head, op);
+        mc_op_prototype(&head, op);
         mc_str_add(&head, "\n{\n");
         call_of(&call, op);
         const char *body = strstr(text, head.s), *end = body ? strstr(body, "\n}\n") : NULL;
         const char *found = body ? strstr(body, call.s) : NULL;
-        CHECK(found && found < end, "mc_%s does not call%s...", function_of(op), call.s);
+        CHECK(found && found < end, "mc_%s does not call%s...", mc_op_function(op), call.s);
         mc_str_free(&head);
         mc_str_free(&call);
     }
@@ -286,8 +232,8 @@ TEST(names_of_ops_are_free)
         REQUIRE(mc_file_read(path, &text, &n) == MC_OK, "%s", mc_last_error());
         for (int i = 0; i < mc_op_count(); i++) {
             const struct mc_op *op = mc_op_at(i);
-            CHECK(!is_public(op) || !declares(text, function_of(op)),
-                  "%s has mc_%s already; rename the op's function", headers[h], function_of(op));
+            CHECK(!is_public(op) || !declares(text, mc_op_function(op)),
+                  "%s has mc_%s already; rename the op's function", headers[h], mc_op_function(op));
         }
         mc_free(text);
     }

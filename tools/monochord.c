@@ -28,7 +28,7 @@ static const struct command commands[] = {
       "  --json       an object a line\n" },
     { "wisdom", "show|clear|export FILE|import FILE|picture FILE", "what timing found out about this machine", command_wisdom },
     { "ops",    "[WORD ...]",           "the ops, or those whose name or description has each word", command_ops },
-    { "docs",   "DIR",                  "write DIR/ops.md and DIR/flags.md from the tables", command_docs },
+    { "docs",   "DIR",                  "write DIR/ops.md, DIR/flags.md, DIR/layers.md and DIR/api/ops-*.md from the tables", command_docs },
     { "help",   "[COMMAND]",            "this list; or one command with its options, as COMMAND --help", command_help },
 };
 
@@ -336,6 +336,24 @@ static int write_manual(const char *dir, const char *name, mc_status (*print)(FI
     return !good;
 }
 
+/* A page for each family of ops, in a folder of their own. */
+static int write_pages(const char *dir)
+{
+    struct text path = { 0 };
+    text_addf(&path, "%s/api", dir);
+    bool good = mkdir(path.s, 0777) == 0 || errno == EEXIST;
+    if (!good) {
+        complain("cannot make '%s': %s", path.s, strerror(errno));
+    } else if (mc_ops_pages(path.s) < 0) {
+        good = false;
+        complain_library("docs");
+    } else {
+        printf("wrote %s/ops-*.md\n", path.s);
+    }
+    text_free(&path);
+    return !good;
+}
+
 static int command_docs(int argc, char **argv)
 {
     if (argc != 2 || argv[1][0] == '-') {
@@ -345,7 +363,7 @@ static int command_docs(int argc, char **argv)
         return complain("cannot make '%s': %s", argv[1], strerror(errno));
     }
     return write_manual(argv[1], "ops.md", mc_ops_manual) || write_manual(argv[1], "flags.md", mc_flags_manual) ||
-           write_manual(argv[1], "layers.md", mc_nn_manual);
+           write_manual(argv[1], "layers.md", mc_nn_manual) || write_pages(argv[1]);
 }
 
 static int command_ops(int argc, char **argv)

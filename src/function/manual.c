@@ -26,28 +26,10 @@ static const char *const outside_code = "|*<`", *const inside_code = "|";
 
 /* ---- ops ---- */
 
-/* "x, axis=None, keepdims=False": the signature less the kinds of its attributes. */
-static void parameters(struct mc_str *out, const struct mc_op *op)
-{
-    const struct mc_signature *s = op->sig;
-    for (int i = 0; i < s->nparam; i++) {
-        const struct mc_param *p = &s->param[i];
-        mc_str_addf(out, "%s%s%s", i ? ", " : "", p->kind == ATTR_TENSORS ? "*" : "", p->name);
-        if (p->optional && p->kind == ATTR_TENSOR) {
-            mc_str_add(out, "=None");
-        } else if (p->optional) {
-            mc_str_add(out, "=");
-            mc_attr_text(out, &p->dflt);
-        }
-    }
-}
-
 static void op_row(struct mc_str *out, const struct mc_op *op)
 {
     struct mc_str call = { 0 };
-    mc_str_addf(&call, "%s(", op->name);
-    parameters(&call, op);
-    mc_str_add(&call, ")");
+    mc_op_call_text(&call, op);
     mc_str_add(out, "| `");
     cell(out, call.s ? call.s : "", inside_code);
     mc_str_add(out, "` | ");

@@ -133,6 +133,7 @@ const struct mc_op mc_ops_conv_kin[] = {
       .doc = "correlation along 1 to 3 axes; padding: valid, full, half or same (both k // 2), numbers; dimshuffle=False: axes in the "
              "order channels, places, batch, and filters last; relu: of the result" },
     { .name = "nervana_dot", .params = "x, y, relu=False:bool", .nout = 1, .build = build_nervana_dot,
+      .example = "x = [[1., 2, 3], [4, 5, 6]]; y = [[1., 0], [2, -1], [0, 1]]; nervana_dot(x, y)",
       .doc = "the product of two matrices; relu: of the result" },
 };
 const int mc_nops_conv_kin = (int)NELEM(mc_ops_conv_kin);

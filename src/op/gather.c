@@ -347,6 +347,7 @@ static mc_node *build_take(mc_graph *g, int nin, mc_node *const *in, const struc
 const struct mc_op mc_ops_gather[] = {
     { .name = "gather", .form = FORM_GATHER, .params = "x, *index, axes:ints", .nout = 1, .infer = gather_infer, .size = gather_size,
       .eval = gather_eval, .grad = gather_grad, .build = build_gather, .print = mc_gather_print,
+      .example = "x = [[1., 2, 3], [4, 5, 6]]; i = [1, 0]; gather(x, i, i, axes=[0, 1])",
       .doc = "x[idx]: elements of x at index tensors for these axes" },
     { .name = "gather_update", .form = FORM_GATHER_UPDATE, .params = "x, y, *index, axes:ints, set:bool", .flags = OP_HIDDEN, .nout = 1,
       .infer = update_infer, .size = mc_same_size, .eval = update_eval, .grad = update_grad, .build = build_update,

@@ -206,6 +206,7 @@ const struct mc_op mc_ops_image[] = {
       .formula = "k = bilinear_kernel_1D(ratio=ratio, normalize=normalize); outer(k, k)", .doc = "bilinear_kernel_1D along both axes" },
     { .name = "bilinear_upsampling", .nout = 1, .build = build_bilinear,
       .params = "x, ratio=None:int, frac_ratio=None:border, batch_size=None:int, num_input_channels=None:int, use_1D_kernel=True:bool",
+      .example = "x = [[[[1., 2], [3, 5]]]]; bilinear_upsampling(x, ratio=2)",
       .doc = "the last two axes of x, ratio times longer, linear in between; frac_ratio: [a, b] for a/b, or such pairs for rows and columns" },
 };
 const int mc_nops_image = (int)NELEM(mc_ops_image);

@@ -319,6 +319,7 @@ const struct mc_op mc_ops_norm[] = {
           "g * d ** (-pow_scale) - 2 * add_scale * pow_scale * x * "
           "channel_sum(g * y / d, size_f, axis=axis, blocked=blocked, back=True)",
       .infer = mc_formula_infer, .eval = mc_formula_eval,
+      .example = "x = [1., 2, 3]; y = [0.5, 1, 1]; d = [2., 2, 3]; g = [1., 0, 0]; cross_map_norm_undo(x, y, d, g, size_f=3, add_scale=0.5, pow_scale=0.75)",
       .doc = "the gradient of cross_map_norm by its images x, from its results y and d and the gradient g by y" },
     { .name = "channel_sum", .params = "x, n:int, axis=1:int, blocked=False:bool, back=False:bool", .nout = 1,
       .build = build_channel_sum, .infer = sum_infer, .size = same_size, .eval = sum_eval, .grad = sum_grad,

@@ -9,7 +9,13 @@
 
 #include "graph/graph.h"
 
-struct mc_op_family { const char *title; const struct mc_op *row; int n; const int *count; }; /* count: n, kept elsewhere */
+struct mc_op_family {
+    const char *title;
+    const struct mc_op *row;
+    int n;
+    const int *count;  /* n, kept elsewhere */
+    const char *rules; /* what holds of dtypes and sizes in all rows; of families with one title the first has it */
+};
 extern const struct mc_op mc_ops_shape[], mc_ops_axes[], mc_ops_reduce[], mc_ops_running[], mc_ops_index[], mc_ops_gather[],
     mc_ops_join[], mc_ops_make[], mc_ops_product[], mc_ops_sort[], mc_ops_random[], mc_ops_effect[], mc_ops_conv[], mc_ops_conv_names[],
     mc_ops_conv_kin[], mc_ops_image[], mc_ops_pool[],
@@ -21,6 +27,13 @@ extern const int mc_nops_shape, mc_nops_axes, mc_nops_reduce, mc_nops_running, m
 /* table.c */
 const struct mc_op *mc_op_scalar(const char *name);      /* a row of ops.def; NULL: none */
 const char *mc_op_family(const struct mc_op *op);        /* the title of its chapter in the manual */
+const char *mc_op_family_rules(const struct mc_op *op);  /* what holds of dtypes and sizes in all of it */
+
+/* prototype.c */
+const char *mc_op_function(const struct mc_op *op);      /* its C function without the prefix: "sum" */
+/* "mc_node *mc_sum(mc_node *x, const char *how, ...)"; returns the number of the parameter how, or 0. */
+int mc_op_prototype(struct mc_str *out, const struct mc_op *op);
+void mc_op_call_text(struct mc_str *out, const struct mc_op *op); /* "sum(x, axis=None)": kinds of attributes left out */
 
 /* scalar.c: the reference loops of every scalar op in every dtype */
 mc_status mc_scalar_infer(struct mc_infer *q);

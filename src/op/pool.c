@@ -217,13 +217,16 @@ static mc_node *build_pick(mc_graph *g, int nin, mc_node *const *in, const struc
 const struct mc_op mc_ops_pool[] = {
     { .name = "pool", .flags = OP_HEAVY | OP_BLOCKS, .params = "x, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .shape_args = 0xe, .build = build_pool,
       .infer = pool_infer, .size = pool_size, .eval = node_eval, .grad = pool_grad,
+      .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; pool(x, 2, axis=[2, 3])",
       .doc = "windows of x as one number each: mode max, sum, average_inc_pad or average_exc_pad, over the last axes, or "
              "those of axis, or the digits of layout ('c01b'); stride is ws unless given; ignore_border=False keeps "
              "windows that the border cuts; start gives cuda-convnet's windows; of equal maxima the first gets the "
              "gradient, with ties='all' each does" },
     { .name = "pool_grad", .params = "x, g, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .build = build_grad,
+      .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; g = [[[[1., 2], [3, 4]]]]; pool_grad(x, g, 2, axis=[2, 3])",
       .doc = "the gradient of pool(x, ...) by x, given that by its result" },
     { .name = "pool_pick", .params = "x, v, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .build = build_pick,
+      .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; v = 10 * x; pool_pick(x, v, 2, axis=[2, 3])",
       .doc = "v where the windows of x have their maxima: how pool(x, ...) changes when x changes by v" },
     { .name = "pool_max", .flags = OP_HIDDEN | OP_HEAVY | OP_BLOCKS, .params = "x, ws, stride, pad, " POOL_ATTRS ", marks=uint8:dtype", .nout = 2,
       .shape_args = 0xe, .infer = max_infer, .size = pool_size, .eval = node_eval, .grad = pool_grad,

@@ -154,27 +154,35 @@ static mc_node *build_upscale(mc_graph *g, int nin, mc_node *const *in, const st
 const struct mc_op mc_ops_pool_names[] = {
     { .name = "pool_2d", .params = THEANO, .nout = 1,
       FORMULA("pool(x, ws, stride, pad, axis=[-2, -1], mode=mode, ignore_border=ignore_border, ties=ties)"),
+      .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; pool_2d(x, 2)",
       .doc = "pool over the last two axes; windows that the border cuts are kept unless ignore_border" },
     { .name = "pool_3d", .params = THEANO, .nout = 1,
       FORMULA("pool(x, ws, stride, pad, axis=[-3, -2, -1], mode=mode, ignore_border=ignore_border, ties=ties)"),
       .doc = "pool over the last three axes; windows that the border cuts are kept unless ignore_border" },
     { .name = "max_pool_2d", .params = "x, ds, st=None, padding=None, ignore_border=False:bool, ties=first:text", .nout = 1,
-      FORMULA("pool(x, ds, st, padding, axis=[-2, -1], ignore_border=ignore_border, ties=ties)"), .doc = "pool_2d by its old names" },
+      FORMULA("pool(x, ds, st, padding, axis=[-2, -1], ignore_border=ignore_border, ties=ties)"),
+      .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; max_pool_2d(x, 2)",
+      .doc = "pool_2d by its old names" },
     { .name = "max_pool_2d_same_size", .params = "x, ws, ties=all:text", .nout = 1,
       FORMULA("pool_grad(x, pool(x, ws, axis=[-2, -1], ties=ties), ws, axis=[-2, -1], ties=ties)"),
+      .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; max_pool_2d_same_size(x, 2)",
       .doc = "x where it is the maximum of its window, else 0: of equal maxima all stay, with ties='first' the first" },
     { .name = "dnn_pool", .params = "x, ws, stride=None, pad=None, mode=max:text, ties=first:text", .nout = 1, .build = build_dnn_pool,
       .doc = "pool over the two or three axes behind batch and channels, as cuDNN does: stride is 1 unless given, cut "
              "windows are left out" },
     { .name = "max_pool", .params = "x, " CUDA, .nout = 1, FORMULA("pool(x, ds, stride, " OF_CUDA ")"),
+      .example = "x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; max_pool(x, ds=2)",
       .doc = "cuda-convnet's pooling of c01b images: windows of ds begin at start and hang over the end; stride is ds "
              "unless given, outputs is not used, strict brings its limits back" },
     { .name = "max_pool_grad", .params = "x, g, " CUDA, .nout = 1, FORMULA("pool_grad(x, g, ds, stride, " OF_CUDA ")"),
+      .example = "x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; g = [[[[1.], [2]], [[3], [4]]]]; max_pool_grad(x, g, ds=2)",
       .doc = "the gradient of max_pool(x) by x, given that by its result" },
     { .name = "max_pool_rop", .params = "x, v, " CUDA, .nout = 1, FORMULA("pool_pick(x, v, ds, stride, " OF_CUDA ")"),
+      .example = "x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; v = 10 * x; max_pool_rop(x, v, ds=2)",
       .doc = "how max_pool(x) changes when x changes by v" },
     { .name = "max_pool_c01b", .params = "x, pool_shape:ints, pool_stride=None:ints, ties=first:text", .nout = 1,
       FORMULA("pool(x, pool_shape, pool_stride, start=0, layout='c01b', ties=ties)"),
+      .example = "x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; max_pool_c01b(x, [2, 2])",
       .doc = "max_pool with windows and strides for each axis" },
     { .name = "prob_max_pool", .params = "z, t=None, ds:int", .nout = 2,
       FORMULA("b = default(t, 0); n = consider_constant(maximum(pool(z, ds, ds, start=0, layout='c01b'), -b)); "
@@ -186,11 +194,13 @@ const struct mc_op mc_ops_pool_names[] = {
     { .name = "weighted_max_pool", .params = "x, " CUDA, .nout = 1,
       FORMULA("s = pool(x, ds, stride, mode='sum', " OF_CUDA "); none = eq(s, 0); "
               "where(none, 0, pool(x * x, ds, stride, mode='sum', " OF_CUDA ") / where(none, 1, s))"),
+      .example = "x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; weighted_max_pool(x, ds=2)",
       .doc = "the mean of each window's elements weighted by themselves, 0 where their sum is: what stochastic_max_pool "
              "draws on average" },
     { .name = "stochastic_max_pool", .flags = OP_RANDOM, .params = "rng, x, " CUDA ", stream=-1:int", .nout = 1,
       FORMULA("s = pool(x, ds, stride, mode='sum', " OF_CUDA "); u = random_uniform(rng, s.shape, stream=stream, dtype=x.dtype); "
               "where(s > 0, ravel(x)[pool_draw(x, u, ds, stride, " OF_CUDA ")], 0)"),
+      .example = "x = [[[[1.], [5], [2]], [[3], [4], [1]], [[2], [0], [6]]]]; stochastic_max_pool(rng, x, ds=2)",
       .doc = "an element of each window of x, not negative, drawn in proportion to the elements; 0 where all are 0; the gradient goes to "
              "the cell that was drawn" },
     { .name = "global_pool", .params = "x, mode=average_inc_pad:text", .nout = 1,

@@ -187,7 +187,7 @@ extern const struct mc_nn_kind mc_nn_plain[], mc_nn_convs[], mc_nn_pools[], mc_n
     mc_nn_shapes[], mc_nn_specials[], mc_nn_convnets[];
 mc_layer *mc_nn_layer(mc_net *net, const struct mc_nn_line *line);
 
-/* For make: build.c, and mc_nn_refuse of layer.c */
+/* For make: build.c, and mc_nn_refuse of mistake.c */
 void mc_nn_let(struct mc_nn_build *b, const char *name, const char *fmt, ...) MC_FORMAT(3, 4); /* a hole */
 void mc_nn_let_unless(struct mc_nn_build *b, const char *name, bool empty, int64_t v);           /* the number, or nothing */
 void mc_nn_let_ints(struct mc_nn_build *b, const char *name, int n, const int64_t *v);           /* [5, 5] */

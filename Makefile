@@ -154,7 +154,7 @@ format: ## clang-format on the .c files, tables left alone
 layers: ## do includes point downward only?
 	@scripts/layers.sh
 
-circles: all ## which files need each other, by their symbols?
+circles: all ## which files need each other, by their symbols?  None may be one of more than four
 	@python3 scripts/circles.py $(BUILD)
 
 symbols: all ## does the library export mc_ alone, and call nothing it must not?

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """circles.py [BUILD]: files of src/ that need each other, by the symbols of their objects (nm): each circle of more than
-one file, the largest first, and at the end how many have more than four."""
+one file, the largest first, and at the end how many have more than four; none may."""
 import os
 import subprocess
 import sys
@@ -55,3 +55,4 @@ found = sorted((c for c in circles() if len(c) > 1), key=len, reverse=True)
 for c in found:
     print(f"{len(c):3} files: {' '.join(c)}")
 print(f"circles: {len(found)}, {sum(len(c) > LARGE for c in found)} of more than {LARGE} files, in {len(to)} files")
+sys.exit(any(len(c) > LARGE for c in found))

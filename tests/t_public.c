@@ -50,7 +50,7 @@ TEST(formulas_are_printed_into)
           mc_error(g));
     mc_graph_clear_error(g);
     const char *none = NULL;
-    CHECK(mc_formulaf(g, none) == g->error && strstr(mc_error(g), "there is no text"), "%s", mc_error(g));
+    CHECK(mc_formulaf(g, none, 0) == g->error && strstr(mc_error(g), "there is no text"), "%s", mc_error(g));
     mc_graph_clear_error(g);
     CHECK(mc_formulaf(g, "%s", "") == g->error && strstr(mc_error(g), "the formula is empty"), "%s",
           mc_error(g));

@@ -1,7 +1,7 @@
 /* t_shared.c: all shared variables of a graph in a file: what is saved comes back, and a file that does not fit
  * changes nothing. */
 #include "own_folder.h"
-#include "graph/graph.h"
+#include "op/op.h"
 
 static mc_graph *scene(void)
 {

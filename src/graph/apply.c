@@ -49,7 +49,7 @@ mc_node *mc_cast_to(mc_node *x, mc_dtype d)
     }
     int64_t v = d;
     struct mc_attr to = { .kind = ATTR_DTYPE, .n = 1, .ints = &v };
-    return mc_node_make(x->graph, mc_op_find("cast"), 1, &x, &to);
+    return mc_node_make(x->graph, mc_op_named(x->graph, "cast"), 1, &x, &to);
 }
 
 /* The dtype in which the operands meet.  A weak literal follows the others: a real one any float among
@@ -136,7 +136,7 @@ static const struct mc_op *compare_beyond(const struct mc_op *op, mc_node *const
             int64_t least = 0, most = INT64_MAX; /* below: of uint64; above: of int64 */
             to[0] = mc_cast_to(x, below ? MC_UINT64 : MC_INT64);
             to[1] = mc_node_const(x->graph, mc_array_from(below ? MC_UINT64 : MC_INT64, 0, NULL, below ? &least : &most), false);
-            return mc_op_find(below ? (answer ? "ge" : "lt") : answer ? "le" : "gt");
+            return mc_op_named(x->graph, below ? (answer ? "ge" : "lt") : answer ? "le" : "gt");
         }
     }
     return NULL;
@@ -156,7 +156,7 @@ static mc_node *pad_rank(mc_node *x, int rank)
         order[i] = i < more ? -1 : i - more;
     }
     struct mc_attr a = { .kind = ATTR_INTS, .n = rank, .ints = order };
-    return mc_node_make(x->graph, mc_op_find("dimshuffle"), 1, &x, &a);
+    return mc_node_make(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &x, &a);
 }
 
 /* ---- applying ---- */
@@ -250,7 +250,7 @@ static mc_node *apply_other(mc_graph *g, const struct mc_op *op, int nin, mc_nod
         return op->build(g, nin, in, attr);
     }
     if (op->formula && !(op->flags & OP_EXPANDS)) {
-        return mc_formula_expand(g, op, nin, in, attr);
+        return g->language->expand(g, op, nin, in, attr);
     }
     mc_node *few[8], **arg = nin <= 8 ? few : mc_arena_alloc(&g->arena, (size_t)nin * sizeof *arg);
     if (!arg) {
@@ -358,57 +358,12 @@ mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *
     return failed || mc_is_error(n) ? explain(g, op, nin, in) : n;
 }
 
-mc_node *mc_call_op(mc_graph *g, const char *name, int nin, mc_node *const *in, const char *attrs, ...)
+mc_node *mc_apply_plain(mc_graph *g, const char *name, int nin, mc_node *const *in)
 {
-    if (!g) {
-        return NULL;
-    }
-    const struct mc_op *op = NULL;
-    for (size_t i = 0; i < g->custom.n && !op; i++) {
-        op = strcmp(g->custom.at[i]->name, name) == 0 ? g->custom.at[i] : NULL;
-    }
-    op = op ? op : mc_op_find(name);
-    if (!op) {
-        return mc_node_fail(g, MC_EARG, "there is no op '%s'", name);
-    }
+    const struct mc_op *op = mc_op_named(g, name);
     struct mc_attr attr[16] = { 0 };
-    struct mc_str text = { 0 };
-    if (attrs) {
-        va_list ap;
-        va_start(ap, attrs);
-        mc_str_addv(&text, attrs, ap);
-        va_end(ap);
-    }
-    const bool lost = text.bad; /* without its text an op would be another one */
-    mc_status s = lost ? MC_EMEMORY : mc_attrs_parse(g, op, text.s, attr); /* in the graph's arena: a few bytes a call */
-    mc_str_free(&text);
-    if (s < 0) {
-        return lost ? mc_node_fail(g, MC_EMEMORY, "out of memory") : g->error;
-    }
+    mc_attr_defaults(op, attr);
     return mc_apply(g, op, nin, in, attr);
-}
-
-mc_node *mc_op(mc_graph *g, const char *op, int n, mc_node *const *args, const char *attrs)
-{
-    if (!g || !op) {
-        return g ? mc_node_fail(g, MC_EARG, "op: no name") : NULL;
-    }
-    return mc_call_op(g, op, n, args, attrs ? "%s" : NULL, attrs);
-}
-
-mc_node *mc_opf(mc_graph *g, const char *op, int n, mc_node *const *args, const char *attrs, ...)
-{
-    struct mc_str text = { 0 };
-    va_list ap;
-    if (!attrs) {
-        return mc_op(g, op, n, args, NULL);
-    }
-    va_start(ap, attrs);
-    mc_str_addv(&text, attrs, ap);
-    va_end(ap);
-    mc_node *y = g && text.bad ? mc_node_no_memory(g) : mc_op(g, op, n, args, text.s);
-    mc_str_free(&text);
-    return y;
 }
 
 mc_node *mc_size_of(mc_node *x, int axis)
@@ -425,10 +380,12 @@ mc_node *mc_size_of(mc_node *x, int axis)
     if (x->type.dims[axis] >= 0) {
         return mc_node_int(x->graph, x->type.dims[axis]);
     }
-    return mc_call_op(x->graph, "size", 1, &x, "axis=%d", axis);
+    int64_t at = axis;
+    struct mc_attr a = { .kind = ATTR_INT, .n = 1, .ints = &at };
+    return mc_apply(x->graph, mc_op_named(x->graph, "size"), 1, &x, &a);
 }
 
 mc_node *mc_shape_of(mc_node *x)
 {
-    return mc_is_error(x) ? x : mc_call_op(x->graph, "shape", 1, &x, NULL);
+    return mc_is_error(x) ? x : mc_apply_plain(x->graph, "shape", 1, &x);
 }

@@ -3,14 +3,15 @@
  * Invariant: where there is a graph there is its error node, and the first mistake stays until somebody clears it. */
 #include "graph/graph.h"
 
-mc_graph *mc_graph_new(void)
+mc_graph *mc_graph_make(const struct mc_language *language)
 {
     mc_graph *g = mc_calloc(1, sizeof *g, "graph");
     if (!g) {
         return NULL;
     }
+    g->language = language;
     struct mc_node *e = mc_arena_alloc(&g->arena, sizeof *e);
-    if (!e || !VEC_PUSH(g->nodes, e) || !mc_op_find("add")) { /* where there is a graph there is the table of ops */
+    if (!e || !VEC_PUSH(g->nodes, e) || !mc_op_named(g, "add")) { /* where there is a graph there is the table of ops */
         mc_graph_free(g);
         return NULL;
     }
@@ -32,7 +33,7 @@ void mc_graph_free(mc_graph *g)
         mc_shared_unref(&g->shareds.at[i]);
     }
     for (size_t i = 0; i < g->custom.n; i++) {
-        mc_custom_unref(g->custom.at[i]);
+        g->language->forget(g->custom.at[i]);
     }
     VEC_FREE(g->nodes);
     VEC_FREE(g->shareds);

@@ -141,10 +141,16 @@ struct mc_op {
     unsigned shape_args;            /* bit i: input i's value decides the result's sizes; bit 31: all from input 1 on */
     unsigned char disconnected;     /* bit i: input i has no gradient (custom and structured ops without grad) */
 };
-/* Defined by src/op: what a formula op stands for, and the table of all ops, signatures parsed.  Both NULL/-1 safe. */
-mc_node *mc_formula_expand(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr);
-const struct mc_op *mc_op_find(const char *name);
-const struct mc_op *mc_op_at(int i);
+/* What a graph is told of the layers above it when it is made. */
+struct mc_language {
+    const struct mc_op *(*find)(const char *name);   /* of the table of ops, signatures parsed; NULL: there is none */
+    const struct mc_op *(*op)(int i);                /* NULL: beyond the last */
+    mc_node *(*expand)(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr);
+    void (*forget)(struct mc_op *op);                /* a user's op: one owner less */
+    /* grad, Lop and Rop of formulas; NULL: formulas of this graph have none */
+    mc_status (*grads)(mc_node *cost, int n, mc_node *const *wrt, mc_node **grads, const mc_grad_spec *spec);
+    mc_node *(*Lop)(mc_node *f, mc_node *wrt, mc_node *eval), *(*Rop)(mc_node *f, mc_node *wrt, mc_node *eval);
+};
 mc_status mc_signature_parse(const char *params, struct mc_arena *a, struct mc_signature *out);
 
 /* ---- nodes ---- */
@@ -180,6 +186,7 @@ struct mc_shared {
     char *initial;                 /* what its declaration says behind =; NULL: nothing */
 };
 struct mc_graph {
+    const struct mc_language *language;
     struct mc_arena arena;
     VEC(mc_node *) nodes;          /* by id */
     struct { uint32_t *slot; size_t cap, n; } cons;
@@ -195,6 +202,11 @@ struct mc_graph {
     char *message;                 /* the first mistake */
     const struct mc_place *place;  /* the formula being read, for carets; NULL: none */
 };
+mc_graph *mc_graph_make(const struct mc_language *language);
+static inline const struct mc_op *mc_op_named(const mc_graph *g, const char *name)
+{
+    return g->language->find(name);
+}
 struct mc_place { const char *text; size_t at; };
 struct mc_default_update { struct mc_shared *shared; mc_node *value; };
 
@@ -233,7 +245,7 @@ mc_node **mc_graph_reach(int n, mc_node *const *outputs, size_t *count);
 
 /* apply.c: the one way to apply an op with its typing, weak literals, casts and broadcasting checks */
 mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr);
-mc_node *mc_call_op(mc_graph *g, const char *name, int nin, mc_node *const *in, const char *attrs, ...) MC_PRINTF(5, 6);
+mc_node *mc_apply_plain(mc_graph *g, const char *name, int nin, mc_node *const *in);  /* attributes have their defaults */
 mc_node *mc_cast_to(mc_node *x, mc_dtype d);         /* x itself if it has that dtype */
 mc_dtype mc_literal_dtype(int64_t v);                /* of a whole literal: the smallest signed one that holds it */
 bool mc_literal_fits(int64_t v, mc_dtype d);         /* d an integer dtype; false for others */
@@ -251,7 +263,8 @@ extern const struct mc_op mc_op_tuple;               /* several nodes as one val
 struct mc_named { char *name; bool borrow, has_default; double dflt; mc_node *node; };
 mc_status mc_parse_list(mc_graph *g, const char *text, bool statements, struct mc_named **out, int *n);
 void mc_named_free(struct mc_named *v, int n);
-mc_status mc_attrs_parse(mc_graph *g, const struct mc_op *op, const char *text, struct mc_attr *out);
+/* parse_attr.c: an op by name, its attributes as in a formula */
+mc_node *mc_call_op(mc_graph *g, const char *name, int nin, mc_node *const *in, const char *attrs, ...) MC_PRINTF(5, 6);
 
 /* index.c: attribute "spec" of subtensor and inc_subtensor: SPEC_N numbers for each axis of x.  A kind
  * says whether a bound is absent, the number itself, or the op's input of that number. */
@@ -261,11 +274,11 @@ enum { BOUND_NONE, BOUND_CONST, BOUND_INPUT };
 mc_node *mc_index_update(mc_node *region, mc_node *y, bool set);
 
 /* print.c */
+void mc_attr_defaults(const struct mc_op *op, struct mc_attr *out);
 void mc_attr_text(struct mc_str *out, const struct mc_attr *a);
 void mc_node_print(struct mc_str *out, const mc_node *n, int depth); /* nested up to depth, then ... ; <0: all */
 /* custom.c: users' ops, counted: functions keep them when the graph is gone */
 mc_status mc_custom_share(mc_graph *to, const mc_graph *from);
-void mc_custom_unref(struct mc_op *op);
 extern mc_status (*mc_custom_kernel_hook)(const mc_node *n, mc_array *const *in, mc_array *const *out);
 /* Defined by src/op (initial.c): an mc_initial_draw of numbers that follow from the seed, the variable's name and
  * their order alone, to the bit on every machine. */

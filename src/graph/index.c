@@ -74,7 +74,7 @@ static mc_node *mask_indices(mc_node *mask, mc_node *x, int axis)
         }
         in[1 + k] = mc_size_of(x, axis + k);
     }
-    return mc_call_op(x->graph, known ? "nonzero" : "mask_where", known ? 1 : 1 + mask->type.rank, in, NULL);
+    return mc_apply_plain(x->graph, known ? "nonzero" : "mask_where", known ? 1 : 1 + mask->type.rank, in);
 }
 
 static void one_entry(struct parser *p, struct plan_index *q, const struct val *v, int *axis, bool advanced)
@@ -155,7 +155,7 @@ static mc_node *gather(const struct plan_index *q, mc_node *x)
         span = MC_MAX(span, q->index[i]->type.rank);
     }
     struct mc_attr a = { .kind = ATTR_INTS, .n = q->nindex, .ints = axis };
-    mc_node *y = mc_apply(x->graph, mc_op_find("gather"), 1 + q->nindex, in, &a);
+    mc_node *y = mc_apply(x->graph, mc_op_named(x->graph, "gather"), 1 + q->nindex, in, &a);
     if (!q->shuffled || mc_is_error(y)) {
         return y;
     }
@@ -188,7 +188,7 @@ static mc_node *gather(const struct plan_index *q, mc_node *x)
         return mc_node_fail(x->graph, MC_ESHAPE, "the result would have more than %d axes", MC_MAX_RANK);
     }
     struct mc_attr to = { .kind = ATTR_INTS, .n = n, .ints = order };
-    return mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &y, &to);
+    return mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &y, &to);
 }
 
 /* *unfolded: where stack([a, b])[0] has become a, the subtensor node that it would have been; NULL elsewhere. */
@@ -229,7 +229,7 @@ static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n, mc_
     }
     if (q.basic) {
         struct mc_attr a = { .kind = ATTR_INTS, .n = x->type.rank * SPEC_N, .ints = q.spec };
-        const struct mc_op *op = mc_op_find("subtensor");
+        const struct mc_op *op = mc_op_named(g, "subtensor");
         mc_node *part = mc_apply(g, op, q.nin, q.in, &a);
         if (part != x && !mc_is_error(part) && part->op != op && !q.nindex && !q.shuffled) {
             *unfolded = mc_node_make(g, op, q.nin, q.in, &a);
@@ -241,7 +241,7 @@ static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n, mc_
     }
     if (q.shuffled && !mc_is_error(x)) {
         struct mc_attr a = { .kind = ATTR_INTS, .n = q.norder, .ints = q.order };
-        x = mc_apply(g, mc_op_find("dimshuffle"), 1, &x, &a);
+        x = mc_apply(g, mc_op_named(g, "dimshuffle"), 1, &x, &a);
     }
     return x;
 }
@@ -268,7 +268,7 @@ static mc_node *update_all(mc_node *x, mc_node *y, bool set)
     for (int i = 0; i < x->type.rank; i++) {
         whole_axis(&spec[i * SPEC_N]);
     }
-    return mc_apply(x->graph, mc_op_find("subtensor_update"), 2, (mc_node *[]){ x, y }, a);
+    return mc_apply(x->graph, mc_op_named(x->graph, "subtensor_update"), 2, (mc_node *[]){ x, y }, a);
 }
 
 /* y, a value of what dimshuffle made of a region, as a value of the region itself. */
@@ -285,16 +285,18 @@ static mc_node *shuffled_back(mc_node *region, mc_node *y)
         pad[i] = MC_MAX(i - less, -1);
     }
     struct mc_attr a = { .kind = ATTR_INTS, .n = rank, .ints = pad };
-    y = less ? mc_apply(g, mc_op_find("dimshuffle"), 1, &y, &a) : y;
+    y = less ? mc_apply(g, mc_op_named(g, "dimshuffle"), 1, &y, &a) : y;
     for (int i = 0; i < rank && !mc_is_error(y); i++) {
         if (order->ints[i] >= 0) {
             back[order->ints[i]] = i;
         } else if (y->type.dims[i] != 1) { /* a new axis: its size is 1, so y's must be */
-            y = mc_call_op(g, "addbroadcast", 1, &y, "axis=%d", i);
+            int64_t at = i;
+            struct mc_attr axis = { .kind = ATTR_AXES, .n = 1, .ints = &at };
+            y = mc_apply(g, mc_op_named(g, "addbroadcast"), 1, &y, &axis);
         }
     }
     a = (struct mc_attr){ .kind = ATTR_INTS, .n = region->in[0]->type.rank, .ints = back };
-    return mc_is_error(y) ? y : mc_apply(g, mc_op_find("dimshuffle"), 1, &y, &a);
+    return mc_is_error(y) ? y : mc_apply(g, mc_op_named(g, "dimshuffle"), 1, &y, &a);
 }
 
 /* region = gather or subtensor of base, or one behind the other, also with axes exchanged or added: undone from outside in. */
@@ -324,7 +326,7 @@ static mc_node *update_of(const mc_node *base, mc_node *region, mc_node *y, bool
     }
     a[0] = region->attr[0];
     mc_node *x = region->in[0];
-    mc_node *inner = mc_apply(g, mc_op_find(sub ? "subtensor_update" : "gather_update"), region->nin + 1, in, a);
+    mc_node *inner = mc_apply(g, mc_op_named(g, sub ? "subtensor_update" : "gather_update"), region->nin + 1, in, a);
     if (!mc_is_error(inner) && x != base && (x->op->form == FORM_SUBTENSOR || x->op->form == FORM_GATHER)) {
         return update_of(base, x, inner, true); /* x[1:, idx]: put the changed part back */
     }

@@ -88,7 +88,7 @@ struct val mc_parse_apply(struct parser *p, const char *name, const struct val *
         return mc_val_of(p->g->error, at);
     }
     p->place.at = at;
-    const struct mc_op *op = mc_op_find(name);
+    const struct mc_op *op = mc_op_named(p->g, name);
     struct mc_attr attr[16] = { 0 };
     mc_attr_defaults(op, attr);
     mc_node *r = mc_apply(p->g, op, n, in, attr);

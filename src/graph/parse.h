@@ -95,7 +95,6 @@ bool mc_parse_skip(struct parser *p); /* line ends and semicolons */
 /* attr.c */
 bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param *param, const struct val *v,
                  struct mc_attr *out);
-void mc_attr_defaults(const struct mc_op *op, struct mc_attr *out);
 const struct mc_param *mc_attr_missing(const struct mc_op *op, const bool *given);
 /* index.c: x[...] */
 mc_node *mc_index_apply(struct parser *p, mc_node *x, struct val *item, int n);

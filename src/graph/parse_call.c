@@ -62,7 +62,7 @@ static struct val call_grad(struct parser *p, struct args *a, size_t at)
         wrt[i] = mc_val_node(p, list ? &by->item[i] : by);
     }
     p->place.at = at;
-    if (p->failed || mc_grads(cost, n, wrt, wrt + n, NULL) < 0) {
+    if (p->failed || p->g->language->grads(cost, n, wrt, wrt + n, NULL) < 0) {
         return mc_val_made(p, p->g->error, at);
     }
     for (int i = 0; i < n; i++) {
@@ -84,7 +84,7 @@ static struct val call_product(struct parser *p, struct args *a, size_t at, bool
         in[i] = mc_val_node(p, &a->value[i]);
     }
     p->place.at = at;
-    return p->failed ? mc_val_of(p->g->error, at) : mc_val_made(p, (left ? mc_Lop : mc_Rop)(in[0], in[1], in[2]), at);
+    return p->failed ? mc_val_of(p->g->error, at) : mc_val_made(p, (left ? p->g->language->Lop : p->g->language->Rop)(in[0], in[1], in[2]), at);
 }
 
 /* tuple(a, b): how the printer writes a formula with several results */
@@ -145,7 +145,7 @@ const struct mc_op *mc_parse_op(struct parser *p, const char *name)
             return p->g->custom.at[i];
         }
     }
-    const struct mc_op *op = mc_op_find(name);
+    const struct mc_op *op = mc_op_named(p->g, name);
     return op && !(op->flags & OP_LEAF) ? op : NULL;
 }
 
@@ -156,9 +156,10 @@ static void unknown_function(struct parser *p, const char *name, size_t at)
     for (size_t i = 0; i < p->g->custom.n && n < 80; i++) {
         list[n++] = p->g->custom.at[i]->name;
     }
-    for (int i = 0; n < NELEM(list) && mc_op_at(i); i++) {
-        if (!(mc_op_at(i)->flags & OP_HIDDEN)) {
-            list[n++] = mc_op_at(i)->name;
+    const struct mc_op *op;
+    for (int i = 0; n < NELEM(list) && (op = p->g->language->op(i)); i++) {
+        if (!(op->flags & OP_HIDDEN)) {
+            list[n++] = op->name;
         }
     }
     const char *near = mc_near_miss(name, list, n);

@@ -178,7 +178,7 @@ static mc_node *list_node(struct parser *p, const struct val *v)
     if (in && tuple) {
         return mc_node_make(p->g, &mc_op_tuple, v->n, in, NULL);
     }
-    return in ? mc_call_op(p->g, "stack", v->n, in, NULL) : p->g->error;
+    return in ? mc_apply_plain(p->g, "stack", v->n, in) : p->g->error;
 }
 
 mc_node *mc_val_node(struct parser *p, const struct val *v)

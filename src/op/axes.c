@@ -8,7 +8,7 @@
 static mc_node *shuffle(mc_node *x, int n, const int64_t *order)
 {
     struct mc_attr a = { .kind = ATTR_INTS, .n = n, .ints = (int64_t *)order };
-    return mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &x, &a);
+    return mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &x, &a);
 }
 
 static mc_node *build_failed(mc_graph *g)
@@ -100,7 +100,7 @@ static mc_node *build_squeeze(mc_graph *g, int nin, mc_node *const *in, const st
     (void)nin;
     int64_t order[MC_MAX_RANK];
     int axis[MC_MAX_RANK], naxis = 0, n = 0, r = in[0]->type.rank;
-    struct mc_infer q = { .op = mc_op_find("squeeze"), .attr = attr };
+    struct mc_infer q = { .op = mc_op_named(g, "squeeze"), .attr = attr };
     if (mc_attr_axes(&q, 0, r, axis, &naxis) < 0) {
         return build_failed(g);
     }
@@ -163,7 +163,7 @@ static mc_node *build_count(mc_graph *g, int nin, mc_node *const *in, const stru
 {
     (void)nin;
     int axis[MC_MAX_RANK], n = 0;
-    struct mc_infer q = { .op = mc_op_find("count"), .attr = attr };
+    struct mc_infer q = { .op = mc_op_named(g, "count"), .attr = attr };
     if (mc_attr_axes(&q, 0, in[0]->type.rank, axis, &n) < 0) {
         return build_failed(g);
     }
@@ -225,8 +225,8 @@ static mc_node *rebroadcast(mc_graph *g, mc_node *x, const int64_t *pattern)
         }
     }
     struct mc_attr promise = { .kind = ATTR_INTS, .n = r, .ints = sizes }, back = { .kind = ATTR_AXES, .n = n, .ints = given_back };
-    x = promised ? mc_apply(g, mc_op_find("specify_shape"), 1, &x, &promise) : x;
-    return n && !mc_is_error(x) ? mc_node_make(g, mc_op_find("unbroadcast"), 1, &x, &back) : x;
+    x = promised ? mc_apply(g, mc_op_named(g, "specify_shape"), 1, &x, &promise) : x;
+    return n && !mc_is_error(x) ? mc_node_make(g, mc_op_named(g, "unbroadcast"), 1, &x, &back) : x;
 }
 
 /* The axes named in attr are promised, or given back. */
@@ -234,7 +234,7 @@ static mc_node *along_axes(mc_graph *g, const char *op, mc_node *x, const struct
 {
     int64_t pattern[MC_MAX_RANK];
     int axis[MC_MAX_RANK], n = 0;
-    struct mc_infer q = { .op = mc_op_find(op), .attr = attr };
+    struct mc_infer q = { .op = mc_op_named(g, op), .attr = attr };
     if (mc_attr_axes(&q, 0, x->type.rank, axis, &n) < 0) {
         return build_failed(g);
     }

@@ -5,7 +5,6 @@
 static mc_node *apply(const char *name, mc_graph *g, int nfirst, mc_node *const *first, int n, mc_node *const *more,
                       const char *attrs)
 {
-    const struct mc_op *op = mc_op_find(name);
     mc_node *few[16], **in = nfirst + n <= (int)NELEM(few) ? few : NULL;
     g = g ? g : mc_graph_of(nfirst, first);
     g = g ? g : mc_graph_of(n, more);
@@ -13,6 +12,7 @@ static mc_node *apply(const char *name, mc_graph *g, int nfirst, mc_node *const 
         mc_fail(MC_EARG, "%s: there is no argument", name);
         return NULL;
     }
+    const struct mc_op *op = mc_op_named(g, name);
     if (n < 0 || (n && !more)) {
         return mc_node_fail(g, MC_EARG, "%s: %d tensors, and no list of them", name, n);
     }

@@ -83,7 +83,7 @@ static mc_node *conv_grad(mc_node *n, int wrt, mc_node *const *g)
     }
     memcpy(attr, n->attr, sizeof attr);
     attr[CONV_ALGO] = (struct mc_attr){ .kind = ATTR_TEXT, .none = true }; /* an algorithm is asked for one pass */
-    return mc_apply(n->graph, mc_op_find(mc_conv_name(makes[role])), nin, in, attr);
+    return mc_apply(n->graph, mc_op_named(n->graph, mc_conv_name(makes[role])), nin, in, attr);
 }
 
 /* ---- building: attributes in one form, so that equal convolutions are equal nodes ---- */
@@ -177,7 +177,7 @@ mc_status (*mc_conv_algo_hook)(const char *algo);
 
 static mc_node *build(mc_graph *g, const char *name, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
-    const struct mc_op *op = mc_op_find(name);
+    const struct mc_op *op = mc_op_named(g, name);
     mc_node *arg[3] = { NULL, NULL, nin > 2 ? in[2] : NULL };
     mc_dtype d = mc_meet(2, in, 0);
     struct canon c;
@@ -225,7 +225,7 @@ void mc_conv_attrs(const struct mc_op *op, const struct mc_attr *const *given, s
 
 mc_node *mc_conv_make(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const *in, const struct mc_attr *const *given)
 {
-    const struct mc_op *op = mc_op_find(mc_conv_name(pass));
+    const struct mc_op *op = mc_op_named(g, mc_conv_name(pass));
     struct mc_attr attr[CONV_NATTR];
     mc_conv_attrs(op, given, attr);
     return mc_apply(g, op, nin > 2 && in[2] ? 3 : 2, in, attr);

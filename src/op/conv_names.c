@@ -17,7 +17,7 @@ static mc_node *build_with_rank(mc_graph *g, int nin, mc_node *const *in, const 
     if (!attr[0].none && in[0]->type.rank != mc_attr_int(&attr[0])) {
         return mc_node_fail(g, MC_ESHAPE, "an argument has rank %d; %d is needed", in[0]->type.rank, (int)mc_attr_int(&attr[0]));
     }
-    return attr[1].none ? in[0] : mc_apply(g, mc_op_find("specify_shape"), 1, in, &attr[1]);
+    return attr[1].none ? in[0] : mc_apply(g, mc_op_named(g, "specify_shape"), 1, in, &attr[1]);
 }
 
 /* ---- conv_transpose ---- */
@@ -65,7 +65,7 @@ static mc_node *build_transpose(mc_graph *g, int nin, mc_node *const *in, const 
     if (more->n != 1 && more->n != nd) {
         return mc_node_fail(g, MC_EARG, "output_padding has %d numbers; 1 or %d are needed", more->n, nd);
     }
-    mc_conv_attrs(mc_op_find("conv_inputs"), given, all);
+    mc_conv_attrs(mc_op_named(g, "conv_inputs"), given, all);
     if (mc_conv_form_read(CONV_INPUTS, nd, all, &f) < 0) {
         return failed(g);
     }

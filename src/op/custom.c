@@ -150,7 +150,7 @@ mc_status mc_register(mc_graph *g, const mc_custom *row)
                         : row->threads < 0 || row->threads > 1024         ? "asks for blocks that are not of 1 to 1024 threads"
                         : !row->kernel && !row->run && !row->cuda         ? "has neither run nor kernel nor cuda"
                         : !is_word(row->name)                             ? "is no name: letters, digits and _"
-                        : mc_op_find(row->name)                           ? "has the name of an op there is" : NULL;
+                        : mc_op_named(g, row->name)                       ? "has the name of an op there is" : NULL;
     for (size_t i = 0; i < g->custom.n; i++) {
         wrong = strcmp(g->custom.at[i]->name, row->name) == 0 ? "is registered already" : wrong;
     }

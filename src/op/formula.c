@@ -1,6 +1,8 @@
 /* formula.c: ops that stand for formulas over other ops (formulas.def). */
 #include "op/op.h"
 
+const struct mc_language *mc_formula_language;
+
 mc_node *mc_formula_expand(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     struct mc_bind bind[32];
@@ -21,7 +23,7 @@ mc_node *mc_formula_expand(mc_graph *g, const struct mc_op *op, int nin, mc_node
 static mc_graph *scratch(const struct mc_op *op, int nin, const struct mc_type *in, const struct mc_attr *attr,
                          mc_node **arg, mc_node **result)
 {
-    mc_graph *g = mc_graph_new();
+    mc_graph *g = mc_graph_make(mc_formula_language);
     for (int i = 0; g && i < nin; i++) {
         char name[16];
         mc_snprintf(name, sizeof name, "arg%d", i);

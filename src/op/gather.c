@@ -260,7 +260,7 @@ static mc_node *build_gather(mc_graph *g, int nin, mc_node *const *in, const str
         numbers &= arg[i]->type.rank == 0 && mc_is_int(arg[i]->type.dtype) && (i == 1 || axis[i - 1] > axis[i - 2]);
     }
     struct mc_attr a = { .kind = ATTR_INTS, .n = nin - 1, .ints = axis };
-    return numbers ? pick_all(in[0], nin - 1, arg + 1, axis) : mc_node_make(g, mc_op_find("gather"), nin, arg, &a);
+    return numbers ? pick_all(in[0], nin - 1, arg + 1, axis) : mc_node_make(g, mc_op_named(g, "gather"), nin, arg, &a);
 }
 
 /* ---- gather_update ---- */
@@ -296,7 +296,7 @@ static mc_node *update_grad(mc_node *n, int wrt, mc_node *const *g)
     }
     mc_node *in[1 + MC_MAX_RANK] = { g[0] };
     memcpy(in + 1, n->in + 2, (size_t)(n->nin - 2) * sizeof *in);
-    return mc_region_grad(mc_apply(n->graph, mc_op_find("gather"), n->nin - 1, in, &n->attr[0]), n->in[1]);
+    return mc_region_grad(mc_apply(n->graph, mc_op_named(n->graph, "gather"), n->nin - 1, in, &n->attr[0]), n->in[1]);
 }
 
 static mc_node *build_update(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
@@ -314,7 +314,7 @@ static mc_node *build_update(mc_graph *g, int nin, mc_node *const *in, const str
     struct mc_attr a[2] = { { .kind = ATTR_INTS, .n = nin - 2, .ints = axis }, attr[1] };
     int rank = in[0]->type.rank - (nin - 2) + span;
     arg[1] = mc_region_value(name, in[0], in[1], MC_MIN(rank, MC_MAX_RANK));
-    return mc_is_error(arg[1]) ? arg[1] : mc_node_make(g, mc_op_find("gather_update"), nin, arg, a);
+    return mc_is_error(arg[1]) ? arg[1] : mc_node_make(g, mc_op_named(g, "gather_update"), nin, arg, a);
 }
 
 /* ---- take: gather along one axis, with a say on what lies outside ---- */

@@ -187,7 +187,7 @@ static mc_node *build_bilinear(mc_graph *g, int nin, mc_node *const *in, const s
     }
     int64_t sizes[4] = { attr[B_BATCH].none ? -1 : mc_attr_int(&attr[B_BATCH]), attr[B_CHANNELS].none ? -1 : mc_attr_int(&attr[B_CHANNELS]), -1, -1 };
     struct mc_attr promise = { .kind = ATTR_INTS, .n = 4, .ints = sizes };
-    mc_node *x = sizes[0] < 0 && sizes[1] < 0 ? in[0] : mc_apply(g, mc_op_find("specify_shape"), 1, in, &promise);
+    mc_node *x = sizes[0] < 0 && sizes[1] < 0 ? in[0] : mc_apply(g, mc_op_named(g, "specify_shape"), 1, in, &promise);
     mc_node *u = mc_is_error(x) ? x : enlarge(x, r, mc_attr_int(&attr[B_APART]) != 0);
     struct mc_bind b[3] = { { "u", u, NULL }, number(g, "a", each[0]), number(g, "b", each[1]) };
     return mc_is_error(u) || (each[0] == 1 && each[1] == 1) ? u : mc_expr(g, "u[:, :, ::a, ::b]", b, 3);

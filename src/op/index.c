@@ -71,7 +71,7 @@ mc_node *mc_region_put(const char *op, mc_node *x, mc_node *y, int n, mc_node *c
         return x->graph->error;
     }
     memcpy(in + 2, at, (size_t)n * sizeof *at);
-    return mc_apply(x->graph, mc_op_find(op), 2 + n, in, a);
+    return mc_apply(x->graph, mc_op_named(x->graph, op), 2 + n, in, a);
 }
 
 static mc_node *subtensor_grad(mc_node *n, int wrt, mc_node *const *g)
@@ -106,7 +106,7 @@ static mc_node *known_element(mc_node *x, const int64_t *s)
 
 static mc_node *build_subtensor(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
-    const struct mc_op *op = mc_op_find("subtensor");
+    const struct mc_op *op = mc_op_named(g, "subtensor");
     int64_t ints[MC_MAX_RANK * SPEC_N];
     mc_node *arg[1 + 3 * MC_MAX_RANK] = { in[0] };
     bool whole = true;
@@ -159,7 +159,7 @@ mc_node *mc_region_value(const char *op, mc_node *x, mc_node *y, int rank)
         order[i] = i < more ? -1 : i - more;
     }
     struct mc_attr a = { .kind = ATTR_INTS, .n = rank, .ints = order };
-    return mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &y, &a);
+    return mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &y, &a);
 }
 
 static mc_status region_fits(const char *op, const struct mc_type *y, const struct mc_type *region)
@@ -295,12 +295,12 @@ static mc_node *update_grad(mc_node *n, int wrt, mc_node *const *g)
     }
     mc_node *in[1 + 3 * MC_MAX_RANK] = { g[0] };
     memcpy(in + 1, n->in + 2, (size_t)(n->nin - 2) * sizeof *in);
-    return mc_region_grad(mc_apply(n->graph, mc_op_find("subtensor"), n->nin - 1, in, &n->attr[0]), n->in[1]);
+    return mc_region_grad(mc_apply(n->graph, mc_op_named(n->graph, "subtensor"), n->nin - 1, in, &n->attr[0]), n->in[1]);
 }
 
 static mc_node *build_update(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
-    const struct mc_op *op = mc_op_find("subtensor_update");
+    const struct mc_op *op = mc_op_named(g, "subtensor_update");
     int64_t ints[MC_MAX_RANK * SPEC_N];
     mc_node *arg[2 + 3 * MC_MAX_RANK] = { in[0], in[1] };
     int rank = 0;
@@ -368,7 +368,7 @@ static mc_node *along(mc_node *x, int axis, mc_node *start, mc_node *stop, bool 
         in[nin++] = stop;
     }
     struct mc_attr a = { .kind = ATTR_INTS, .n = x->type.rank * SPEC_N, .ints = ints };
-    return mc_apply(x->graph, mc_op_find("subtensor"), nin, in, &a);
+    return mc_apply(x->graph, mc_op_named(x->graph, "subtensor"), nin, in, &a);
 }
 
 mc_node *mc_part(mc_node *x, int axis, mc_node *start, mc_node *stop)

@@ -130,7 +130,7 @@ static mc_node *join_along(mc_graph *g, int nin, mc_node *const *in, int64_t whe
     }
     int64_t k = axis;
     struct mc_attr a = { .kind = ATTR_INT, .n = 1, .ints = &k };
-    return nin == 1 ? part[0] : mc_node_make(g, mc_op_find("join"), nin, part, &a);
+    return nin == 1 ? part[0] : mc_node_make(g, mc_op_named(g, "join"), nin, part, &a);
 }
 
 static mc_node *build_join(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
@@ -213,7 +213,7 @@ static mc_node *build_stack(mc_graph *g, int nin, mc_node *const *in, const stru
     }
     int64_t zero = 0;
     struct mc_attr a = { .kind = ATTR_INT, .n = 1, .ints = &zero };
-    return known ? fold_stack(g, nin, part) : mc_node_make(g, mc_op_find("stack"), nin, part, &a);
+    return known ? fold_stack(g, nin, part) : mc_node_make(g, mc_op_named(g, "stack"), nin, part, &a);
 }
 
 /* ---- split(x, sizes, axis): the parts of x as a tuple ---- */
@@ -229,7 +229,7 @@ static mc_node *promise(mc_node *x, int axis, int64_t total)
         sizes[i] = i == axis ? total : -1;
     }
     struct mc_attr a = { .kind = ATTR_INTS, .n = x->type.rank, .ints = sizes };
-    return mc_apply(x->graph, mc_op_find("specify_shape"), 1, &x, &a);
+    return mc_apply(x->graph, mc_op_named(x->graph, "specify_shape"), 1, &x, &a);
 }
 
 static mc_node *build_split(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)

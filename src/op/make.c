@@ -162,7 +162,7 @@ static mc_node *alloc_grad(mc_node *n, int wrt, mc_node *const *g)
         dx = mc_expr(n->graph, "sum(g, axis=axis)", (struct mc_bind[]){ { "g", dx, NULL }, { "axis", NULL, &over } },
                      2);
     }
-    return from == x->rank ? dx : mc_apply(n->graph, mc_op_find("dimshuffle"), 1, &dx, &back);
+    return from == x->rank ? dx : mc_apply(n->graph, mc_op_named(n->graph, "dimshuffle"), 1, &dx, &back);
 }
 
 /* ---- arange: start + i * step.  The three numbers have one dtype, int64 or a float ---- */
@@ -194,7 +194,7 @@ static mc_node *build_arange(mc_graph *g, int nin, mc_node *const *in, const str
             arg[i] = mc_node_const(g, mc_array_ref(arg[i]->value), false);
         }
     }
-    return mc_node_make(g, mc_op_find("arange"), 3, arg, &dtype);
+    return mc_node_make(g, mc_op_named(g, "arange"), 3, arg, &dtype);
 }
 
 /* How many numbers there are: of integers exactly, of floats the double quotient rounded up. */
@@ -300,7 +300,7 @@ static mc_node *grid(mc_graph *g, const char *name, int n, mc_node *const *vecto
             order[k] = r == 1 && k == axis ? 0 : -1;
         }
         struct mc_attr a = { .kind = ATTR_INTS, .n = n, .ints = order };
-        part[i] = mc_apply(g, mc_op_find("dimshuffle"), 1, &vector[i], &a);
+        part[i] = mc_apply(g, mc_op_named(g, "dimshuffle"), 1, &vector[i], &a);
         size[axis] = mc_is_error(part[i]) ? part[i] : mc_size_of(part[i], axis);
     }
     in[1] = open ? NULL : mc_shape_stack(g, n, size);

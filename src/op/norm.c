@@ -203,7 +203,7 @@ static mc_node *norm_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     mc_node *in[2] = { n->in[0], g[0] };
     (void)wrt;
-    return mc_node_make(n->graph, mc_op_find("map_norm_grad"), 2, in, n->attr);
+    return mc_node_make(n->graph, mc_op_named(n->graph, "map_norm_grad"), 2, in, n->attr);
 }
 
 /* With S and T the sums over W and T and p = S(x h), the change along h of x -> norm_grad(x, g) is
@@ -253,7 +253,7 @@ static mc_node *make_norm(mc_graph *g, const char *op, int nin, mc_node *const *
     memcpy(own, attr, sizeof own);
     own[NORM_AXIS].ints = &axis;
     x[1] = nin > 1 ? mc_cast_to(in[1], x[0]->type.dtype) : NULL;
-    return mc_node_make(g, mc_op_find(op), nin, x, own);
+    return mc_node_make(g, mc_op_named(g, op), nin, x, own);
 }
 
 static mc_node *build_lrn(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
@@ -302,7 +302,7 @@ static mc_node *build_channel_sum(mc_graph *g, int nin, mc_node *const *in, cons
     int64_t axis = at;
     memcpy(own, attr, sizeof own);
     own[1].ints = &axis;
-    return mc_node_make(g, mc_op_find("channel_sum"), 1, &x, own);
+    return mc_node_make(g, mc_op_named(g, "channel_sum"), 1, &x, own);
 }
 
 #define CROSS "size_f:int, add_scale:real, pow_scale:real, blocked=False:bool, strict=False:bool, axis=0:int"

@@ -47,7 +47,7 @@ static mc_status axes_of(const struct mc_attr *given, int rank, struct over *o)
 static mc_node *shuffled(mc_node *x, int n, const int64_t *order)
 {
     struct mc_attr a = { .kind = ATTR_INTS, .n = n, .ints = (int64_t *)order };
-    return mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &x, &a);
+    return mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &x, &a);
 }
 
 /* v as something that broadcasts against x: of x's rank already, or with the axes only that are not averaged over. */

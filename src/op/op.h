@@ -25,6 +25,9 @@ extern const int mc_nops_shape, mc_nops_axes, mc_nops_reduce, mc_nops_running, m
     mc_nops_conv_kin, mc_nops_image, mc_nops_pool, mc_nops_pool_draw, mc_nops_pool_names, mc_nops_norm, mc_nops_norm_batch;
 
 /* table.c */
+const struct mc_op *mc_op_find(const char *name);        /* NULL: there is none; signatures are parsed */
+const struct mc_op *mc_op_at(int i);                     /* NULL: beyond the last */
+extern const struct mc_language mc_op_language;          /* of graphs that take no gradients */
 const struct mc_op *mc_op_scalar(const char *name);      /* a row of ops.def; NULL: none */
 const char *mc_op_family(const struct mc_op *op);        /* the title of its chapter in the manual */
 const char *mc_op_family_rules(const struct mc_op *op);  /* what holds of dtypes and sizes in all of it */
@@ -42,6 +45,8 @@ mc_node *mc_same_size(mc_node *n, int item, int axis); /* a size of input 0 */
 mc_status mc_scalar_eval(const mc_node *n, mc_array *const *in, mc_array *const *out);
 
 /* formula.c */
+extern const struct mc_language *mc_formula_language;   /* of the graphs that sizes and references are found in; set by the table */
+mc_node *mc_formula_expand(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr);
 mc_status mc_formula_infer(struct mc_infer *q);
 mc_status mc_formula_eval(const mc_node *n, mc_array *const *in, mc_array *const *out);
 
@@ -50,6 +55,8 @@ mc_status mc_eval(int nfrom, mc_node *const *from, mc_array *const *value, int n
 /* One node, from its inputs' arrays; out[] are new (or views of inputs for OP_VIEW ops). */
 mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out); /* into out[i] where one is given that fits, apart from in[] */
 
+/* custom.c */
+void mc_custom_unref(struct mc_op *op);                  /* one owner less */
 /* range.c: a bound of n's elements that are numbers, from the formula down to this depth; -INFINITY: none was found. */
 double mc_lower_bound(const mc_node *n, int depth);
 

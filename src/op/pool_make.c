@@ -148,7 +148,7 @@ mc_node *mc_pool_node(mc_graph *g, const char *op, int n, mc_node *const *in, st
         all[n + i] = p->vector[i];
     }
     all[n + POOL_NVECTOR] = last;
-    return mc_node_make(g, mc_op_find(op), n + POOL_NVECTOR + (last != NULL), all, p->attr);
+    return mc_node_make(g, mc_op_named(g, op), n + POOL_NVECTOR + (last != NULL), all, p->attr);
 }
 
 /* The node pool_max: y and marks; one byte a mark where that is known to do. */

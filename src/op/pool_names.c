@@ -144,7 +144,7 @@ static mc_node *build_upscale(mc_graph *g, int nin, mc_node *const *in, const st
     };
     mc_node *all[5] = { x, mc_shape_stack(g, rank, size), mc_node_ints(g, (int)nd, v[0]), mc_node_ints(g, (int)nd, v[1]),
                         mc_node_ints(g, (int)nd, v[2]) };
-    return mc_apply(g, mc_op_find("pool_spread"), 5, all, a);
+    return mc_apply(g, mc_op_named(g, "pool_spread"), 5, all, a);
 }
 
 #define FORMULA(text) .formula = text, .infer = mc_formula_infer, .eval = mc_formula_eval

@@ -157,7 +157,7 @@ static mc_node *shuffle(mc_node *x, int n, const int64_t *order)
         same &= order[i] == i;
     }
     struct mc_attr a = { .kind = ATTR_INTS, .n = n, .ints = (int64_t *)(uintptr_t)order };
-    return same ? x : mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &x, &a);
+    return same ? x : mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &x, &a);
 }
 
 static mc_node *reshape(mc_node *x, int n, mc_node *const *size)
@@ -254,7 +254,7 @@ static mc_node *contract(const struct mc_op *op, const struct side *a, const str
     }
     pair[0] = as_matrix(a, true);
     pair[1] = as_matrix(b, false);
-    mc_node *y = mc_node_make(g, mc_op_find(a->batch ? "batched_dot" : "dot"), 2, pair, NULL);
+    mc_node *y = mc_node_make(g, mc_op_named(g, a->batch ? "batched_dot" : "dot"), 2, pair, NULL);
     if (mc_is_error(y)) {
         return y;
     }
@@ -297,7 +297,7 @@ static mc_node *product(const char *op, mc_node *x, mc_node *y)
 {
     struct side a = side_make(x, 0, 1, (int64_t[]){ x->type.rank - 1 }),
                 b = side_make(y, 0, 1, (int64_t[]){ MC_MAX(y->type.rank - 2, 0) });
-    return contract(mc_op_find(op), &a, &b);
+    return contract(mc_op_named(x->graph, op), &a, &b);
 }
 
 static mc_node *build_dot(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
@@ -352,7 +352,7 @@ static bool batch_sizes(mc_graph *g, int n, mc_node **x, mc_node **size)
     }
     for (int k = 0; k < 2; k++) {
         struct mc_attr a = { .kind = ATTR_INTS, .n = x[k]->type.rank, .ints = promise[k] };
-        x[k] = promises[k] ? mc_apply(g, mc_op_find("specify_shape"), 1, &x[k], &a) : x[k];
+        x[k] = promises[k] ? mc_apply(g, mc_op_named(g, "specify_shape"), 1, &x[k], &a) : x[k];
         if (mc_is_error(x[k])) {
             return false;
         }
@@ -418,7 +418,7 @@ static mc_node *stacks(mc_graph *g, mc_node *a, mc_node *b)
     for (int k = 0; k < 2; k++) {
         x[k] = mc_is_error(x[k]) || (shared && k == 0) ? x[k] : one_batch(x[k], n, size);
     }
-    mc_node *y = mc_node_make(g, mc_op_find("batched_dot"), 2, x, NULL);
+    mc_node *y = mc_node_make(g, mc_op_named(g, "batched_dot"), 2, x, NULL);
     size[n] = mc_size_of(a, a->type.rank - 2);
     size[n + 1] = mc_size_of(b, b->type.rank - 1);
     return n > 1 && !mc_is_error(y) ? reshape(y, rank, size) : y;
@@ -479,7 +479,7 @@ static mc_node *build_batched(mc_graph *g, int nin, mc_node *const *in, const st
     }
     struct side a = side_make(x[0], 1, 1, (int64_t[]){ ra - 1 }),
                 b = side_make(x[1], 1, 1, (int64_t[]){ MC_MAX(rb - 2, 1) });
-    return contract(mc_op_find("batched_dot"), &a, &b);
+    return contract(mc_op_named(g, "batched_dot"), &a, &b);
 }
 
 /* axes=2: the last two of a with the first two of b.  axes=[1, 2], axes_b=[0, 3]: pair by pair. */
@@ -518,7 +518,7 @@ static mc_node *build_tensordot(mc_graph *g, int nin, mc_node *const *in, const 
         }
     }
     struct side a = side_make(x[0], 0, n, axis[0]), b = side_make(x[1], 0, n, axis[1]);
-    return contract(mc_op_find("tensordot"), &a, &b);
+    return contract(mc_op_named(g, "tensordot"), &a, &b);
 }
 
 const struct mc_op mc_ops_product[] = {

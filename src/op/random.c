@@ -148,7 +148,7 @@ static mc_node *draw(mc_node *rng, mc_node *shape, int64_t stream, mc_dtype d)
     struct mc_attr a[2] = { { .kind = ATTR_INT, .n = 1, .ints = &stream },
                             { .kind = ATTR_DTYPE, .n = 1, .ints = &dtype } };
     mc_node *in[2] = { rng, shape };
-    return mc_node_make(rng->graph, mc_op_find("random_uniform"), 2, in, a);
+    return mc_node_make(rng->graph, mc_op_named(rng->graph, "random_uniform"), 2, in, a);
 }
 
 /* Halves are too coarse to compute with: formulas draw in float32 and round at the end. */

@@ -320,7 +320,7 @@ static mc_node *with_axes(mc_node *n, mc_node *g)
         order[i] = is_gone(i, count, axis) ? -1 : from++;
     }
     struct mc_attr a = { .kind = ATTR_INTS, .n = rank, .ints = order };
-    return mc_apply(n->graph, mc_op_find("dimshuffle"), 1, &g, &a);
+    return mc_apply(n->graph, mc_op_named(n->graph, "dimshuffle"), 1, &g, &a);
 }
 
 /* Otherwise the gradient is connected, but zero: any node says so. */
@@ -359,7 +359,7 @@ static mc_node *turned(mc_node *x, int rank, const int64_t *order)
     int64_t own[MC_MAX_RANK];
     memcpy(own, order, sizeof own);
     struct mc_attr a = { .kind = ATTR_INTS, .n = rank, .ints = own };
-    return mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &x, &a);
+    return mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &x, &a);
 }
 
 /* Products of the others along one axis: those of what stands before times those of what stands behind.  Both are
@@ -441,7 +441,7 @@ static mc_node *build_argmin(mc_graph *g, int nin, mc_node *const *in, const str
 {
     (void)nin;
     mc_node *x = mc_call_op(g, mc_is_float(in[0]->type.dtype) ? "neg" : "invert", 1, in, NULL);
-    return mc_apply(g, mc_op_find("argmax"), 1, &x, attr);
+    return mc_apply(g, mc_op_named(g, "argmax"), 1, &x, attr);
 }
 
 /* Orders whose power is no number have formulas of their own; a NaN stays a NaN. */

@@ -65,7 +65,7 @@ static mc_node *build(mc_graph *g, const char *name, mc_node *x, const struct mc
     }
     int64_t v = at;
     struct mc_attr a = { .kind = ATTR_INT, .n = 1, .ints = &v };
-    return mc_node_make(g, mc_op_find(name), 1, &x, &a);
+    return mc_node_make(g, mc_op_named(g, name), 1, &x, &a);
 }
 
 static mc_node *build_cumsum(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)

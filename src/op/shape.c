@@ -98,7 +98,7 @@ static mc_node *dimshuffle_grad(mc_node *n, int wrt, mc_node *const *g)
     }
     struct mc_attr a = { .kind = ATTR_INTS, .n = r, .ints = back };
     mc_node *x = g[0];
-    return x ? mc_apply(n->graph, mc_op_find("dimshuffle"), 1, &x, &a) : NULL;
+    return x ? mc_apply(n->graph, mc_op_named(n->graph, "dimshuffle"), 1, &x, &a) : NULL;
 }
 
 /* ---- reshape(x, shape): one size may be -1; ndim when the length of shape is not known ---- */
@@ -228,7 +228,7 @@ static mc_node *build_size(mc_graph *g, int nin, mc_node *const *in, const struc
     }
     int64_t at = axis;
     struct mc_attr a = { .kind = ATTR_INT, .n = 1, .ints = &at };
-    return in[0]->type.dims[axis] >= 0 ? mc_node_int(g, in[0]->type.dims[axis]) : mc_node_make(g, mc_op_find("size"), 1, in, &a);
+    return in[0]->type.dims[axis] >= 0 ? mc_node_int(g, in[0]->type.dims[axis]) : mc_node_make(g, mc_op_named(g, "size"), 1, in, &a);
 }
 
 static mc_status size_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)

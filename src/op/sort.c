@@ -254,7 +254,7 @@ static mc_status argsort_eval(const mc_node *n, mc_array *const *in, mc_array *c
 
 static mc_node *along(mc_graph *g, const char *op, int n, mc_node *const *in, const mc_node *like)
 {
-    return mc_apply(g, mc_op_find(op), n, in, like->attr);
+    return mc_apply(g, mc_op_named(g, op), n, in, like->attr);
 }
 
 /* Each line of g goes back by the inverse of the permutation p, which is what sorts p. */
@@ -320,7 +320,7 @@ static mc_node *spread_rank(mc_node *x, int rank, int axis)
         order[i] = x->type.rank == 1 ? (i == axis ? 0 : -1) : MC_MAX(i - less, -1);
     }
     struct mc_attr a = { .kind = ATTR_INTS, .n = rank, .ints = order };
-    return less ? mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &x, &a) : x;
+    return less ? mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &x, &a) : x;
 }
 
 /* Lines and permutations broadcast: one permutation for all lines, one line in all orders. */
@@ -349,7 +349,7 @@ static mc_node *build_permute(mc_graph *g, int nin, mc_node *const *in, const st
     }
     int64_t at = axis;
     struct mc_attr a = { .kind = ATTR_INT, .n = 1, .ints = &at };
-    return mc_node_make(g, mc_op_find("permute_row_elements"), nin, x, in[0]->type.rank == rank ? attr : &a);
+    return mc_node_make(g, mc_op_named(g, "permute_row_elements"), nin, x, in[0]->type.rank == rank ? attr : &a);
 }
 
 static mc_node *permute_grad(mc_node *n, int wrt, mc_node *const *g)

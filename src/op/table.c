@@ -119,6 +119,10 @@ static const struct mc_op_family families[] = {
 static int family_end[NELEM(families)];
 
 /* Makes the table unless it is there.  False: no memory now; the next caller tries again. */
+const struct mc_language mc_op_language = {
+    .find = mc_op_find, .op = mc_op_at, .expand = mc_formula_expand, .forget = mc_custom_unref,
+};
+
 static bool make(void)
 {
     if (atomic_load_explicit(&made, memory_order_acquire)) {
@@ -126,6 +130,7 @@ static bool make(void)
     }
     pthread_mutex_lock(&lock);
     bool ok = true;
+    mc_formula_language = &mc_op_language;
     for (size_t i = 0; i < NELEM(families) && ok && !atomic_load(&made); i++) {
         ok = add(families[i].row, families[i].count ? *families[i].count : families[i].n);
         family_end[i] = ntable;

@@ -105,7 +105,7 @@ static mc_status sort_rules(void)
 
 static mc_status read_tables(void)
 {
-    all.patterns = mc_graph_new();
+    all.patterns = mc_graph_make(&mc_op_language);
     if (!all.patterns) {
         return mc_last_status();
     }

@@ -1,0 +1,12 @@
+/* language.c: graphs as users make them: their formulas know all ops, and gradients. */
+#include "grad/grad.h"
+
+static const struct mc_language language = {
+    .find = mc_op_find, .op = mc_op_at, .expand = mc_formula_expand, .forget = mc_custom_unref,
+    .grads = mc_grads, .Lop = mc_Lop, .Rop = mc_Rop,
+};
+
+mc_graph *mc_graph_new(void)
+{
+    return mc_graph_make(&language);
+}

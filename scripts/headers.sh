@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 strict="-Wall -Wextra -Wpedantic -Wshadow -Wundef -Werror -fsyntax-only -Iinclude"
 n=0
 as_c() { "${CC:-cc}" -x c -std=c11 $strict -; }
-compilers=$(for c in "${CXX:-c++}" g++ clang++; do command -v "$c" || true; done | xargs -r -n 1 readlink -f | sort -u)
+compilers=$(for c in "${CXX:-c++}" g++ clang++; do p=$(command -v "$c") && echo "$(readlink -f "$p") $p" || true; done | sort -u -k1,1 | cut -d" " -f2)
 as_cpp() { for c in $compilers; do "$c" -x c++ -std=c++17 $strict - || return 1; done; }
 for header in include/*.h include/*.hpp; do
     name=${header#include/}

@@ -28,7 +28,7 @@ strict="-Wall -Wextra -Werror"
     $(pkg-config --static --libs-only-l monochord | sed 's/-lmonochord//') -o slope_static
 "${CXX:-c++}" $strict twice.cpp $(pkg-config --cflags --libs monochord) -o twice_cpp
 classes=
-for compiler in $(for c in "${CXX:-c++}" g++ clang++; do command -v "$c" || true; done | xargs -r -n 1 readlink -f | sort -u); do
+for compiler in $(for c in "${CXX:-c++}" g++ clang++; do p=$(command -v "$c") && echo "$(readlink -f "$p") $p" || true; done | sort -u -k1,1 | cut -d" " -f2); do
     "$compiler" -std=c++17 $strict -Wpedantic -Wshadow -Wconversion classes.cpp $(pkg-config --cflags --libs monochord) -o "classes_${compiler##*/}"
     classes+=" classes_${compiler##*/}"
 done

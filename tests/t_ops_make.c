@@ -175,6 +175,20 @@ TEST(arange_follows_floatX)
 
 /* ---- what is known while building ---- */
 
+/* As NumPy has it: the zeros beside a triangle have the dtype of x, also where that is bool. */
+TEST(triangles_keep_the_dtype)
+{
+    for (mc_dtype d = MC_BOOL; d < MC_NDTYPE; d++) {
+        mc_graph *g = mc_graph_new();
+        mc_input(g, "x", d, 2);
+        mc_node *n[] = { mc_formula(g, "tril(x)"), mc_formula(g, "triu(x, k=1)") };
+        for (size_t i = 0; i < NELEM(n); i++) {
+            CHECK(mc_node_dtype(n[i]) == d, "%s of %s: %s", i ? "triu" : "tril", mc_dtype_name(d), mc_dtype_name(mc_node_dtype(n[i])));
+        }
+        mc_graph_free(g);
+    }
+}
+
 TEST(sizes_known_while_building)
 {
     static const struct { const char *text; int rank; int64_t dims[3]; } rows[] = {

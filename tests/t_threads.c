@@ -225,13 +225,13 @@ TEST(each_thread_builds_a_graph_of_its_own)
 static const char *predict(struct caller *c)
 {
     double apart = 0, now = 0, before = 0;
-    while (!apart && before <= now && now < 100) {
+    while (apart == 0 && before <= now && now < 100) {
         before = now;
         if (mc_call(c->f, MC_NONE, MC_OUT(&apart, &now)) < 0) {
             return "a call failed";
         }
     }
-    return apart         ? "one variable was updated, the other not yet"
+    return apart != 0   ? "one variable was updated, the other not yet"
          : before > now ? "an update was undone"
                         : NULL;
 }

@@ -58,6 +58,7 @@ endif
 ifeq ($(WHAT),)
 	$(venv)
 	@$(extremes)
+	@$(python) tests/defects.py --list >/dev/null
 	@$(random) --seeds 0:100 --quick --quiet
 	@scripts/fake_gpu.sh $(BUILD) -- env $(random) --seeds 0:6 --quick --quiet --device cuda
 endif

@@ -4,7 +4,7 @@
     defects.py                       every row: its defect is put into a copy of the tree, which is built; then random
                                      programs are run until one is wrong that this tree's build gets right
     defects.py --rows sums,sort      those whose names have one of these words
-    defects.py --list                the rows
+    defects.py --list                the rows; the status is 1 if the text of one is not in its file any more
 
 A row has a file, text of it, and what stood there when the library was wrong.  A line tells by which seed each was found;
 the status is 1 if one was not.  The copy and its build are in build/defects; this tree's build is build/libmonochord.so.
@@ -33,7 +33,7 @@ ROWS = [
     ("inc_subtensor of a part of a part sets the whole", "src/graph/index.c", "        part->indexed = x;\n", "        part->indexed = NULL;\n"),
     ("corrmm's pad='auto' is no padding", "src/op/conv_names.c", "border = automatic ? &full : pad->none ? border : pad;", "(void)full;\n    border = automatic || pad->none ? border : pad;"),
     ("gradients of unstable forms", "src/grad/grad.c", "nknown == 1 ? mc_grad_stable", "nknown == -1 ? mc_grad_stable"),
-    ("gradients reach branches that were not taken", "src/grad/derive.c", "n->op->arity ? mc_grad_branch(g) : 0;", "0;"),
+    ("gradients reach branches that were not taken", "src/grad/derive.c", "n->op->arity && levels ? mc_grad_branch(g) : 0;", "0;"),
     ("sigmoid_binary_crossentropy at 0", "src/op/formulas.def", '"softplus(where(x > 0, -x, x)) + x * (cast(x > 0, x.dtype) - t)"', '"softplus(-abs(x)) + maximum(x, 0) - x * t"'),
     ("casts wrap", "src/render/prelude.h", "((x) >= above ? high : (x) <= below ? low : (x) == (x) ? (I)(x) : 0)", "((x) == (x) ? (I)(i64)(x) : 0)"),
     ("@ is dot", "src/graph/parse.c", '{ "@", 9, "matmul" }', '{ "@", 9, "dot" }'),
@@ -75,6 +75,11 @@ def copy_tree():
         sys.exit(said[-3000:])
 
 
+def is_stale(row):
+    with open(os.path.join(HERE, row[1]), encoding="utf-8") as f:
+        return row[2] not in f.read()
+
+
 def try_row(name, path, old, new, seeds, jobs):
     path = os.path.join(COPY, path)
     with open(path, encoding="utf-8") as f:
@@ -112,8 +117,10 @@ def main():
     words = [w for w in args.rows.split(",") if w]
     rows = [r for r in ROWS if not words or any(w in r[0] for w in words)]
     if args.list:
+        stale = [r for r in rows if is_stale(r)]
         print("\n".join(f"{r[0]}: {r[1]}" for r in rows))
-        return 0
+        print("".join(f"{r[0]}: NOT IN THE SOURCE: {r[2]}\n" for r in stale), end="", file=sys.stderr)
+        return int(bool(stale))
     copy_tree()
     bad = 0
     for row in rows:

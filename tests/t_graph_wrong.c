@@ -5,6 +5,18 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* The graphs that sizes are inferred in, and rules read, know ops alone. */
+TEST(graphs_without_gradients_say_so)
+{
+    static const char *const rows[] = { "grad(sum(x), x)", "Lop(x * 2, x, x)", "Rop(x * 2, x, x)" };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_graph *g = mc_graph_make(&mc_op_language);
+        mc_input(g, "x", MC_FLOAT32, 1);
+        CHECK(mc_is_error(mc_formula(g, rows[i])) && strstr(mc_error(g), "takes no gradients"), "%s: %s", rows[i], mc_error(g));
+        mc_graph_free(g);
+    }
+}
+
 TEST(the_first_mistake_stays)
 {
     mc_graph *g = mc_graph_new();

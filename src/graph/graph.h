@@ -147,7 +147,7 @@ struct mc_language {
     const struct mc_op *(*op)(int i);                /* NULL: beyond the last */
     mc_node *(*expand)(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr);
     void (*forget)(struct mc_op *op);                /* a user's op: one owner less */
-    /* grad, Lop and Rop of formulas; NULL: formulas of this graph have none */
+    /* of formulas; all NULL: these words are an error in formulas of this graph */
     mc_status (*grads)(mc_node *cost, int n, mc_node *const *wrt, mc_node **grads, const mc_grad_spec *spec);
     mc_node *(*Lop)(mc_node *f, mc_node *wrt, mc_node *eval), *(*Rop)(mc_node *f, mc_node *wrt, mc_node *eval);
 };

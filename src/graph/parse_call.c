@@ -41,10 +41,18 @@ static void parse_args(struct parser *p, struct args *a)
     mc_parse_expect(p, ")");
 }
 
-/* grad(cost, wrt): wrt may be a list.  By the public function, so that a static archive brings it along. */
+static bool has_gradients(struct parser *p, size_t at)
+{
+    if (!p->g->language->grads) {
+        mc_parse_fail(p, at, "a formula of this graph takes no gradients");
+    }
+    return p->g->language->grads != NULL;
+}
+
+/* grad(cost, wrt): wrt may be a list. */
 static struct val call_grad(struct parser *p, struct args *a, size_t at)
 {
-    if (a->n != 2) {
+    if (a->n != 2 || !has_gradients(p, at)) {
         mc_parse_fail(p, at, "grad takes a cost and what to differentiate by");
         return mc_val_of(p->g->error, at);
     }
@@ -84,7 +92,10 @@ static struct val call_product(struct parser *p, struct args *a, size_t at, bool
         in[i] = mc_val_node(p, &a->value[i]);
     }
     p->place.at = at;
-    return p->failed ? mc_val_of(p->g->error, at) : mc_val_made(p, (left ? p->g->language->Lop : p->g->language->Rop)(in[0], in[1], in[2]), at);
+    if (p->failed || !has_gradients(p, at)) {
+        return mc_val_of(p->g->error, at);
+    }
+    return mc_val_made(p, (left ? p->g->language->Lop : p->g->language->Rop)(in[0], in[1], in[2]), at);
 }
 
 /* tuple(a, b): how the printer writes a formula with several results */

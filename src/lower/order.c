@@ -76,7 +76,8 @@ static void free_members(struct members *s)
     mc_free(s->stack);
 }
 
-static bool search(struct members *s, int group, int n)
+/* Is the group to be searched, and was not yet?  Then it is put on the stack, on top of n others. */
+static bool visit(struct members *s, int group, int n)
 {
     if (group < 0 || s->seen[group] == s->search) {
         return false;
@@ -86,11 +87,11 @@ static bool search(struct members *s, int group, int n)
     return true;
 }
 
-/* Would a group that finishes heavy work wait for itself?  It would if it waits for a result other than the main one, or for
- * another group that asks for the main one's sizes. */
-static bool waits_for_itself(struct members *s, const struct make *m, mc_node *const *list, int group, const mc_node *heavy)
+/* Would a group wait for itself if it finished the heavy work?  It would if it waits for a result other than the main one,
+ * or for another group that reads the main one's sizes. */
+static bool waits_for_itself(struct members *s, const struct make *m, mc_node *const *list, int group, mc_node *heavy)
 {
-    const mc_node *y = mc_main_result((mc_node *)heavy);
+    const mc_node *y = mc_main_result(heavy);
     int n = 0;
     s->seen[group] = ++s->search;
     s->stack[n++] = group;
@@ -100,13 +101,13 @@ static bool waits_for_itself(struct members *s, const struct make *m, mc_node *c
             if (x->op == &mc_op_item && x->item > 0 && x->in[0] == heavy) {
                 return true;
             }
-            n += search(s, maker(m, x), n);
+            n += visit(s, maker(m, x), n);
             for (int k = 0; k < x->nin; k++) {
                 if (x->in[k] == y && m->groups.of[x->id] != group) {
                     return true;
                 }
-                n += search(s, m->groups.of[x->in[k]->id], n);
-                n += search(s, finishing(m, x->in[k]), n);
+                n += visit(s, m->groups.of[x->in[k]->id], n);
+                n += visit(s, finishing(m, x->in[k]), n);
             }
         }
     }
@@ -114,8 +115,7 @@ static bool waits_for_itself(struct members *s, const struct make *m, mc_node *c
 }
 
 /* A map over all that heavy work makes, and its only reader, finishes it block by block.  It may have no axis besides, along
- * which what the work makes is broadcast, and it may not wait for itself: all that the work makes is there only when it has
- * run. */
+ * which what the work makes is broadcast, and it may not wait for itself: no result of the work exists before it has run. */
 mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
 {
     struct members members;
@@ -168,12 +168,14 @@ mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc
         }
         all++;
         st = VEC_PUSH(members[h], (int)i) ? MC_OK : MC_EMEMORY;
-        for (int j = 0; j <= 2 * list[i]->nin && st == MC_OK; j++) {
-            const mc_node *x = j ? list[i]->in[(j - 1) / 2] : NULL;
-            int from = !x ? maker(m, list[i]) : j % 2 ? m->groups.of[x->id] : finishing(m, x);
-            if (from >= 0 && from != h) {
-                st = VEC_PUSH(users[from], h) ? MC_OK : MC_EMEMORY;
-                waiting[h]++;
+        for (int j = -1; j < list[i]->nin && st == MC_OK; j++) {
+            const mc_node *x = j < 0 ? NULL : list[i]->in[j];
+            const int from[2] = { x ? m->groups.of[x->id] : maker(m, list[i]), x ? finishing(m, x) : -1 };
+            for (int w = 0; w < 2 && st == MC_OK; w++) {
+                if (from[w] >= 0 && from[w] != h) {
+                    st = VEC_PUSH(users[from[w]], h) ? MC_OK : MC_EMEMORY;
+                    waiting[h]++;
+                }
             }
         }
     }

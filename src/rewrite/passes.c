@@ -259,10 +259,16 @@ static mc_status refuse(const mc_graph *g, const char *what, const char *word)
         fits = fits && VEC_PUSH(name, mc_rule_name(&u->rule));
     }
     const char *near = fits ? mc_near_miss(word, name.at, name.n) : NULL;
-    mc_status s = !fits ? mc_last_status() : near ?
-        mc_fail(MC_EARG, "compile: %s: no rule, tag or stage is named '%s'; did you mean '%s'?", what, word, near) :
-        mc_fail(MC_EARG, "compile: %s: no rule, tag or stage is named '%s'; the stages are canonicalize, recognise, stabilize, "
-                "specialize and fusion", what, word);
+    struct mc_str hint = { 0 };
+    if (near) {
+        mc_str_addf(&hint, "did you mean '%s'?", near);
+    }
+    for (size_t i = 0; i < NELEM(stages) && !near; i++) {
+        mc_str_addf(&hint, "%s %s", i ? "," : "the stages are", stages[i].name);
+    }
+    mc_status s = !fits || hint.bad ? MC_EMEMORY
+                : mc_fail(MC_EARG, "compile: %s: no rule, tag or stage is named '%s'; %s", what, word, hint.s);
+    mc_str_free(&hint);
     VEC_FREE(name);
     return s;
 }

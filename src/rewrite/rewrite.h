@@ -52,7 +52,8 @@ mc_status mc_rewrite(mc_graph *g, int n, mc_node **out, const struct mc_rewrite 
 mc_status mc_rewrite_cost(mc_graph *g, mc_node **n);
 /* Is a stage ("canonicalize", "fusion", ...) excluded?  excluding: NULL: the flag's. */
 bool mc_stage_off(const char *stage, const char *excluding);
-/* Each word of a list of names must be a stage, or a rule or tag, of g's own rules too.  what: whose list it is. */
+/* An error unless each word of the list, joined by ':', names a stage, a rule or a tag; g's own rules count.  what: how the
+ * error calls the list. */
 mc_status mc_rewrite_words(const mc_graph *g, const char *what, const char *list);
 int mc_rule_count(void);                            /* -1: no memory to read the tables */
 const struct mc_rule *mc_rule_at(int i);

@@ -262,11 +262,11 @@ static mc_status copy(struct mc_function *f, const struct mc_slot *from, const c
 
 static const struct mc_backend backend = {
     .name = "toy", .start = start,
-    .fuses = FUSE_TALLIES, .grows = grows, .by_cc = true, .dense_inputs = true,
+    .fuses = FUSE_TALLIES, .grows = grows, .may_compile = mc_cc_known, .has_compiler = mc_cc_present, .dense_inputs = true,
     .language = "C", .lead = "\nvoid k", .head = "\nvoid %s(", .elsewhere = "",
     .product = mc_gemm_plan, .conv = mc_conv_plan, .pool = mc_pool_plan, .norm = mc_norm_plan, .pooled = mc_pooled_plan,
     .layouts = { .convs = &mc_conv_family, .bandwidth = 2e10 },
-    .kernels = mc_compile_kernels, .compiled = compiled, .plan = plan,
+    .kernels = mc_compile_kernels, .drop_kernels = mc_drop_kernels, .compiled = compiled, .plan = plan,
     .front = mc_remote_inputs, .shape = mc_remote_plan, .forget = mc_remote_forget, .address = mc_remote_address,
     .begin = begin, .step = timed, .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = copy,
     .keep = mc_remote_keep, .make = mc_remote_make, .take = mc_remote_take,

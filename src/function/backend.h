@@ -5,7 +5,8 @@
 #ifndef MC_BACKEND_H
 #define MC_BACKEND_H
 
-#include "function/compiling.h"
+#include "device/device.h"
+#include "function/function.h"
 #include "lower/layouts.h"
 
 struct mc_gemm_problem;
@@ -31,7 +32,9 @@ struct mc_backend {
     bool numbered;              /* there may be several devices: "cuda1" */
     enum mc_epilogues epilogues;
     const struct mc_backend *(*grows)(void); /* who runs a program with sizes that only running tells; NULL: error */
-    bool by_cc;                 /* kernels need a C compiler; without one the reference serves */
+    /* Kernels need a compiler, without which the reference runs.  may: its kernels may be had, if only from the cache; has: it
+     * works, which is tried once.  NULL: always. */
+    bool (*may_compile)(void), (*has_compiler)(void);
     bool in_place;              /* kernels make new values of shared variables where the old ones lie */
     bool dense_inputs;          /* an input's elements lie side by side */
     const char *language;       /* of kernels: "C" */
@@ -49,9 +52,10 @@ struct mc_backend {
     /* From here on what may be NULL says so: there is nothing to do.
      * A function; the device is entered.  compiled: has the step's kernel a compiled form?  left: is a step without a
      * kernel left to the reference, at the newest shape?  NULL: it is. */
-    mc_status (*kernels)(struct compiling *c); /* compiled, for all shapes */
+    mc_status (*kernels)(struct mc_code_unit *u); /* compiled, for all shapes */
     bool (*compiled)(const struct mc_function *f, int step);
     bool (*left)(const struct mc_function *f, int step);
+    void (*drop_kernels)(struct mc_code_unit *u); /* those compiled; the code may be compiled again; or NULL */
     void (*code_free)(struct mc_code_unit *u); /* or NULL */
     mc_status (*made)(struct mc_function *f);  /* or NULL */
     void (*gone)(struct mc_function *f);       /* or NULL */
@@ -92,11 +96,15 @@ const struct mc_backend *mc_backend_of(const char *device);                 /* b
 /* Adds a row in front of the others.  Not thread-safe: call it before anything is compiled. */
 void mc_backend_add(const struct mc_backend *b);
 
-/* results.c: for make */
+/* destination.c: where results and updates go */
 bool mc_result_wanted(const mc_arg *out);
-/* Does it hold such a result? */
+/* Can what the caller gave for output i hold such a result? */
 mc_status mc_result_given(const struct mc_function *f, int i, const mc_arg *out, mc_dtype d, int rank, const int64_t *dims);
 /* The caller's array if it fits as it is, else a fresh one. */
 mc_status mc_result_near(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out);
+/* Is the new value made in the variable's own memory? */
+bool mc_is_in_place(const struct mc_function *f, const struct mc_shape_plan *p, int update);
+/* Can the new value be copied over the old one at any time after the steps? */
+bool mc_update_is_plain(const struct mc_function *f, const struct mc_shape_plan *p, int i);
 
 #endif

@@ -1,7 +1,9 @@
 /* call.c: calling a function: arguments checked, the plan found, steps run, results handed over, and
  * only then the updates made. */
-#include "function/backend.h"
+#include "function/call.h"
+#include "function/compiling.h"
 #include "function/profile.h"
+#include "function/schedule.h"
 #include <math.h>
 
 /* ---- arguments ---- */

@@ -1,4 +1,5 @@
 /* compile.c: from a spec to a function: one array of passes that reads as prose. */
+#include "function/compiling.h"
 #include "function/backend.h"
 #include "function/profile.h"
 
@@ -161,7 +162,7 @@ static mc_status rewrite(struct compiling *c)
 static mc_status lower(struct compiling *c)
 {
     const struct mc_backend *b = c->code->backend;
-    bool whole = c->mode != MODE_FAST_COMPILE && !c->plain && (!b->by_cc || mc_cc_known()) && !mc_stage_off("fusion", c->spec->excluding);
+    bool whole = c->mode != MODE_FAST_COMPILE && !c->code->uncompiled && (!b->may_compile || b->may_compile()) && !mc_stage_off("fusion", c->spec->excluding);
     enum mc_fusing fuse = whole ? b->fuses : FUSE_NOTHING;
     mc_status s = mc_program_make(&c->code->program, c->g, (int)c->in.n, c->in.at, (int)c->out.n, c->out.at, (int)c->target.n,
                                   c->target.at, c->update.at, fuse, c->mode == MODE_DEBUG);
@@ -212,7 +213,7 @@ static mc_status compile_kernels(struct compiling *c)
 {
     double start = mc_now();
     TRY(mc_device_enter(c->code->device));
-    mc_status s = c->code->backend->kernels(c);
+    mc_status s = c->code->backend->kernels(c->code);
     mc_device_leave(c->code->device);
     c->code->cc_seconds = mc_now() - start;
     return s;
@@ -224,7 +225,7 @@ static mc_status kernels(struct compiling *c)
 {
     bool clean = mc_last_status() == MC_OK;
     mc_status s = compile_kernels(c);
-    if (s != MC_ECOMPILE || !c->code->backend->by_cc || mc_cc_present()) {
+    if (s != MC_ECOMPILE || !c->code->backend->has_compiler || c->code->backend->has_compiler()) {
         return s;
     }
     if (clean) {
@@ -233,7 +234,7 @@ static mc_status kernels(struct compiling *c)
     mc_code_unit_drop_steps(c->code);
     c->g = c->code->graph;
     c->code->graph = NULL;
-    c->plain = true;
+    c->code->uncompiled = true;
     TRY(lower(c));
     TRY(describe(c));
     return compile_kernels(c);

@@ -2,7 +2,7 @@
  * fused with others.  The text is compiled as a kernel of one op, found again in the cache of kernels.
  *
  * Invariant: mc_custom_kernel_hook is set before main begins. */
-#include "function/function.h"
+#include "function/launch.h"
 
 /* y = op(a, b, c) along one axis.  The arrays say the dtypes: n may have no inputs of its own. */
 static bool fill(struct mc_kernel *k, const mc_node *n, mc_array *const *in)

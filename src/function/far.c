@@ -3,7 +3,9 @@
  *
  * Invariant: what is captured depends on addresses alone; when one has changed it is captured again. */
 #include "function/far.h"
+#include "device/cpu/cpu.h"
 #include "function/heavy.h"
+#include "function/kernels.h"
 #include "conv/conv.h"
 #include "gemm/gemm.h"
 #include "norm/norm.h"
@@ -70,9 +72,8 @@ static void find_kernels(const struct mc_program *p, const struct mc_far_code *o
 }
 
 /* requires: the steps' kernels.  leaves: their functions, loaded.  What ends a call is compiled at the same time. */
-static mc_status kernels(struct compiling *c)
+static mc_status kernels(struct mc_code_unit *u)
 {
-    struct mc_code_unit *u = c->code;
     struct mc_program *p = &u->program;
     struct mc_kernel **k = mc_alloc((p->step.n + 1) * sizeof *k, "compile");
     int *to = mc_alloc((p->step.n + 1) * sizeof *to, "compile"), *first = mc_kernels_share(p);

@@ -8,8 +8,6 @@
 #ifndef MC_FUNCTION_H
 #define MC_FUNCTION_H
 
-#include "device/cpu/cpu.h"
-#include "device/device.h"
 #include "lower/lower.h"
 #include "plan/plan.h"
 #include "rewrite/rewrite.h"
@@ -36,6 +34,7 @@ struct mc_code_unit {           /* shared by copies; counted */
     mc_kernel_fn **fn, **join;  /* the same by step */
     char *source, *text;        /* of the kernels; of the graph after rewriting */
     enum mc_mode mode;
+    bool uncompiled;            /* nothing is compiled: the reference runs every step */
     VEC(struct mc_rewritten) rewritten; /* MODE_DEBUG: what rules replaced */
     VEC(struct mc_twin) twin;   /* there: inputs and shared variables, in float64 */
     char **step_text;           /* by step */
@@ -55,8 +54,6 @@ struct mc_exec_ops {
     void (*free)(struct mc_exec *e); /* what it owns, and itself; NULL: it is kept elsewhere */
     bool host;                  /* the reference does it, on the host */
 };
-void mc_exec_free(struct mc_exec *e); /* of one that owns nothing but itself */
-extern struct mc_exec mc_exec_reference; /* reference.c */
 struct mc_step_plan {
     struct mc_exec *exec;       /* NULL: there is nothing to do */
     struct mc_exec *behind;     /* what runs behind that: a kernel that finishes heavy work; NULL: nothing */
@@ -115,52 +112,28 @@ struct mc_function {
     double call_seconds, plan_seconds;
 };
 
-/* shape_plan.c */
-struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f);    /* for f->arg; made if it is not there; NULL: error */
-void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p);
-void mc_shape_plan_drop(struct mc_function *f, struct mc_shape_plan *p);   /* f forgets it */
-void mc_shape_plan_let_go(const struct mc_function *f, struct mc_shape_plan *p); /* of the arrays of a call that is over */
-mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step); /* one step, when sizes come while running */
-mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step); /* launches, once places are known */
-/* memory.c */
-mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
-/* in_place.c: the shared variable, of f->shared, in whose memory the step makes its new value v; -1: none, it is moved there later */
-int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v);
-bool mc_is_in_place(const struct mc_function *f, const struct mc_shape_plan *p, int update);
-mc_status mc_inputs_apart(struct mc_function *f);       /* no input lies where updates are made; before there is a plan */
-mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *p); /* once steps have said what they need */
-/* custom.c */
-void mc_custom_install(void);   /* sets mc_custom_kernel_hook; by itself at start, named by compile.c so that archives bring it along */
-/* steps.c */
-mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s); /* the error, with the function and the step */
+/* step.c */
+const char *mc_step_name(const struct mc_function *f, int step);
+bool mc_step_compiled(const struct mc_function *f, int step);  /* does it have a kernel, and a compiled form of it? */
 mc_status mc_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step);
-mc_status mc_steps_run(struct mc_function *f, struct mc_shape_plan *p);
-void mc_memory_free(struct mc_function *f);
-/* Memory for all of it; another plan if that is too much; NULL: error. */
-struct mc_shape_plan *mc_memory_room(struct mc_function *f, struct mc_shape_plan *p);
-/* debug.c */
-mc_status mc_debug_rewrites(const struct mc_function *f); /* MC_ECHECK: a rule changed values; between steps and updates */
-/* results.c */
-mc_status mc_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out);    /* where a step makes it */
-mc_status mc_result_prepare(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out); /* safe from updates */
-mc_status mc_result_place(const struct mc_function *f, int i, const mc_arg *out); /* may this stand for a result at all? */
-mc_status mc_result_check(struct mc_function *f, int i, const mc_arg *out);  /* a C number holds it; before any update */
-mc_status mc_result_deliver(struct mc_function *f, int i, const mc_arg *out);
-bool mc_update_is_plain(const struct mc_function *f, const struct mc_shape_plan *p, int i);
-mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p);
+/* The last error, with the names of the function and the step added; returns s. */
+mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s);
+int mc_step_threads(int asked);       /* threads of the processor that steps use; asked 0: those of the flag, else all */
+void mc_exec_free(struct mc_exec *e); /* of an executor that owns nothing but itself */
 /* reference.c */
-mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, int value);    /* on a GPU: a copy here */
+extern struct mc_exec mc_exec_reference;
+mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, int value);    /* on a GPU: a copy on the host */
 mc_status mc_value_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
 mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p, int step, bool compare);
 /* slack.c: tol of each element's magnitude, 0 where it is not finite */
 #define MC_SLACK_ANY 1e300
 mc_array *mc_slack_of(const mc_array *a, double tol);
-/* How far apart two right ways to compute n over in may be; in[i] may be off by slack[i], NULL: it is what both read. */
+/* How far apart two right ways to compute n over in may be.  in[i] may be off by slack[i]; NULL: both read the same. */
 mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value, double tol);
-/* lines.c: can threads share what n does?  Then out, which is there already, is made by so many */
+/* custom.c: sets mc_custom_kernel_hook.  compile.c calls it so that archives bring the file along */
+void mc_custom_install(void);
+/* lines.c: can threads share the work of n?  Then mc_lines_eval fills out with that many threads. */
 bool mc_lines_apart(const mc_node *n, const mc_array *out);
 mc_status mc_lines_eval(const mc_node *n, mc_array *const *in, mc_array *out, int threads);
-bool mc_step_compiled(const struct mc_function *f, int step);   /* has it a kernel, and that a compiled form? */
-const char *mc_step_name(const struct mc_function *f, int step);
 
 #endif

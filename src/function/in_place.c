@@ -4,7 +4,7 @@
  * Invariant: nothing reads the old value behind the step that writes the new one, and nothing that may fail, and so keep the
  * update from being made, runs behind it; what failed before it is told to its kernel (mc_grid_head's `held`).  So it is not
  * done where steps may run beside each other. */
-#include "function/backend.h"
+#include "function/schedule.h"
 #include "function/heavy.h"
 
 static int only_update(const struct mc_program *pr, int v)
@@ -72,12 +72,6 @@ int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *
         return -1;
     }
     return to->index;
-}
-
-bool mc_is_in_place(const struct mc_function *f, const struct mc_shape_plan *p, int update)
-{
-    const struct mc_slot *at = &p->slot[f->code->program.update[update]];
-    return at->base == BASE_SHARED && f->shared[at->index] == f->target[update] && f->code->program.value.at[f->code->program.update[update]].kind == VALUE_TEMP;
 }
 
 /* An input that is a shared variable's own memory is copied: it is to be read as it was when the call began. */

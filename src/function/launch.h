@@ -2,6 +2,7 @@
 #ifndef MC_LAUNCH_H
 #define MC_LAUNCH_H
 
+#include "device/cpu/cpu.h"
 #include "function/function.h"
 
 /* A kernel at one shape. */
@@ -47,6 +48,9 @@ void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, i
 mc_status mc_dense_plan(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_launch *l);  /* which operands need a copy */
 mc_status mc_dense_copy(const struct mc_slot *from, char *src, char *dst);
 mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_launch *l, char *scratch, char **base);
+/* compile_kernels.c: a backend whose kernels are C */
+mc_status mc_compile_kernels(struct mc_code_unit *u);
+void mc_drop_kernels(struct mc_code_unit *u);
 /* split.c */
 void mc_launch_split(const struct mc_function *f, const struct mc_step *st, struct mc_launch *l, double elements);
 bool mc_launch_streams(const struct mc_shape_plan *p, const struct mc_step *st, const struct mc_launch *l);

@@ -1,6 +1,6 @@
 /* life.c: functions made, copied and freed.  Copies share the code, which is counted. */
 #include "function/compiling.h"
-#include "function/backend.h"
+#include "function/schedule.h"
 #include <stdlib.h>
 
 static int by_address(const void *a, const void *b)
@@ -59,7 +59,7 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
     f->result = mc_calloc((size_t)p->noutput + 1, sizeof *f->result, "function");
     f->lent = mc_calloc((size_t)p->noutput + 1, sizeof *f->lent, "function");
     f->time = mc_calloc(p->step.n + 1, sizeof *f->time, "function");
-    f->threads = threads > 0 ? threads : mc_flag_int(FLAG_threads) > 0 ? (int)mc_flag_int(FLAG_threads) : mc_team_size();
+    f->threads = mc_step_threads(threads);
     f->profile = profile;
     mc_status s = f->name && f->input && f->output && f->ptr && f->arg && f->result && f->lent && f->time ? collect_shared(f) : MC_EMEMORY;
     nkey += (size_t)f->nshared * 2 * MC_MAX_RANK;
@@ -77,15 +77,13 @@ void mc_code_unit_drop_steps(struct mc_code_unit *u)
     for (int i = 0; u->step_text && i < u->nstep; i++) {
         mc_free(u->step_text[i]);
     }
-    for (size_t i = 0; i < NELEM(u->lib); i++) {
-        mc_code_unref(&u->lib[i]);
+    if (u->backend && u->backend->drop_kernels) {
+        u->backend->drop_kernels(u);
     }
     mc_free(u->step_text);
-    mc_free(u->fn);
-    mc_free(u->join);
     mc_free(u->source);
     mc_program_free(&u->program);
-    u->step_text = NULL, u->fn = NULL, u->join = NULL, u->source = NULL;
+    u->step_text = NULL, u->source = NULL;
 }
 
 void mc_code_unit_unref(struct mc_code_unit *u)
@@ -104,6 +102,13 @@ void mc_code_unit_unref(struct mc_code_unit *u)
     mc_free(u->text);
     mc_graph_free(u->graph);
     mc_free(u);
+}
+
+void mc_memory_free(struct mc_function *f)
+{
+    f->code->device->ops->free(f->code->device, f->arena);
+    f->arena = NULL;
+    f->arena_size = 0;
 }
 
 void mc_function_free(mc_function *f)

@@ -4,16 +4,6 @@
 
 static const char *const kinds[] = { [STEP_KERNEL] = "kernel", [STEP_VIEW] = "view", [STEP_EARLY] = "size", [STEP_TYPE] = "size", [STEP_HOST] = "host" };
 
-const char *mc_step_name(const struct mc_function *f, int step)
-{
-    return step >= 0 && step < f->code->nstep ? f->code->step_text[step] : "";
-}
-
-bool mc_step_compiled(const struct mc_function *f, int step)
-{
-    return f->code->program.step.at[step].kernel && f->code->backend->compiled(f, step);
-}
-
 int mc_function_nsteps(const mc_function *f)
 {
     return f ? f->code->nstep : 0;

@@ -6,7 +6,7 @@
  * steps before it is used again: sharing it would be a reason to wait.
  *
  * Invariant: two blocks that are alive at one step lie apart. */
-#include "function/backend.h"
+#include "function/schedule.h"
 #include "function/heavy.h"
 #include <stdlib.h>
 

@@ -3,9 +3,8 @@
  * what decided them: the inputs' sizes and strides, and the contents of inputs that sizes depend on.
  *
  * Nothing is compiled here, and nothing is timed unless the flag plan asks for it. */
-#include "function/backend.h"
+#include "function/schedule.h"
 #include "function/heavy.h"
-#include "function/shape.h"
 
 enum { MOST_PLANS = 64 };
 
@@ -204,11 +203,6 @@ mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int
     mc_status s = f->code->backend->plan(f, p, step);
     p->scratch = MC_MAX(p->scratch, p->step[step].workspace);
     return s;
-}
-
-void mc_exec_free(struct mc_exec *e)
-{
-    mc_free(e);
 }
 
 static void exec_free(struct mc_exec *e)

@@ -1,6 +1,6 @@
 /* shape_types.c: the types of a step's nodes at the sizes of a call, by each op's own rule; and where the sizes do
  * not fit, the error, in the words of the formula. */
-#include "function/shape.h"
+#include "function/schedule.h"
 
 static bool same_node(const struct mc_node *a, const struct mc_node *b) { return a == b; }
 

@@ -1,7 +1,7 @@
 /* shape_views.c: steps without work: where a view starts, and its strides.
  *
  * Invariant: a view shares its source's memory, unless its strides cannot say it: then it is marked as its own. */
-#include "function/shape.h"
+#include "function/schedule.h"
 
 /* The view's array over memory at address zero says offset and strides. */
 mc_status mc_step_view(struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st, const struct mc_type *t)

@@ -1,19 +1,14 @@
 /* steps.c: the steps of a call, in order, and the memory that they need.
  *
  * Invariant: a step that fails is named in the error, and nothing of the function has changed. */
-#include "function/backend.h"
+#include "function/call.h"
+#include "function/compiling.h"
 #include "function/heavy.h"
 #include "function/profile.h"
+#include "function/schedule.h"
 #include <math.h>
 
 /* ---- memory ---- */
-
-void mc_memory_free(struct mc_function *f)
-{
-    f->code->device->ops->free(f->code->device, f->arena);
-    f->arena = NULL;
-    f->arena_size = 0;
-}
 
 static mc_status grow_arena(struct mc_function *f, size_t need)
 {
@@ -101,22 +96,6 @@ static mc_status check_finite(struct mc_function *f, const struct mc_shape_plan 
         }
     }
     return MC_OK;
-}
-
-mc_status mc_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step)
-{
-    const struct mc_step_plan *sp = &p->step[step];
-    char *scratch = f->arena + sp->workspace_at;
-    TRY(sp->exec ? sp->exec->ops->run(f, p, step, sp->exec, scratch) : MC_OK);
-    return sp->behind ? sp->behind->ops->run(f, p, step, sp->behind, scratch) : MC_OK;
-}
-
-/* "train: index 9 is out of range for axis 0 with size 2" and behind it the step. */
-mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s)
-{
-    char said[600];
-    mc_snprintf(said, sizeof said, "%s", mc_last_error());
-    return s == MC_EMEMORY ? s : mc_fail(s, "%s: %s\n    in %.400s", f->name, said, mc_step_name(f, step));
 }
 
 static mc_status run_checked(struct mc_function *f, const struct mc_shape_plan *p, int step)

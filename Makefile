@@ -186,7 +186,7 @@ install: all ## PREFIX=/usr/local: library, headers, program, pkg-config and CMa
 	@[ "$$(id -u)" != 0 ] || ldconfig 2>/dev/null || :
 
 wc: ## lines of each folder
-	@for d in include src/*/ src/device/*/ tools examples tests bench scripts; do \
+	@for d in include $$(find src -mindepth 1 -type d | sort) tools examples tests bench scripts; do \
 	    [ -d $$d ] || continue; \
 	    find $$d -maxdepth 1 -type f \( -name '*.[ch]' -o -name '*.def' -o -name '*.py' -o -name '*.sh' \) -exec cat {} + | \
 	        wc -l | awk -v d=$$d '{ printf "%6d  %s\n", $$1, d }'; \

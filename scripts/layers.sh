@@ -4,23 +4,32 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 allowed="
 base
-value     base
-graph     value base
-op        graph value base
-device    value base
-plan      device value base
-gemm      plan device value base
-conv      gemm plan device op graph value base
-pool      plan device op graph value base
-norm      plan device op graph value base
-pooled    conv gemm plan device op graph value base
-softmax   plan device value base
-rewrite   op graph value base
-grad      rewrite op graph value base
-render    device op graph value base
-schedule  graph value base
-lower     rewrite grad pooled conv gemm pool norm softmax render plan device op graph value base
-function  schedule lower rewrite grad pooled conv gemm pool norm softmax render plan device op graph value base
+value            base
+graph            value base
+op               graph value base
+device           value base
+device/cpu       device value base
+device/cuda      device device/cpu value base
+plan             device/cpu device value base
+render           device/cpu op graph value base
+heavy/cuda       device/cuda render plan device op graph value base
+heavy/gemm       heavy/cuda device/cuda device/cpu render plan device op graph value base
+heavy/conv       heavy/gemm heavy/cuda device/cuda device/cpu plan device op graph value base
+heavy/pool       heavy/cuda device/cuda device/cpu plan device op graph value base
+heavy/norm       heavy/cuda device/cuda device/cpu plan device op graph value base
+heavy/conv_pool  heavy/conv heavy/gemm heavy/cuda device/cuda device/cpu plan device op graph value base
+rewrite          op graph value base
+grad             rewrite op graph value base
+lower            rewrite grad heavy/conv heavy/gemm render plan op graph value base
+exec             lower rewrite render plan device/cpu device op graph value base
+exec/cpu         exec lower heavy/gemm heavy/conv heavy/pool heavy/norm heavy/conv_pool render plan device/cpu device op graph value base
+exec/heavy       exec/cpu exec lower heavy/gemm heavy/conv heavy/pool heavy/norm heavy/conv_pool plan op graph value base
+exec/cuda        exec/cpu exec/heavy exec lower heavy/gemm heavy/conv heavy/pool heavy/norm heavy/conv_pool heavy/cuda render plan
+                 device/cuda device/cpu device op graph value base
+schedule         exec/heavy exec lower op graph value base
+inspect          exec/heavy exec lower rewrite device op graph value base
+compile          schedule inspect exec lower rewrite grad plan op graph value base
+call             compile schedule inspect exec/heavy exec lower op graph value base
 "
 outside="src/nn tools examples bench"   # these stand on the public headers alone
 
@@ -32,14 +41,20 @@ wrong=$(awk -F: -v table="$allowed" '
         n = split(table, row, "\n")
         for (i = 1; i <= n; i++) {
             k = split(row[i], word, " ")
-            for (j = 1; j <= k; j++) ok[word[1], word[j]] = 1
-            if (k) known[word[1]] = 1
+            if (row[i] !~ /^ /) folder = word[1]    # a line that is indented goes on with the row before
+            for (j = 1; j <= k; j++) ok[folder, word[j]] = 1
+            if (k) known[folder] = 1
         }
     }
+    # The row of a file: the longest folder above it that has one.
+    function row_of(path) {
+        while (sub(/\/[^\/]*$/, "", path)) if (known[path]) return path
+        return path
+    }
     {
-        split($1, path, "/"); from = path[2]
+        from = $1; sub(/^src\//, "", from); from = row_of(from)
         gsub(/^ *"/, "", $3)
-        slash = index($3, "/"); to = slash ? substr($3, 1, slash - 1) : "(a file without its folder)"
+        to = index($3, "/") ? row_of($3) : "(a file without its folder)"
         if (!known[from]) print $1 ":" $2 ": src/" from " is not in the table of scripts/layers.sh"
         else if (!ok[from, to]) print $1 ":" $2 ": " from " includes " to ": " $3
     }' <<<"$inner" | sed '/^::/d')

@@ -4,7 +4,8 @@
 #define AGREE_H
 
 #include "check.h"
-#include "function/function.h"
+#include "device/cpu/cpu.h"
+#include "exec/function.h"
 
 #include <math.h>
 #include <stdio.h>

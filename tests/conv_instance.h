@@ -5,7 +5,7 @@
 #define CONV_INSTANCE_H
 
 #include "check.h"
-#include "conv/solver.h"
+#include "heavy/conv/solver.h"
 #include "conv_grid.h"
 #include "guarded.h"
 #include <math.h>

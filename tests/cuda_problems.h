@@ -4,9 +4,9 @@
 #define CUDA_PROBLEMS_H
 
 #include "cuda_test.h"
-#include "conv/cuda.h"
+#include "heavy/conv/cuda/cuda.h"
 #include "conv_grid.h"
-#include "gemm/cuda.h"
+#include "heavy/gemm/cuda/cuda.h"
 #include <stdio.h>
 
 /* Enters the first GPU for the rest of the test. */

@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COPY = os.path.join(HERE, "build", "defects")
 
 ROWS = [
-    ("axes of size 1 have strides", "src/function/launch.c", "    if (p->type.dims[a] == 1) {\n        return 1;\n    }\n", ""),
+    ("axes of size 1 have strides", "src/exec/cpu/launch.c", "    if (p->type.dims[a] == 1) {\n        return 1;\n    }\n", ""),
     ("a larger map finishes heavy work", "src/lower/order.c", "m->groups.axes[group].varies == mc_varies(&y->type) && ", ""),
     ("sums add in the elements' type", "src/lower/fused.c", "if (acc && acc_is_asked(n, acc, x->dtype) &&", "if (acc && mc_is_float(x->dtype) != mc_is_float(v.acc) &&"),
     ("float % by floor", "src/op/ops.def", "M(floormod)(a, b)", "a - b * M(floor)(a / b)"),
@@ -37,9 +37,9 @@ ROWS = [
     ("sigmoid_binary_crossentropy at 0", "src/op/formulas.def", '"softplus(where(x > 0, -x, x)) + x * (cast(x > 0, x.dtype) - t)"', '"softplus(-abs(x)) + maximum(x, 0) - x * t"'),
     ("casts wrap", "src/render/prelude.h", "((x) >= above ? high : (x) <= below ? low : (x) == (x) ? (I)(x) : 0)", "((x) == (x) ? (I)(i64)(x) : 0)"),
     ("@ is dot", "src/graph/parse.c", '{ "@", 9, "matmul" }', '{ "@", 9, "dot" }'),
-    ("plans are told apart by whole numbers", "src/function/shape_plan.c", "memcpy(&key[i], a->data + (a->rank ? i * a->strides[0] : 0), mc_dtypes[a->dtype].size);",
+    ("plans are told apart by whole numbers", "src/schedule/shape_plan.c", "memcpy(&key[i], a->data + (a->rank ? i * a->strides[0] : 0), mc_dtypes[a->dtype].size);",
      "key[i] = mc_load_i64(a->dtype, a->data + (a->rank ? i * a->strides[0] : 0));"),
-    ("DEBUG knows no slack", "src/function/reference.c", "        bad = beyond(t, n, have, want, eps, rough);\n", "        (void)beyond;\n"),
+    ("DEBUG knows no slack", "src/exec/reference.c", "        bad = beyond(t, n, have, want, eps, rough);\n", "        (void)beyond;\n"),
     ("heavy work is finished before its other results", "src/lower/order.c", "((n->nout == 1 && !asked) || !waits_for_itself(&members, m, list, group, n))", "(n->nout >= 1)"),
     ("groups wait for each other", "src/lower/group.c", "if (h != of && f->group.at[h].newest < f->group.at[of].newest) {", "if (h < 0) {"),
     ("factors of halves wait", "src/rewrite/match.c", "k->type.dtype != MC_FLOAT16 && (", "("),

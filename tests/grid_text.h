@@ -3,7 +3,7 @@
 #define GRID_TEXT_H
 
 #include "cuda_test.h"
-#include "function/function.h"
+#include "exec/function.h"
 #include <string.h>
 
 static const int architectures[] = { 80, 90, 100 };

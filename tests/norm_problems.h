@@ -3,7 +3,7 @@
 #define NORM_PROBLEMS_H
 
 #include "check.h"
-#include "norm/norm.h"
+#include "heavy/norm/norm.h"
 #include <string.h>
 
 static inline int64_t norm_below(int64_t n)

@@ -3,7 +3,7 @@
 #define POOL_PROBLEMS_H
 
 #include "check.h"
-#include "pool/pool.h"
+#include "heavy/pool/pool.h"
 
 enum { MOST_WORK = 1 << 22 };   /* cells of windows in the everyday tier: 14 of 886 problems have more, and would take nine tenths of the time */
 

@@ -3,7 +3,7 @@
 #define POOLED_PROBLEMS_H
 
 #include "pool_problems.h"
-#include "pooled/pooled.h"
+#include "heavy/conv_pool/conv_pool.h"
 
 /* Sizes of one axis of the convolution and of the windows over it.  False: something would be empty. */
 static inline bool pooled_axis(struct mc_pooled_problem *p, int a, int64_t most)

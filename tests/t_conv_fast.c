@@ -1,9 +1,9 @@
 /* t_conv_fast.c: the solvers of convolutions with code for each instruction set, on all of them that this processor runs,
  * against the reference, whose result of a shape is kept: its sums take longest. */
 #include "check.h"
-#include "conv/fft_plan.h"
-#include "conv/solver.h"
-#include "gemm/kernel.h"
+#include "heavy/conv/cpu/fft/plan.h"
+#include "heavy/conv/solver.h"
+#include "heavy/gemm/cpu/kernel.h"
 #include <math.h>
 
 static const struct {

@@ -3,7 +3,7 @@
  * The array is zeros that no memory stands behind but for the pages that are written: a few numbers at its ends and where
  * its elements and bytes are 2^31 and 2^32, whose windows are all of the result that is not zero. */
 #include "check.h"
-#include "conv/solver.h"
+#include "heavy/conv/solver.h"
 #include "conv_grid.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* t_conv_plan.c: how a convolution gets its solver: words, errors, what the flags and a node's algorithm ask for, two runs
  * that choose the same, and no memory. */
 #include "check.h"
-#include "conv/solver.h"
+#include "heavy/conv/solver.h"
 #include "conv_grid.h"
 #include <stdio.h>
 #include <stdlib.h>

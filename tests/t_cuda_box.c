@@ -1,7 +1,7 @@
 /* t_cuda_box.c: convolutions whose tiles of rows are boxes of images and places: results on a Hopper, who makes which tile anywhere. */
 #include "cuda_problems.h"
-#include "conv/box.h"
-#include "gemm/hopper.h"
+#include "heavy/conv/cuda/implicit/box.h"
+#include "heavy/gemm/cuda/hopper.h"
 #include <stdlib.h>
 
 #define HOPPER_OR_SKIP()                   \

@@ -1,6 +1,6 @@
 /* t_cuda_device.c: a GPU's memory, its launches and recordings, and its errors. */
 #include "cuda_test.h"
-#include "plan/cuda.h"
+#include "heavy/cuda/cuda.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

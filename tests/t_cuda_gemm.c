@@ -1,6 +1,6 @@
 /* t_cuda_gemm.c: products on a GPU, every solver against the host's reference. */
 #include "cuda_problems.h"
-#include "gemm/split.h"
+#include "heavy/gemm/cuda/split.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -2,9 +2,9 @@
  * of every solver.  Products and convolutions are tested in t_cuda_gemm.c and t_cuda_conv.c; that all texts compile, without
  * a GPU, in t_cuda_texts.c. */
 #include "cuda_problems.h"
-#include "norm/solver.h"
+#include "heavy/norm/solver.h"
 #include "norm_problems.h"
-#include "pool/solver.h"
+#include "heavy/pool/solver.h"
 #include "pool_problems.h"
 #include <stdlib.h>
 

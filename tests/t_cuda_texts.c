@@ -1,11 +1,11 @@
 /* t_cuda_texts.c: the texts of a GPU's solvers compile for every GPU that counts, without one; constants of cuDNN are those of
  * its header.  What the kernels compute is tested in t_cuda_gemm.c and its neighbours. */
 #include "cuda_test.h"
-#include "conv/cuda.h"
-#include "function/far.h"
-#include "gemm/cut.h"
-#include "conv/box.h"
-#include "gemm/split.h"
+#include "heavy/conv/cuda/cuda.h"
+#include "exec/cuda/cuda.h"
+#include "heavy/gemm/cuda/cut.h"
+#include "heavy/conv/cuda/implicit/box.h"
+#include "heavy/gemm/cuda/split.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -212,7 +212,7 @@ TEST(cudnn_constants_are_its_own)
 {
     static const struct { const char *name; int value; } rows[] = {
 #define DNN(name, value) { #name, value },
-#include "conv/cudnn.def"
+#include "heavy/conv/cuda/cudnn/cudnn.def"
 #undef DNN
     };
     const char *path = getenv("TEST_CUDA_PATH");

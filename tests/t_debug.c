@@ -1,7 +1,7 @@
 /* t_debug.c: what DEBUG mode is for: a rule or a kernel that is wrong is named in the call that it spoils. */
 #include "check.h"
 #include "device/cpu/cpu.h"
-#include "function/function.h"
+#include "exec/function.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* t_gpu_updates.c: shared values on a GPU, and their updates. */
 #include "far_words.h"
+#include "exec/backend.h"
 
 /* A shared variable that functions of each GPU change in turn, replayed; and arrays that go from one to the next by hand. */
 TEST(far_shared_values_go_from_gpu_to_gpu)

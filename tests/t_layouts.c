@@ -1,6 +1,6 @@
 /* t_layouts.c: images with channels innermost between convolutions: the same values, and no copies inside of a region; and
  * the sides that cost least.  For src/lower/layouts.c and src/lower/sides.c. */
-#include "conv/conv.h"
+#include "heavy/conv/conv.h"
 #include "agree.h"
 #include "device/cuda/cuda.h"
 #include "lower/layouts.h"

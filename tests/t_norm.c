@@ -1,6 +1,6 @@
 /* t_norm.c: every solver of normalisation across channels against the reference, on one grid of problems. */
 #include "check.h"
-#include "norm/solver.h"
+#include "heavy/norm/solver.h"
 #include "norm_problems.h"
 #include <stdio.h>
 

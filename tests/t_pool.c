@@ -1,7 +1,7 @@
 /* t_pool.c: every solver of pooling against the reference, on one grid of problems; the family's words and errors. */
 #include "check.h"
 #include "op/op.h"
-#include "pool/solver.h"
+#include "heavy/pool/solver.h"
 #include "pool_problems.h"
 #include <stdio.h>
 

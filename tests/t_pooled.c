@@ -1,6 +1,6 @@
 /* t_pooled.c: convolutions whose y is pooled to its maxima: every solver against the reference; functions with and without them. */
 #include "check.h"
-#include "pooled/solver.h"
+#include "heavy/conv_pool/solver.h"
 #include "pooled_problems.h"
 #include "op/op.h"
 #include <monochord.h>

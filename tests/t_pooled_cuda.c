@@ -1,7 +1,7 @@
 /* t_pooled_cuda.c: pooled convolutions on a GPU against the host's reference. */
 #include "cuda_test.h"
-#include "plan/cuda.h"
-#include "pooled/solver.h"
+#include "heavy/cuda/cuda.h"
+#include "heavy/conv_pool/solver.h"
 #include "pooled_problems.h"
 
 /* Windows of all kinds back to filters; those that stand side by side forward too. */

@@ -1,7 +1,7 @@
 /* t_profile.c: what a function says of itself: the tables of its times, the page about it. */
 #include "check.h"
-#include "function/function.h"
-#include "function/profile.h"
+#include "exec/function.h"
+#include "inspect/profile.h"
 #include "markup.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* t_tail.c: on a GPU, what follows a product or a convolution is its solver's where it can be, and a kernel's where not; either way
  * the results are the reference's. */
-#include "function/heavy.h"
+#include "exec/heavy/heavy.h"
 #include "agree.h"
 #include "cuda_problems.h"
 

@@ -4,13 +4,13 @@
  * `make test-toy` runs the suite on it.  Its memory is one range of addresses.  The range is protected except while a step or
  * a transfer runs: host code that reads a value there is ended by SIGSEGV. */
 #include "check.h"
-#include "conv/conv.h"
-#include "function/heavy.h"
-#include "function/remote.h"
-#include "gemm/gemm.h"
-#include "norm/norm.h"
-#include "pool/pool.h"
-#include "pooled/pooled.h"
+#include "heavy/conv/conv.h"
+#include "exec/heavy/heavy.h"
+#include "exec/remote.h"
+#include "heavy/gemm/gemm.h"
+#include "heavy/norm/norm.h"
+#include "heavy/pool/pool.h"
+#include "heavy/conv_pool/conv_pool.h"
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -80,6 +80,7 @@ struct mc_str {
 };
 void mc_str_add(struct mc_str *b, const char *s);
 void mc_str_addn(struct mc_str *b, const char *s, size_t n);
+void mc_str_bytes(struct mc_str *b, double bytes); /* "1.5 MiB" */
 void mc_str_addf(struct mc_str *b, const char *fmt, ...) MC_PRINTF(2, 3);
 void mc_str_addv(struct mc_str *b, const char *fmt, va_list ap);
 void mc_str_json(struct mc_str *b, const char *s);   /* quoted and escaped */

@@ -128,3 +128,13 @@ mc_status mc_str_write(struct mc_str *b, FILE *to, const char *what)
     mc_str_free(b);
     return s;
 }
+
+void mc_str_bytes(struct mc_str *b, double bytes)
+{
+    static const char *const unit[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
+    size_t u = 0;
+    for (; bytes >= 1024 && u + 1 < NELEM(unit); u++) {
+        bytes /= 1024;
+    }
+    mc_str_addf(b, "%.*f %s", u && bytes < 10 ? 1 : 0, bytes, unit[u]);
+}

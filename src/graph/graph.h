@@ -127,7 +127,7 @@ struct mc_op {
     /* Made of other ops at once, in C: no node of this op exists.  in[i] is NULL for an optional one not given. */
     mc_node *(*build)(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr);
     const char *doc;
-    const char *example;            /* "x = [1, 2]; sum(x)", for docs/api; NULL: one is found (src/function/pages.c) */
+    const char *example;            /* "x = [1, 2]; sum(x)", for docs/api; NULL: one is found (src/inspect/pages.c) */
     /* scalar ops only */
     enum mc_typing typing;
     int arity;                      /* > 0: a scalar op */

@@ -8,7 +8,7 @@
  *
  * Invariant: a node that is not turned sees its inputs' axes in the order in which they were written, through views. */
 #include "lower/layouts.h"
-#include "conv/conv.h"
+#include "heavy/conv/conv.h"
 #include "lower/sides.h"
 #include "lower/turn.h"
 #include "op/conv_node.h"

@@ -1,0 +1,150 @@
+/* results.c: what a call hands over, and then changes: outputs where the caller wants them, updates all from old values.
+ *
+ * Invariant: no shared variable changes before every output is safe. */
+#include "call/call.h"
+#include <math.h>
+
+/* What may stand for a result at all. */
+mc_status mc_result_place(const struct mc_function *f, int i, const mc_arg *out)
+{
+    if (out && out->kind == 5 && out->u.number) {
+        return mc_fail(MC_EARG, "%s: the place for output %d is a void *, which says no type; give an int64_t *, a float *, ..., or NULL", f->name, i);
+    }
+    if (out && (out->kind < 3 || out->kind > 5)) {
+        return mc_fail(MC_EARG, "%s: the place for output %d is a value, not an address", f->name, i);
+    }
+    return MC_OK;
+}
+
+/* Does a C number of type `to` hold this element?  Floats are rounded, but not to infinity. */
+static bool number_holds(mc_dtype to, mc_dtype from, const void *at)
+{
+    if (mc_is_float(to)) {
+        uint64_t box = 0;
+        const double v = mc_load_f64(from, at);
+        mc_store_f64(to, &box, v);
+        return !isfinite(v) || isfinite(mc_load_f64(to, &box));
+    }
+    const int64_t v = mc_load_i64(from, at);
+    const bool minus = v < 0 && from != MC_UINT64, sign = mc_dtypes[to].kind == KIND_INT;
+    const int bits = to == MC_BOOL ? 1 : 8 * (int)mc_dtypes[to].size - sign;
+    const uint64_t most = UINT64_MAX >> (64 - bits), u = minus ? ~(uint64_t)v : (uint64_t)v; /* ~v is -v - 1 */
+    return u <= most && (!minus || sign);
+}
+
+mc_status mc_result_check(struct mc_function *f, int i, const mc_arg *out)
+{
+    if (!mc_result_wanted(out) || out->kind != 4) {
+        return MC_OK;
+    }
+    if (mc_array_space(f->result[i])) {
+        mc_array *near = mc_array_near(f->result[i]);
+        mc_array_unref(&f->result[i]);
+        f->result[i] = near;
+        TRY(near ? MC_OK : mc_last_status());
+    }
+    const mc_array *r = f->result[i];
+    if (!number_holds(out->dtype, r->dtype, r->data)) {
+        char value[40];
+        if (mc_is_float(r->dtype)) {
+            mc_snprintf(value, sizeof value, "%.17g", mc_load_f64(r->dtype, r->data));
+        } else {
+            const int64_t v = mc_load_i64(r->dtype, r->data);
+            mc_snprintf(value, sizeof value, "%s%llu", v < 0 && r->dtype != MC_UINT64 ? "-" : "",
+                        v < 0 && r->dtype != MC_UINT64 ? 0 - (unsigned long long)v : (unsigned long long)v);
+        }
+        return mc_fail(MC_ETYPE, "%s: output %d is %s, which the given number's %s does not hold", f->name, i, value, mc_dtype_name(out->dtype));
+    }
+    return MC_OK;
+}
+
+mc_status mc_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+{
+    return f->code->backend->make(f, p, i, out);
+}
+
+/* out[i] as an array of its own, before any update changes what it may be a view of. */
+mc_status mc_result_prepare(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+{
+    if (!mc_result_wanted(out)) {
+        return MC_OK;
+    }
+    TRY(f->code->backend->take(f, p, i));
+    const mc_array *r = f->result[i];
+    return mc_result_given(f, i, out, r->dtype, r->rank, r->dims);
+}
+
+mc_status mc_result_deliver(struct mc_function *f, int i, const mc_arg *out)
+{
+    if (!mc_result_wanted(out)) {
+        return MC_OK;
+    }
+    if (out->kind == 4) {
+        mc_convert(out->dtype, out->u.number, 0, f->result[i]->dtype, f->result[i]->data, 0, 1);
+        return MC_OK;
+    }
+    mc_array *given = *out->u.slot;
+    if (!given) {
+        *out->u.slot = f->result[i];
+        f->result[i] = NULL;
+        return MC_OK;
+    }
+    return given == f->result[i] ? MC_OK : mc_array_assign(given, f->result[i]);
+}
+
+static mc_status copy_over(struct mc_function *f, const struct mc_shape_plan *p, int v, mc_array *to)
+{
+    if (to->dtype == p->slot[v].type.dtype && mc_array_space(to)) {
+        return f->code->backend->copy(f, &p->slot[v], f->ptr[v], to->data);
+    }
+    mc_array *view = mc_value_array(f, p, v);
+    mc_status s = view ? mc_array_assign(to, view) : mc_last_status();
+    mc_array_unref(&view);
+    return s;
+}
+
+/* New values are copied over the old; where sizes changed a new array takes the old one's place. */
+mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    if (f->code->backend->updated && f->code->backend->updated(p)) { /* among the steps, or behind them */
+        for (int i = 0; i < pr->nupdate; i++) {
+            f->target[i]->version++;
+        }
+        return MC_OK;
+    }
+    mc_array *few[8] = { 0 }, **next = pr->nupdate <= 8 ? few : mc_calloc((size_t)pr->nupdate, sizeof *next, "call");
+    mc_status s = next ? MC_OK : MC_EMEMORY;
+    for (int i = 0; i < pr->nupdate && s == MC_OK; i++) {
+        const struct mc_slot *at = &p->slot[pr->update[i]];
+        if (!mc_update_is_plain(f, p, i)) {
+            next[i] = f->code->backend->keep(f, p, pr->update[i]);
+            s = next[i] ? MC_OK : mc_last_status();
+        }
+        for (int k = 0; s == MC_OK && k < at->type.rank; k++) {
+            if (f->target[i]->type.dims[k] >= 0 && f->target[i]->type.dims[k] != at->type.dims[k]) {
+                s = mc_fail(MC_ESHAPE, "%s: the update of %s has size %lld on axis %d, not %lld", f->name, f->target[i]->name,
+                            (long long)at->type.dims[k], k, (long long)f->target[i]->type.dims[k]);
+            }
+        }
+    }
+    for (int i = 0; i < pr->nupdate && s == MC_OK; i++) {
+        struct mc_shared *t = f->target[i];
+        if (next[i]) {
+            mc_array_unref(&t->value);
+            t->value = next[i];
+            next[i] = NULL;
+        } else if (!mc_is_in_place(f, p, i)) {
+            s = copy_over(f, p, pr->update[i], t->value);
+        }
+        t->version++;
+    }
+    for (int i = 0; i < pr->nupdate && next; i++) {
+        mc_array_unref(&next[i]);
+    }
+    if (next != few) {
+        mc_free(next);
+    }
+    return s;
+}
+

@@ -1,0 +1,357 @@
+/* compile.c: from a spec to a function: one array of passes that reads as prose. */
+#include "compile/compiling.h"
+#include "exec/backend.h"
+#include "inspect/profile.h"
+
+static mc_status find_device(struct compiling *c);
+static mc_status copy_graph(struct compiling *c);
+static mc_status rewrite(struct compiling *c);
+static mc_status lower(struct compiling *c);
+static mc_status describe(struct compiling *c);
+static mc_status kernels(struct compiling *c);
+static mc_status make_function(struct compiling *c);
+
+static const struct { const char *name; mc_status (*run)(struct compiling *c); } passes[] = {
+    { "inputs",          mc_spec_inputs },
+    { "outputs",         mc_spec_outputs },
+    { "updates",         mc_spec_updates },
+    { "default updates", mc_spec_default_updates },
+    { "givens",          mc_spec_givens },
+    { "unused inputs",   mc_spec_unused },
+    { "device",          find_device },
+    { "copy",            copy_graph },       /* from here on the user's graph is not touched */
+    { "rewrite",         rewrite },
+    { "lower",           lower },
+    { "describe",        describe },
+    { "kernels",         kernels },
+    { "function",        make_function },
+};
+
+static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE", "DEBUG", "NANGUARD" };
+
+/* The user's mistake, kept with his graph. */
+static mc_status fail_at(struct compiling *c, mc_status code)
+{
+    if (c->user->status == MC_OK) {
+        char text[1600];
+        mc_snprintf(text, sizeof text, "%s", mc_last_error());
+        mc_node_fail(c->user, code, "%s", text);
+    }
+    return code;
+}
+
+/* ---- where it runs ---- */
+
+static mc_status find_device(struct compiling *c)
+{
+    const char *name = mc_flag_text(FLAG_device);
+    c->code->backend = mc_backend_of(name);
+    c->code->device = c->code->backend ? c->code->backend->start(name) : NULL;
+    return c->code->device ? MC_OK : mc_last_status();
+}
+
+/* ---- the function's own graph ---- */
+
+/* Placement is ours; that a result stays where it is made was noted with the outputs. */
+static bool is_transfer(const mc_node *x)
+{
+    return x->nin == 1 && x->op->flags & OP_TRANSFER;
+}
+
+static mc_node *copy_node(struct compiling *c, const mc_node *x, mc_node **in)
+{
+    mc_node *n = NULL;
+    mc_here(x->file, x->line);
+    if (x->op == &mc_op_input) {
+        n = mc_input_sized(c->g, x->name, x->type.dtype, x->type.rank, x->type.dims);
+    } else if (is_transfer(x)) {
+        return in[0];
+    } else if (mc_is_const(x)) {
+        n = mc_node_const(c->g, mc_array_ref(x->value), false);
+    } else if (x->shared) {
+        n = mc_shared_node(c->g, x->shared);
+    } else if (x->op == &mc_op_item) {
+        n = mc_item(in[0], x->item);
+    } else {
+        n = mc_node_make(c->g, x->op, x->nin, in, x->attr);
+    }
+    if (!mc_is_error(n) && x->name && !n->name) {
+        n->name = mc_arena_str(&c->g->arena, x->name, strlen(x->name));
+    }
+    return n;
+}
+
+static mc_status copy_graph(struct compiling *c)
+{
+    size_t n, count = 0, widest = 1;
+    mc_node **all = mc_spec_results(c, &n);
+    mc_node **list = all ? mc_graph_reach((int)n, all, &count) : NULL;
+    mc_node **map = mc_calloc(c->user->nodes.n + 1, sizeof *map, "compile"), **in = NULL;
+    for (size_t i = 0; list && i < count; i++) {
+        widest = MC_MAX(widest, (size_t)list[i]->nin);
+    }
+    in = mc_alloc(widest * sizeof *in, "compile");
+    c->g = mc_graph_new();
+    mc_status s = all && list && map && in && c->g ? MC_OK : MC_EMEMORY;
+    if (s == MC_OK && c->user->custom.n) {
+        s = mc_custom_share(c->g, c->user);
+    }
+    s = s < 0 ? s : mc_rewrite_share(c->g, c->user);
+    for (size_t i = 0; i < c->in.n && s == MC_OK; i++) {
+        map[c->in.at[i]->id] = copy_node(c, c->in.at[i], NULL);
+        c->in.at[i] = map[c->in.at[i]->id];
+        s = mc_is_error(c->in.at[i]) ? c->g->status : MC_OK;
+    }
+    for (size_t i = 0; i < count && s == MC_OK; i++) {
+        if (map[list[i]->id]) {
+            continue;
+        }
+        for (int k = 0; k < list[i]->nin; k++) {
+            in[k] = map[list[i]->in[k]->id];
+        }
+        map[list[i]->id] = copy_node(c, list[i], in);
+        s = mc_is_error(map[list[i]->id]) ? (c->g->status < 0 ? c->g->status : MC_EMEMORY) : MC_OK;
+    }
+    for (size_t i = 0; i < n && s == MC_OK; i++) {
+        all[i] = map[all[i]->id];
+    }
+    if (s == MC_OK) {
+        mc_spec_put_results(c, all);
+        c->code->nodes_before = count;
+    }
+    mc_here(c->file, c->line);
+    mc_free(all);
+    mc_free(list);
+    mc_free(map);
+    mc_free(in);
+    return s;
+}
+
+/* What a convolution takes is asked within the device. */
+static mc_status layouts(struct compiling *c, int n, mc_node **all)
+{
+    TRY(mc_device_enter(c->code->device));
+    mc_status s = mc_lower_layouts(c->g, n, all, &c->code->backend->layouts);
+    mc_device_leave(c->code->device);
+    return s;
+}
+
+static mc_status rewrite(struct compiling *c)
+{
+    size_t n;
+    mc_node **all = mc_spec_results(c, &n);
+    double start = mc_now();
+    struct mc_rewrite how = { .including = c->spec->including, .excluding = c->spec->excluding, .strict = mc_flag_int(FLAG_strict_math) != 0,
+                              .level = c->mode == MODE_FAST_COMPILE ? REWRITE_FAST : REWRITE_FULL,
+                              .watch = c->mode == MODE_DEBUG ? mc_debug_note : NULL, .arg = c };
+    mc_status s = all ? mc_rewrite(c->g, (int)n, all, &how) : MC_EMEMORY;
+    s = s < 0 || how.level == REWRITE_FAST ? s : layouts(c, (int)n, all);
+    if (s == MC_OK) {
+        mc_node **left = mc_graph_reach((int)n, all, &c->code->nodes_after);
+        mc_spec_put_results(c, all);
+        c->code->text = mc_graph_text(c->g, (int)n, all);
+        s = c->code->text && left ? MC_OK : MC_EMEMORY;
+        s = s == MC_OK && c->mode == MODE_DEBUG ? mc_debug_widen(c) : s;
+        mc_free(left);
+    }
+    c->code->rewrite_seconds = mc_now() - start;
+    mc_free(all);
+    return s;
+}
+
+static mc_status lower(struct compiling *c)
+{
+    const struct mc_backend *b = c->code->backend;
+    bool whole = c->mode != MODE_FAST_COMPILE && !c->code->uncompiled && (!b->may_compile || b->may_compile()) && !mc_stage_off("fusion", c->spec->excluding);
+    enum mc_fusing fuse = whole ? b->fuses : FUSE_NOTHING;
+    mc_status s = mc_program_make(&c->code->program, c->g, (int)c->in.n, c->in.at, (int)c->out.n, c->out.at, (int)c->target.n,
+                                  c->target.at, c->update.at, fuse, c->mode == MODE_DEBUG);
+    c->code->graph = c->g;
+    c->g = NULL; /* the code's now */
+    const struct mc_backend *other = s == MC_OK && c->code->program.dynamic ? b->grows() : b;
+    if (other != b) {
+        c->code->backend = other;
+        c->code->device = other ? other->start(other->name) : NULL;
+        return c->code->device ? MC_OK : mc_last_status();
+    }
+    return s;
+}
+
+/* What each step computes, in the text form: its results over its sources. */
+static mc_status describe(struct compiling *c)
+{
+    const struct mc_program *p = &c->code->program;
+    c->code->nstep = (int)p->step.n;
+    c->code->step_text = mc_calloc(p->step.n + 1, sizeof *c->code->step_text, "compile");
+    if (!c->code->step_text) {
+        return MC_EMEMORY;
+    }
+    for (size_t i = 0; i < p->step.n; i++) {
+        const struct mc_step *s = &p->step.at[i];
+        struct mc_str out = { 0 };
+        if (s->heavy && s->kernel) {
+            mc_node_print(&out, s->heavy, 2);
+            mc_str_add(&out, ", then ");
+        }
+        for (int k = 0, shown = 0; k < s->nnode; k++) {
+            int v = p->value_of[s->node[k]->id];
+            if ((v >= 0 && p->value.at[v].step == (int)i) || s->nnode == 1) {
+                mc_str_add(&out, shown++ ? ", " : "");
+                mc_node_print(&out, s->node[k], 6);
+            }
+        }
+        c->code->step_text[i] = mc_str_take(&out);
+        if (!c->code->step_text[i]) {
+            return MC_EMEMORY;
+        }
+        LOG(LOG_KERNEL, "step %zu: %s", i, c->code->step_text[i]);
+    }
+    return MC_OK;
+}
+
+static mc_status compile_kernels(struct compiling *c)
+{
+    double start = mc_now();
+    TRY(mc_device_enter(c->code->device));
+    mc_status s = c->code->backend->kernels(c->code);
+    mc_device_leave(c->code->device);
+    c->code->cc_seconds = mc_now() - start;
+    return s;
+}
+
+/* Without a compiler, kernels that the cache has serve; if it lacks one, the steps are made again, nothing fused, so that
+ * at least heavy work is not left to the reference. */
+static mc_status kernels(struct compiling *c)
+{
+    bool clean = mc_last_status() == MC_OK;
+    mc_status s = compile_kernels(c);
+    if (s != MC_ECOMPILE || !c->code->backend->has_compiler || c->code->backend->has_compiler()) {
+        return s;
+    }
+    if (clean) {
+        mc_clear_error();
+    }
+    mc_code_unit_drop_steps(c->code);
+    c->g = c->code->graph;
+    c->code->graph = NULL;
+    c->code->uncompiled = true;
+    TRY(lower(c));
+    TRY(describe(c));
+    return compile_kernels(c);
+}
+
+/* ---- the function ---- */
+
+static mc_status make_function(struct compiling *c)
+{
+    bool traced;
+    TRY(mc_trace_open(&traced));
+    c->f = mc_function_new(c->code, c->spec->name, c->spec->threads, c->spec->profile || mc_flag_int(FLAG_profile) || traced);
+    if (!c->f) {
+        return mc_last_status();
+    }
+    c->f->traced = traced;
+    for (size_t i = 0; i < c->inputs.n; i++) {
+        c->f->input[i].name = mc_strdup(c->inputs.at[i].name);
+        if (!c->f->input[i].name) {
+            return MC_EMEMORY;
+        }
+        if (c->inputs.at[i].has_default) {
+            if (c->in.at[i]->type.rank) {
+                return mc_fail(MC_ESHAPE, "compile: inputs: '%s' has rank %d; only a scalar can have a number as default", c->inputs.at[i].name,
+                               c->in.at[i]->type.rank);
+            }
+            c->f->input[i].has_default = true;
+            c->f->input[i].dflt = mc_array_scalar(c->in.at[i]->type.dtype, c->inputs.at[i].dflt);
+            if (!c->f->input[i].dflt) {
+                return mc_last_status();
+            }
+        }
+    }
+    const char **name = c->code->output_name = mc_arena_alloc(&c->code->program.arena, (c->out.n + 1) * sizeof *name);
+    if (!name) {
+        return MC_EMEMORY;
+    }
+    for (size_t i = 0; i < c->out.n; i++) {
+        name[i] = c->out_name.at[i] ? mc_arena_str(&c->code->program.arena, c->out_name.at[i], strlen(c->out_name.at[i])) : NULL;
+        if (c->out_name.at[i] && !name[i]) {
+            return MC_EMEMORY;
+        }
+        c->f->output[i].borrow = c->borrow.at[i];
+        c->f->output[i].stays = c->stays.at[i];
+    }
+    return MC_OK;
+}
+
+static mc_status known_words(struct compiling *c)
+{
+    TRY(mc_rewrite_words(c->user, "including", c->spec->including));
+    TRY(mc_rewrite_words(c->user, "excluding", c->spec->excluding));
+    TRY(mc_rewrite_words(c->user, "the flag rewrite.including", c->spec->including ? NULL : mc_flag_text(FLAG_including)));
+    return mc_rewrite_words(c->user, "the flag rewrite.excluding", c->spec->excluding ? NULL : mc_flag_text(FLAG_excluding));
+}
+
+static mc_status find_mode(struct compiling *c)
+{
+    const char *word = c->spec->mode ? c->spec->mode : mc_flag_text(FLAG_mode);
+    for (size_t i = 0; i < NELEM(modes); i++) {
+        if (strcmp(word, modes[i]) == 0) {
+            c->mode = (enum mc_mode)i;
+            return MC_OK;
+        }
+    }
+    const char *near = mc_near_miss(word, modes, NELEM(modes));
+    return mc_fail(MC_EARG, "compile: there is no mode '%s'%s%s%s", word, near ? "; did you mean '" : "; there are FAST_RUN, FAST_COMPILE, DEBUG and NANGUARD",
+                   near ? near : "", near ? "'?" : "");
+}
+
+static void let_go(struct compiling *c)
+{
+    mc_named_free(c->inputs.at, (int)c->inputs.n);
+    VEC_FREE(c->in);
+    VEC_FREE(c->out);
+    VEC_FREE(c->out_name);
+    VEC_FREE(c->update);
+    VEC_FREE(c->target);
+    VEC_FREE(c->borrow);
+    VEC_FREE(c->stays);
+    mc_graph_free(c->g);
+    mc_code_unit_unref(c->code);
+}
+
+mc_function *mc_compile_at(mc_graph *g, const mc_spec *spec, const char *file, int line)
+{
+    if (!g || !spec) {
+        mc_fail(MC_EARG, "compile: there is no %s", g ? "spec" : "graph");
+        return NULL;
+    }
+    struct compiling c = { .user = g, .spec = spec, .file = file, .line = line };
+    double start = mc_now();
+    mc_here(file, line);
+    mc_custom_install();
+    mc_status s = mc_flags_status();
+    if (s == MC_OK && g->status < 0) {
+        s = mc_fail(g->status, "%s", mc_error(g));
+    }
+    s = s < 0 ? s : find_mode(&c);
+    s = s < 0 ? s : known_words(&c);
+    c.code = s < 0 ? NULL : mc_calloc(1, sizeof *c.code, "function");
+    s = s < 0 || c.code ? s : MC_EMEMORY;
+    if (c.code) {
+        c.code->refs = 1;
+        c.code->mode = c.mode;
+    }
+    for (size_t i = 0; i < NELEM(passes) && s == MC_OK; i++) {
+        s = passes[i].run(&c);
+        LOG(LOG_TIME, "%s: %s done at %.3f ms", spec->name ? spec->name : "function", passes[i].name, (mc_now() - start) * 1e3);
+    }
+    if (s < 0) {
+        fail_at(&c, s);
+        mc_function_free(c.f);
+        c.f = NULL;
+    } else {
+        c.code->compile_seconds = mc_now() - start;
+    }
+    let_go(&c);
+    return c.f;
+}

@@ -1,0 +1,179 @@
+/* life.c: functions made, copied and freed.  Copies share the code, which is counted. */
+#include "compile/compiling.h"
+#include "schedule/schedule.h"
+#include <stdlib.h>
+
+static int by_address(const void *a, const void *b)
+{
+    uintptr_t x = (uintptr_t)*(struct mc_shared *const *)a, y = (uintptr_t)*(struct mc_shared *const *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Every shared variable that is read or updated, sorted, each once and counted. */
+static mc_status collect_shared(mc_function *f)
+{
+    const struct mc_program *p = &f->code->program;
+    f->shared = mc_calloc(p->value.n + (size_t)p->nupdate + 1, sizeof *f->shared, "function");
+    f->target = mc_calloc((size_t)p->nupdate + 1, sizeof *f->target, "function");
+    if (!f->shared || !f->target) {
+        return MC_EMEMORY;
+    }
+    int n = 0;
+    for (size_t i = 0; i < p->value.n; i++) {
+        if (p->value.at[i].kind == VALUE_SHARED) {
+            f->shared[n++] = p->value.at[i].node->shared;
+        }
+    }
+    for (int i = 0; i < p->nupdate; i++) {
+        f->target[i] = p->shared[i];
+        f->shared[n++] = p->shared[i];
+    }
+    qsort(f->shared, (size_t)n, sizeof *f->shared, by_address);
+    for (int i = 0; i < n; i++) {
+        if (!f->nshared || f->shared[f->nshared - 1] != f->shared[i]) {
+            f->shared[f->nshared++] = mc_shared_ref(f->shared[i]);
+        }
+    }
+    return MC_OK;
+}
+
+mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int threads, bool profile)
+{
+    mc_function *f = mc_calloc(1, sizeof *f, "function");
+    const struct mc_program *p = &code->program;
+    if (!f) {
+        return NULL;
+    }
+    size_t nkey = 1;
+    for (int i = 0; i < p->ninput; i++) {
+        nkey += 2 * MC_MAX_RANK + 64;
+    }
+    f->code = code;
+    atomic_fetch_add(&code->refs, 1);
+    pthread_mutex_init(&f->lock, NULL);
+    f->name = mc_strdup(name ? name : "function");
+    f->input = mc_calloc((size_t)p->ninput + 1, sizeof *f->input, "function");
+    f->output = mc_calloc((size_t)p->noutput + 1, sizeof *f->output, "function");
+    f->ptr = mc_calloc(p->value.n + 1, sizeof *f->ptr, "function");
+    f->arg = mc_calloc((size_t)p->ninput + 1, sizeof *f->arg, "function");
+    f->result = mc_calloc((size_t)p->noutput + 1, sizeof *f->result, "function");
+    f->lent = mc_calloc((size_t)p->noutput + 1, sizeof *f->lent, "function");
+    f->time = mc_calloc(p->step.n + 1, sizeof *f->time, "function");
+    f->threads = mc_step_threads(threads);
+    f->profile = profile;
+    mc_status s = f->name && f->input && f->output && f->ptr && f->arg && f->result && f->lent && f->time ? collect_shared(f) : MC_EMEMORY;
+    nkey += (size_t)f->nshared * 2 * MC_MAX_RANK;
+    f->key = mc_alloc(nkey * sizeof *f->key, "function");
+    s = s < 0 ? s : !f->key ? MC_EMEMORY : code->backend->made ? code->backend->made(f) : MC_OK;
+    if (s < 0) {
+        mc_function_free(f);
+        return NULL;
+    }
+    return f;
+}
+
+void mc_code_unit_drop_steps(struct mc_code_unit *u)
+{
+    for (int i = 0; u->step_text && i < u->nstep; i++) {
+        mc_free(u->step_text[i]);
+    }
+    if (u->backend && u->backend->drop_kernels) {
+        u->backend->drop_kernels(u);
+    }
+    mc_free(u->step_text);
+    mc_free(u->source);
+    mc_program_free(&u->program);
+    u->step_text = NULL, u->source = NULL;
+}
+
+void mc_code_unit_unref(struct mc_code_unit *u)
+{
+    if (!u || atomic_fetch_sub(&u->refs, 1) != 1) {
+        return;
+    }
+    mc_code_unit_drop_steps(u);
+    VEC_FREE(u->rewritten);
+    VEC_FREE(u->twin);
+    if (u->backend && u->device) {
+        if (u->backend->code_free) {
+            u->backend->code_free(u);
+        }
+    }
+    mc_free(u->text);
+    mc_graph_free(u->graph);
+    mc_free(u);
+}
+
+void mc_memory_free(struct mc_function *f)
+{
+    f->code->device->ops->free(f->code->device, f->arena);
+    f->arena = NULL;
+    f->arena_size = 0;
+}
+
+void mc_function_free(mc_function *f)
+{
+    if (!f) {
+        return;
+    }
+    while (f->plans) {
+        struct mc_shape_plan *next = f->plans->next;
+        mc_shape_plan_free(f, f->plans);
+        f->plans = next;
+    }
+    for (int i = 0; f->input && i < f->code->program.ninput; i++) {
+        mc_free(f->input[i].name);
+        mc_array_unref(&f->input[i].dflt);
+    }
+    for (int i = 0; f->lent && i < f->code->program.noutput; i++) {
+        mc_array_unref(&f->lent[i]);
+    }
+    for (int i = 0; i < f->nshared; i++) {
+        mc_shared_unref(&f->shared[i]);
+    }
+    pthread_mutex_destroy(&f->lock);
+    mc_free(f->shared);
+    mc_free(f->target);
+    mc_free(f->name);
+    mc_free(f->input);
+    mc_free(f->output);
+    mc_free(f->ptr);
+    mc_free(f->key);
+    mc_free(f->arg);
+    mc_free(f->result);
+    mc_free(f->lent);
+    mc_free(f->time);
+    mc_memory_free(f);
+    if (f->code->backend->gone) {
+        f->code->backend->gone(f);
+    }
+    mc_code_unit_unref(f->code);
+    mc_free(f);
+}
+
+mc_function *mc_function_copy(mc_function *f, int share_updates)
+{
+    if (!f) {
+        mc_fail(MC_EARG, "function_copy: there is no function");
+        return NULL;
+    }
+    const struct mc_program *p = &f->code->program;
+    mc_function *n = mc_function_new(f->code, f->name, f->threads, f->profile);
+    for (int i = 0; n && i < p->ninput; i++) {
+        n->input[i].has_default = f->input[i].has_default;
+        n->input[i].dflt = mc_array_ref(f->input[i].dflt);
+        if (!(n->input[i].name = mc_strdup(f->input[i].name))) {
+            mc_function_free(n);
+            return NULL;
+        }
+    }
+    for (int i = 0; n && i < p->noutput; i++) {
+        n->output[i] = f->output[i];
+    }
+    if (n) {
+        n->skip_updates = !share_updates;
+        n->traced = f->traced;
+    }
+    return n;
+}
+

@@ -1,0 +1,75 @@
+/* column_sums.c: sums over rows that ride along with a kernel over rows.  Each chunk of rows has sums of its own; in the
+ * end they are added, in double.
+ *
+ * Invariant: chunks follow from the shape alone, so the bits do not depend on threads. */
+#include "exec/cpu/launch.h"
+
+enum { CHUNK_ROWS = 64, COLUMNS = 256 };
+static const size_t most_bytes = 8 << 20; /* of all chunks' sums, where longer chunks help */
+
+static size_t bytes_of(const struct mc_slot *at)
+{
+    return (mc_slot_bytes(at) + 63) / 64 * 64;
+}
+
+void mc_tally_plan(const struct mc_step *st, const struct mc_shape_plan *p, struct mc_launch *l)
+{
+    int64_t rows = l->n[1] * l->outer_total;
+    for (int k = 0; k < l->nop; k++) {
+        l->tally += st->kernel->operand.at[k].tally ? bytes_of(&p->slot[l->value[k]]) : 0;
+    }
+    if (!l->tally) {
+        return;
+    }
+    l->split = SPLIT_TALLY;
+    l->grain = 1;
+    l->chunk = CHUNK_ROWS;
+    while (rows / l->chunk > 8 && (size_t)(rows / l->chunk) * l->tally > most_bytes) {
+        l->chunk *= 2;
+    }
+    l->units = (rows + l->chunk - 1) / l->chunk;
+}
+
+void mc_tally_bases(const struct mc_running *r, int64_t chunk, char **base)
+{
+    char *at = r->tally + (size_t)chunk * r->l->tally;
+    memcpy(base, r->base, (size_t)r->l->nop * sizeof *base);
+    memset(at, 0, r->l->tally);
+    for (int k = 0; k < r->l->nop; k++) {
+        if (r->st->kernel->operand.at[k].tally) {
+            base[k] = at;
+            at += bytes_of(&r->slot[r->l->value[k]]);
+        }
+    }
+}
+
+/* The sums of n columns from `from` on. */
+static void join(const struct mc_running *r, mc_dtype d, const char *part, char *to, int64_t from, int64_t n)
+{
+    double sum[COLUMNS] = { 0 };
+    for (int64_t c = 0; c < r->l->units; c++, part += r->l->tally) {
+        for (int64_t j = 0; j < n; j++) {
+            sum[j] += d == MC_FLOAT32 ? (double)((const float *)(const void *)part)[from + j] : ((const double *)(const void *)part)[from + j];
+        }
+    }
+    for (int64_t j = 0; j < n; j++) {
+        mc_store_f64(d, to + (from + j) * (int64_t)mc_dtypes[d].size, sum[j]);
+    }
+}
+
+void mc_tally_join(const struct mc_running *r, char *const *base)
+{
+    size_t offset = 0;
+    for (int k = 0; k < r->l->nop; k++) {
+        const struct mc_koperand *o = &r->st->kernel->operand.at[k];
+        if (!o->tally) {
+            continue;
+        }
+        const struct mc_slot *at = &r->slot[r->l->value[k]];
+        int64_t n = (int64_t)(mc_slot_bytes(at) / mc_dtypes[o->dtype].size);
+        for (int64_t j = 0; j < n; j += COLUMNS) {
+            join(r, o->dtype, r->tally + offset, base[k], j, MC_MIN(COLUMNS, n - j));
+        }
+        offset += bytes_of(at);
+    }
+}

@@ -1,0 +1,198 @@
+/* compile_kernels.c: the kernels of a function on the processor: printed as C, compiled, looked up.
+ *
+ * Invariant: a step whose kernel has no compiled form says why, and runs by the reference. */
+#include "exec/cpu/launch.h"
+#include "exec/kernels.h"
+#include <stdio.h>
+
+/* Kernels over whole vectors and the others are apart: the first need no vectoriser, and what they lose without the
+ * later passes of -O2 is nothing that was measured.  Many are several texts, compiled at the same time: a text takes a
+ * tenth of a second less for every six kernels that it has not, and 30 ms for being one. */
+static const struct part {
+    bool wide;
+    const char *flags;
+} parts[] = {
+    { true,  MC_KERNEL_FLAGS " -O1 -fexpensive-optimizations -fgcse -fno-tree-vectorize" },
+    { false, MC_KERNEL_FLAGS },
+};
+enum { EACH = MC_TEXTS / NELEM(parts), WORTH = 4 }; /* texts of a part; kernels that are worth one */
+struct load {
+    const struct part *part;
+    struct mc_str text;
+    struct mc_code *code;
+    mc_status status;
+    char why[1000]; /* errors belong to threads */
+};
+
+static void *load(void *arg)
+{
+    struct load *l = arg;
+    l->code = mc_code_load(l->text.s, l->part->flags, &l->status);
+    mc_snprintf(l->why, sizeof l->why, "%s", l->status < 0 ? mc_last_error() : "");
+    return NULL;
+}
+
+/* All texts at once, each in a thread but for the last. */
+static mc_status load_all(struct load *l, int n)
+{
+    pthread_t thread[MC_TEXTS];
+    bool started[MC_TEXTS] = { false };
+    mc_status s = MC_OK;
+    for (int i = 0; i < n; i++) {
+        started[i] = i < n - 1 && pthread_create(&thread[i], NULL, load, &l[i]) == 0;
+        if (!started[i]) {
+            load(&l[i]);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        if (started[i]) {
+            pthread_join(thread[i], NULL);
+        }
+        if (l[i].status < 0 && s == MC_OK) {
+            s = l[i].status == MC_EMEMORY ? mc_fail_memory(0, "kernels") : mc_fail(l[i].status, "%s", l[i].why);
+        }
+    }
+    return s;
+}
+
+/* Of the steps whose kernel is in a text. */
+static mc_status find_kernels(struct mc_code_unit *u, const int *to, int text, struct mc_code *lib)
+{
+    const struct mc_program *p = &u->program;
+    for (size_t i = 0; i < p->step.n && lib; i++) {
+        const struct mc_kernel *k = p->step.at[i].kernel;
+        char join[40];
+        if (k && to[i] == text) {
+            void *fn = mc_code_function(lib, k->name);
+            memcpy(&u->fn[i], &fn, sizeof fn);
+            if (!fn) {
+                return MC_ECOMPILE;
+            }
+            mc_snprintf(join, sizeof join, "%s_join", k->name);
+            fn = k->mode == KERNEL_FOLD ? mc_code_symbol(lib, join) : NULL;
+            memcpy(&u->join[i], &fn, sizeof fn);
+        }
+    }
+    return MC_OK;
+}
+
+/* Of the forms over vectors.  Several reduced axes may lie apart: then no row is a vector, however short. */
+static unsigned never_wide(const struct mc_step *st)
+{
+    const unsigned reduced = st->kernel->reduced;
+    const int64_t length = st->kernel->mode == KERNEL_ROW && st->kernel->wide ? mc_known_length(st) : -1;
+    return length > VECTOR_LANES ? ROW_VECTOR : length >= 0 && (reduced & (reduced - 1)) == 0 ? ROW_LOOP : 0;
+}
+
+/* ---- all kernels of a function ---- */
+
+struct printing {
+    const struct mc_program *p;
+    int *first, *own, *among;   /* own: first, of one part alone; among: which of its texts */
+    int *to;                    /* by step: which of load */
+    struct mc_kernel **k;
+    struct load load[MC_TEXTS];
+    int n;
+};
+
+/* A part's kernels as texts; none if there are none. */
+static mc_status print_part(struct printing *q, const struct part *part)
+{
+    int kernels = 0;
+    for (size_t i = 0; i < q->p->step.n; i++) {
+        const bool mine = q->first[i] >= 0 && q->p->step.at[i].kernel->wide == part->wide;
+        q->own[i] = mine ? q->first[i] : -1;
+        kernels += q->own[i] == (int)i;
+    }
+    const int texts = mc_kernels_spread(q->p, q->own, MC_MIN(MC_MIN(mc_cpu()->threads, EACH), MC_MAX(kernels / WORTH, 1)), q->among);
+    for (size_t i = 0; i < q->p->step.n; i++) {
+        q->to[i] = q->among[i] >= 0 ? q->n + q->among[i] : q->to[i];
+    }
+    for (int t = 0; t < texts; t++) {
+        struct load *l = &q->load[q->n];
+        l->part = part;
+        mc_render(&l->text, &mc_dialect_c, mc_kernels_of(q->p, q->own, q->to, q->n, q->k), q->k);
+        q->n++;
+        if (l->text.bad) {
+            return MC_EMEMORY;
+        }
+        LOG(LOG_KERNEL, "%s", l->text.s);
+    }
+    return MC_OK;
+}
+
+static void print_free(struct printing *q)
+{
+    for (int i = 0; i < q->n; i++) {
+        mc_str_free(&q->load[i].text);
+    }
+    mc_free(q->first);
+    mc_free(q->own);
+    mc_free(q->among);
+    mc_free(q->to);
+    mc_free(q->k);
+}
+
+static bool print_start(struct printing *q, struct mc_program *p)
+{
+    const size_t n = p->step.n + 1;
+    *q = (struct printing){ .p = p, .first = mc_kernels_share(p), .own = mc_alloc(n * sizeof *q->own, "compile"),
+                            .among = mc_alloc(n * sizeof *q->among, "compile"), .to = mc_alloc(n * sizeof *q->to, "compile"),
+                            .k = mc_alloc(n * sizeof *q->k, "compile") };
+    for (size_t i = 0; q->to && i < p->step.n; i++) {
+        q->to[i] = -1;
+    }
+    return q->first && q->own && q->among && q->to && q->k;
+}
+
+mc_status mc_compile_kernels(struct mc_code_unit *u)
+{
+    struct mc_program *p = &u->program;
+    struct printing q;
+    struct mc_str source = { 0 };
+    u->fn = mc_calloc(p->step.n + 1, sizeof *u->fn, "compile");
+    u->join = mc_calloc(p->step.n + 1, sizeof *u->join, "compile");
+    mc_status s = print_start(&q, p) && u->fn && u->join ? MC_OK : MC_EMEMORY;
+    for (size_t i = 0; i < p->step.n; i++) {
+        if (p->step.at[i].kernel) {
+            p->step.at[i].kernel->wide = mc_kernel_wide(&mc_dialect_c, p->step.at[i].kernel);
+        }
+    }
+    if (s == MC_OK) {
+        mc_kernels_rule_out(p, q.first, never_wide);
+    }
+    for (size_t i = 0; i < NELEM(parts) && s == MC_OK && u->mode != MODE_FAST_COMPILE; i++) {
+        s = print_part(&q, &parts[i]);
+    }
+    for (int i = 0; i < q.n && s == MC_OK; i++) {
+        mc_str_add(&source, q.load[i].text.s);
+    }
+    if (s == MC_OK && q.n && mc_cc_known() && !u->uncompiled) {
+        s = load_all(q.load, q.n);
+    }
+    for (int i = 0; i < q.n; i++) {
+        mc_status found = find_kernels(u, q.to, i, q.load[i].code);
+        s = s < 0 ? s : found;
+        u->lib[i] = q.load[i].code;
+    }
+    print_free(&q);
+    for (size_t i = 0; i < p->step.n && s == MC_OK; i++) {
+        if (p->step.at[i].kernel && !u->fn[i]) {
+            p->step.at[i].reason = u->mode == MODE_FAST_COMPILE ? "FAST_COMPILE: the reference loops" : "no C compiler: the reference loops";
+        }
+    }
+    s = source.bad && s == MC_OK ? MC_EMEMORY : s;
+    u->source = source.s ? mc_str_take(&source) : mc_strdup("");
+    mc_str_free(&source);
+    return s < 0 ? s : u->source ? MC_OK : MC_EMEMORY;
+}
+
+void mc_drop_kernels(struct mc_code_unit *u)
+{
+    for (size_t i = 0; i < NELEM(u->lib); i++) {
+        mc_code_unref(&u->lib[i]);
+    }
+    mc_free(u->fn);
+    mc_free(u->join);
+    u->fn = NULL, u->join = NULL;
+}

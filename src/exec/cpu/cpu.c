@@ -1,0 +1,151 @@
+/* cpu.c: functions on the processor: kernels as C, values in the host's memory. */
+#include "heavy/conv/conv.h"
+#include "exec/backend.h"
+#include "exec/cpu/launch.h"
+#include "heavy/gemm/gemm.h"
+#include "heavy/norm/norm.h"
+#include "heavy/pool/pool.h"
+#include "heavy/conv_pool/conv_pool.h"
+
+static struct mc_device *start(const char *device)
+{
+    (void)device;
+    return &mc_host;
+}
+
+static bool compiled(const struct mc_function *f, int step)
+{
+    return f->code->fn[step] != NULL;
+}
+
+/* ---- a shape ---- */
+
+static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    struct mc_step_plan *sp = &p->step[step];
+    const bool compiled_kernel = st->kernel && f->code->fn[step];
+    switch (st->kind) {
+    case STEP_EARLY:
+    case STEP_TYPE:
+        break;
+    case STEP_VIEW:
+        sp->exec = p->slot[st->dst[0]].own ? &mc_exec_reference : NULL;
+        break;
+    case STEP_KERNEL:
+        TRY(compiled_kernel ? mc_launch_plan(f, p, step, &sp->exec) : MC_OK);
+        sp->exec = sp->exec ? sp->exec : &mc_exec_reference;
+        break;
+    case STEP_HEAVY:
+        sp->exec = compiled_kernel || !st->kernel ? mc_heavy_exec(sp) : &mc_exec_reference;
+        break;
+    case STEP_HOST:
+        sp->exec = &mc_exec_reference;
+        break;
+    }
+    return MC_OK;
+}
+
+/* ---- running ---- */
+
+static char *address(const struct mc_function *f, const struct mc_shape_plan *p, size_t v)
+{
+    const struct mc_slot *at = &p->slot[v];
+    char *base = NULL;
+    switch (at->base) {
+    case BASE_ARENA: base = f->arena; break;
+    case BASE_INPUT: base = f->arg[at->index]->data; break;
+    case BASE_SHARED: base = f->shared[at->index]->value->data; break;
+    case BASE_OUTPUT: base = f->result[at->index]->data; break;
+    case BASE_FIXED: base = at->fixed->data; break;
+    case BASE_NONE:
+    case BASE_TYPE: break;
+    }
+    return base ? base + at->offset : NULL;
+}
+
+static mc_status timed_step(struct mc_function *f, const struct mc_shape_plan *p, int step, double *seconds)
+{
+    const double start = seconds ? mc_now() : 0;
+    mc_status s = mc_step_run(f, p, step);
+    if (seconds) {
+        *seconds += mc_now() - start;
+    }
+    return s;
+}
+
+/* ---- values ---- */
+
+static mc_array *view(struct mc_function *f, const struct mc_shape_plan *p, int value)
+{
+    const struct mc_slot *at = &p->slot[value];
+    return mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, at->strides, f->ptr[value], NULL, NULL);
+}
+
+static mc_status store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a)
+{
+    mc_array *to = mc_value_array(f, p, value);
+    mc_status s = to ? mc_array_assign(to, a) : mc_last_status();
+    mc_array_unref(&to);
+    return s;
+}
+
+static mc_status copy(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst)
+{
+    (void)f;
+    return mc_dense_copy(from, (char *)src, dst);
+}
+
+static mc_array *keep(struct mc_function *f, const struct mc_shape_plan *p, int value)
+{
+    mc_array *a = mc_value_array(f, p, value), *own = a ? mc_array_copy(a) : NULL;
+    mc_array_unref(&a);
+    return own;
+}
+
+/* A view of the arena; the last call's if nobody holds it any more and it still fits. */
+static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int i)
+{
+    int v = f->code->program.output[i];
+    const struct mc_slot *at = &p->slot[v];
+    mc_array *old = f->lent[i];
+    if (!old || atomic_load(&old->refs) != 1 || old->data != f->ptr[v] ||
+        !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims) ||
+        memcmp(old->strides, at->strides, (size_t)old->rank * sizeof *old->strides) != 0) {
+        mc_array_unref(&f->lent[i]);
+        f->lent[i] = mc_value_array(f, p, v);
+    }
+    return mc_array_ref(f->lent[i]);
+}
+
+static mc_status make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+{
+    return p->slot[f->code->program.output[i]].base == BASE_OUTPUT ? mc_result_near(f, p, i, out) : MC_OK;
+}
+
+static mc_status take(struct mc_function *f, const struct mc_shape_plan *p, int i)
+{
+    const int v = f->code->program.output[i];
+    if (!f->result[i]) {
+        const bool lent = f->output[i].borrow && p->slot[v].base == BASE_ARENA && !mc_flag_int(FLAG_allow_gc);
+        f->result[i] = lent ? lend(f, p, i) : keep(f, p, v);
+    }
+    return f->result[i] ? MC_OK : mc_last_status();
+}
+
+static const struct mc_backend *itself(void)
+{
+    return &mc_backend_cpu;
+}
+
+/* A kernel that finds something wrong ends its step: there is nothing to ask afterwards. */
+const struct mc_backend mc_backend_cpu = {
+    .name = "cpu", .start = start, .describe = mc_cpu_describe,
+    .fuses = FUSE_TALLIES, .epilogues = EPILOGUE_BLOCKS, .grows = itself, .may_compile = mc_cc_known, .has_compiler = mc_cc_present,
+    .language = "C", .lead = "\nvoid k", .head = "\nvoid %s(", .elsewhere = "",
+    .product = mc_gemm_plan, .conv = mc_conv_plan, .pool = mc_pool_plan, .norm = mc_norm_plan,
+    .pooled = mc_pooled_plan,
+    .layouts = { .convs = &mc_conv_family, .bandwidth = 2e10 },
+    .kernels = mc_compile_kernels, .drop_kernels = mc_drop_kernels, .compiled = compiled, .plan = plan, .address = address, .step = timed_step,
+    .fetch = view, .store = store, .copy = copy, .keep = keep, .make = make, .take = take,
+};

@@ -1,0 +1,220 @@
+/* capture.c: a recording in which steps follow those alone that they must, so that a GPU does others at the same time: the
+ * gradient of filters beside that of images, sums beside what needs them last.
+ *
+ * Invariant: of two steps of which one writes memory that the other reads or writes, the later follows the earlier; as inputs,
+ * shared variables and constants are only read, that can be in the arena alone. */
+#include "exec/cuda/cuda.h"
+#include "exec/heavy/heavy.h"
+
+struct span {
+    int64_t from, end;          /* bytes of the arena */
+    bool write;
+};
+typedef VEC(struct span) spans;
+struct order {
+    const struct mc_function *f;
+    const struct mc_shape_plan *p;
+    spans span;                 /* of all steps; step i's are first[i] to first[i + 1] */
+    int *first;
+    uint64_t *behind;           /* a row of bits a step: those that it follows, through others too */
+    size_t words;               /* of a row */
+    VEC(void *) node;           /* what steps ended with; step i's are last[i] to last[i + 1] */
+    int *last;
+    bool *followed;             /* has a later step waited for it? */
+};
+
+/* ---- what a step touches ---- */
+
+/* A view is where its root is; one that had to be copied has memory of its own. */
+static bool add_value(struct order *o, int v, bool write)
+{
+    const struct mc_program *pr = &o->f->code->program;
+    while (v >= 0 && pr->value.at[v].view_of >= 0 && !o->p->slot[v].own) {
+        v = pr->value.at[v].view_of;
+    }
+    if (v < 0 || o->p->slot[v].base != BASE_ARENA) {
+        return true;
+    }
+    const int64_t at = o->p->slot[v].offset;
+    return VEC_PUSH(o->span, ((struct span){ at, at + (int64_t)mc_slot_bytes(&o->p->slot[v]), write }));
+}
+
+static bool add_sources(struct order *o, const struct mc_step *st)
+{
+    bool good = true;
+    for (int i = 0; i < st->nsrc; i++) {
+        good = good && add_value(o, st->src[i], false);
+    }
+    for (int i = 0; st->heavy && i < st->heavy->nin; i++) {
+        good = good && add_value(o, mc_heavy_source(o->f, st->heavy, i), false);
+    }
+    return good;
+}
+
+static bool works(const struct mc_step *st, const struct mc_step_plan *sp)
+{
+    return sp->exec && !sp->exec->ops->host && (!mc_heavy_is_idle(sp) || st->kernel);
+}
+
+/* Also what a solver reads that does the work of the step in front. */
+static bool add_step(struct order *o, int step)
+{
+    const struct mc_program *pr = &o->f->code->program;
+    const struct mc_step *st = &pr->step.at[step];
+    const struct mc_step_plan *sp = &o->p->step[step];
+    bool good = true;
+    if (!works(st, sp)) {
+        return true;
+    }
+    for (const struct mc_step *s = st; s; s = s->before >= 0 ? &pr->step.at[s->before] : NULL) {
+        good = good && add_sources(o, s);
+    }
+    for (int i = 0; i < st->ndst; i++) {
+        good = good && add_value(o, st->dst[i], true);
+    }
+    for (size_t i = 0; st->kernel && i < st->kernel->operand.n; i++) {
+        const struct mc_koperand *k = &st->kernel->operand.at[i];
+        good = good && (k->index || add_value(o, st->operand[i], k->dst || (st->heavy && (int)i == st->product)));
+    }
+    const struct span room = { (int64_t)sp->workspace_at, (int64_t)(sp->workspace_at + sp->workspace), true };
+    return good && (!sp->workspace || VEC_PUSH(o->span, room));
+}
+
+static bool meet(const struct order *o, int a, int b)
+{
+    for (int i = o->first[a]; i < o->first[a + 1]; i++) {
+        for (int k = o->first[b]; k < o->first[b + 1]; k++) {
+            const struct span *s = &o->span.at[i], *t = &o->span.at[k];
+            if ((s->write || t->write) && s->from < t->end && t->from < s->end) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* ---- recording ---- */
+
+static bool begin(struct order *o)
+{
+    const size_t n = o->f->code->program.step.n;
+    o->words = n / 64 + 1;
+    o->first = mc_calloc(n + 1, sizeof *o->first, "plan");
+    o->last = mc_calloc(n + 1, sizeof *o->last, "plan");
+    o->followed = mc_calloc(n + 1, sizeof *o->followed, "plan");
+    o->behind = mc_calloc(n + 1, o->words * sizeof *o->behind, "plan");
+    bool good = o->first && o->last && o->followed && o->behind;
+    for (size_t i = 0; i < n && good; i++) {
+        good = add_step(o, (int)i);
+        o->first[i + 1] = (int)o->span.n;
+    }
+    return good;
+}
+
+static void end(struct order *o)
+{
+    VEC_FREE(o->span);
+    VEC_FREE(o->node);
+    mc_free(o->first);
+    mc_free(o->last);
+    mc_free(o->followed);
+    mc_free(o->behind);
+}
+
+/* The nodes of those that a step must follow, but for what one of them follows itself: the latest are asked first. */
+static bool gather(struct order *o, int step, void ***node, int *n)
+{
+    uint64_t *const mine = o->behind + (size_t)step * o->words;
+    VEC(void *) found = { 0 };
+    bool good = true;
+    for (int i = step - 1; i >= 0 && good; i--) {
+        if ((mine[i / 64] >> (i % 64) & 1) || !meet(o, i, step)) {
+            continue;
+        }
+        for (size_t w = 0; w < o->words; w++) {
+            mine[w] |= o->behind[(size_t)i * o->words + w];
+        }
+        mine[i / 64] |= UINT64_C(1) << (i % 64);
+        o->followed[i] = true;
+        for (int k = o->last[i]; k < o->last[i + 1] && good; k++) {
+            good = VEC_PUSH(found, o->node.at[k]);
+        }
+    }
+    *node = found.at;
+    *n = (int)found.n;
+    return good;
+}
+
+/* What came last in the recording is what the step ended with. */
+static mc_status keep_last(struct order *o, struct mc_cuda *d, int step)
+{
+    int n = 0;
+    TRY(mc_cuda_recorded_last(d, 0, NULL, &n));
+    if (!VEC_RESERVE(o->node, (size_t)n)) {
+        return MC_EMEMORY;
+    }
+    TRY(mc_cuda_recorded_last(d, n, o->node.at + o->node.n, &n));
+    o->node.n += (size_t)n;
+    o->last[step + 1] = (int)o->node.n;
+    return MC_OK;
+}
+
+static mc_status record_step(struct order *o, struct mc_function *f, int step)
+{
+    void **node = NULL;
+    int n = 0;
+    o->last[step + 1] = o->last[step];
+    if (!works(&f->code->program.step.at[step], &o->p->step[step])) {
+        return MC_OK;
+    }
+    mc_status s = gather(o, step, &node, &n) ? mc_cuda_record_after(mc_gpu(f->code), node, n) : MC_EMEMORY;
+    mc_free(node);
+    s = s < 0 ? s : mc_step_run(f, o->p, step);
+    return s < 0 ? mc_step_blame(f, step, s) : keep_last(o, mc_gpu(f->code), step);
+}
+
+/* What comes then follows all. */
+static mc_status join(struct order *o, struct mc_cuda *d)
+{
+    VEC(void *) open = { 0 };
+    bool good = true;
+    for (size_t i = 0; i < o->f->code->program.step.n && good; i++) {
+        for (int k = o->last[i]; k < o->last[i + 1] && good && !o->followed[i]; k++) {
+            good = VEC_PUSH(open, o->node.at[k]);
+        }
+    }
+    mc_status s = good ? mc_cuda_record_after(d, open.at, (int)open.n) : MC_EMEMORY;
+    VEC_FREE(open);
+    return s;
+}
+
+/* Steps that follow all that was recorded before them, and all. */
+static void tell(const struct order *o)
+{
+    int all = 0, waits = 0;
+    for (size_t i = 0; i < o->f->code->program.step.n; i++) {
+        int behind = 0;
+        for (size_t w = 0; w < o->words; w++) {
+            behind += __builtin_popcountll(o->behind[i * o->words + w]);
+        }
+        if (works(&o->f->code->program.step.at[i], &o->p->step[i])) {
+            waits += behind == all++;
+        }
+    }
+    LOG(LOG_PLAN, "%s: %d of %d recorded steps wait for all before them", o->f->name, waits, all);
+}
+
+mc_status mc_far_record(struct mc_function *f, const struct mc_shape_plan *p)
+{
+    struct order o = { .f = f, .p = p };
+    mc_status s = begin(&o) ? MC_OK : MC_EMEMORY;
+    for (int i = 0; i < (int)f->code->program.step.n && s == MC_OK; i++) {
+        s = record_step(&o, f, i);
+    }
+    s = s < 0 ? s : join(&o, mc_gpu(f->code));
+    if (s == MC_OK) {
+        tell(&o);
+    }
+    end(&o);
+    return s;
+}

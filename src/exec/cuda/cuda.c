@@ -1,0 +1,338 @@
+/* cuda.c: a function on a GPU: its kernels compiled, its steps put on the stream one by one, or replayed as they were
+ * captured.
+ *
+ * Invariant: what is captured depends on addresses alone; when one has changed it is captured again. */
+#include "exec/cuda/cuda.h"
+#include "device/cpu/cpu.h"
+#include "exec/heavy/heavy.h"
+#include "exec/kernels.h"
+#include "heavy/conv/conv.h"
+#include "heavy/gemm/gemm.h"
+#include "heavy/norm/norm.h"
+#include "heavy/pool/pool.h"
+#include "heavy/conv_pool/conv_pool.h"
+#include <stdlib.h>
+
+enum { EAGER_RUNS = 1 };
+
+/* ---- which device ---- */
+
+static struct mc_device *start(const char *device)
+{
+    int ordinal;
+    struct mc_cuda *d = mc_cuda_parse(device, &ordinal) < 0 ? NULL : mc_cuda_start(ordinal);
+    return d ? &d->device : NULL;
+}
+
+/* ---- kernels ---- */
+
+_Static_assert((int)MC_CUDA_TEXTS <= (int)MC_MOST_TEXTS, "kernels can be spread over as many texts");
+
+static void *find(struct mc_cuda_code *code, const struct mc_kernel *k, const char *suffix)
+{
+    char name[48];
+    mc_snprintf(name, sizeof name, "%s%s", k->name, suffix);
+    return mc_cuda_code_kernel(code, name);
+}
+
+static mc_status print_text(const struct mc_program *p, const int *first, const int *to, int text, struct mc_kernel **k, struct mc_str *out)
+{
+    int n = mc_kernels_of(p, first, to, text, k);
+    mc_render_grid(out, &mc_dialect_cuda, n, k);
+    LOG(LOG_KERNEL, "%s", out->bad ? "" : out->s);
+    return out->bad ? MC_EMEMORY : MC_OK;
+}
+
+/* Where each step that is no kernel runs, and whether some look at indices. */
+static void look_around(struct mc_program *p, struct mc_far_code *own)
+{
+    for (size_t i = 0; i < p->step.n; i++) {
+        struct mc_step *st = &p->step.at[i];
+        own->checks |= st->kernel && mc_kernel_checks(st->kernel);
+        if (st->kind == STEP_HOST) {
+            const bool there = mc_work_there(st, &own->checks) || mc_lines_there(st);
+            st->reason = there ? "" : "no kernel on the GPU: by the reference, here";
+        }
+    }
+}
+
+static void find_kernels(const struct mc_program *p, const struct mc_far_code *own, const int *to)
+{
+    for (size_t i = 0; i < p->step.n; i++) {
+        const struct mc_kernel *k = p->step.at[i].kernel;
+        struct mc_cuda_code *c = k ? own->text[to[i]] : NULL;
+        if (k) {
+            own->grid[i] = (struct mc_grid_kernel){ find(c, k, ""),
+                                                  mc_grid_vector(k) > 1 ? find(c, k, "_v") : NULL, mc_grid_short(k) ? find(c, k, "_s") : NULL,
+                                                  mc_grid_row(k).vector ? find(c, k, "_r") : NULL, mc_grid_together(k).vector ? find(c, k, "_t") : NULL,
+                                                  mc_grid_single(k).vector ? find(c, k, "_q") : NULL, mc_grid_column(k) ? find(c, k, "_c") : NULL,
+                                                  mc_grid_tallies(k) ? find(c, k, "_tally") : NULL };
+        }
+    }
+}
+
+/* requires: the steps' kernels.  leaves: their functions, loaded.  What ends a call is compiled at the same time. */
+static mc_status kernels(struct mc_code_unit *u)
+{
+    struct mc_program *p = &u->program;
+    struct mc_kernel **k = mc_alloc((p->step.n + 1) * sizeof *k, "compile");
+    int *to = mc_alloc((p->step.n + 1) * sizeof *to, "compile"), *first = mc_kernels_share(p);
+    struct mc_str text[MC_CUDA_TEXTS] = { 0 }, source = { 0 };
+    const char *at[MC_CUDA_TEXTS];
+    struct mc_far_code *own = u->own = mc_calloc(1, sizeof *own, "compile");
+    mc_status s = k && to && first && own && (own->grid = mc_calloc(p->step.n + 1, sizeof *own->grid, "compile")) ? MC_OK : MC_EMEMORY;
+    if (s == MC_OK) {
+        mc_kernels_rule_out(p, first, mc_grid_never);
+    }
+    int n = s == MC_OK ? mc_kernels_spread(p, first, MC_MIN(mc_cpu()->threads, MC_CUDA_TEXTS - 1), to) : 0;
+    for (int i = 0; i < n && s == MC_OK; i++) {
+        s = print_text(p, first, to, i, k, &text[i]);
+        at[i] = text[i].s;
+        mc_str_add(&source, s == MC_OK ? text[i].s : "");
+    }
+    if (s == MC_OK) {
+        look_around(p, own);
+    }
+    if (s == MC_OK && (own->checks || p->nupdate)) {
+        mc_far_end_source(&text[n]);
+        s = text[n].bad ? MC_EMEMORY : MC_OK;
+        at[n] = text[n].s;
+        n++;
+    }
+    s = s < 0 || !n ? s : mc_cuda_code_load_all(mc_gpu(u), n, at, MC_CUDA_OPTIONS, own->text);
+    if (s == MC_OK) {
+        find_kernels(p, own, to);
+        u->source = source.n || source.bad ? mc_str_take(&source) : mc_strdup("");
+        s = u->source ? mc_custom_far_compile(u) : MC_EMEMORY;
+    }
+    for (int i = 0; i < MC_CUDA_TEXTS; i++) {
+        mc_str_free(&text[i]);
+    }
+    mc_str_free(&source);
+    mc_free(first);
+    mc_free(to);
+    mc_free(k);
+    return s;
+}
+
+/* ---- running ---- */
+
+static mc_status timed_step(struct mc_function *f, const struct mc_shape_plan *p, int step, double *seconds)
+{
+    struct mc_cuda *d = mc_gpu(f->code);
+    void *from = seconds ? mc_cuda_mark(d) : NULL;
+    mc_status s = mc_step_run(f, p, step);
+    if (seconds) {
+        double t = mc_cuda_between(d, from, mc_cuda_mark(d));
+        *seconds += MC_MAX(t, 0);
+    }
+    return s;
+}
+
+/* Steps that look at values here cannot be captured. */
+static bool capturable(const struct mc_function *f, const struct mc_shape_plan *p, int *launches)
+{
+    *launches = 0;
+    for (size_t i = 0; i < f->code->program.step.n; i++) {
+        const struct mc_exec *e = p->step[i].exec;
+        if (e && e->ops->host) {
+            return false;
+        }
+        *launches += e != NULL;
+    }
+    return true;
+}
+
+/* Updates may go with the steps if all are plain copies between shapes that stay. */
+static bool updates_with_steps(const struct mc_function *f, const struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    bool so = !f->skip_updates;
+    for (int i = 0; i < pr->noutput && so; i++) {
+        so = p->slot[pr->output[i]].base != BASE_SHARED;
+    }
+    for (int i = 0; i < pr->nupdate && so; i++) {
+        const struct mc_slot *at = &p->slot[pr->update[i]];
+        so = mc_update_is_plain(f, p, i) && mc_slot_contiguous(at) && at->type.dtype == f->target[i]->value->dtype;
+        for (int a = 0; a < at->type.rank && so; a++) {
+            so = f->target[i]->type.dims[a] < 0 || f->target[i]->type.dims[a] == at->type.dims[a];
+        }
+    }
+    return so;
+}
+
+static bool updated(const struct mc_shape_plan *p)
+{
+    return mc_far_plan(p)->updates;
+}
+
+static mc_status steps(struct mc_function *f, const struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    for (int i = 0; i < (int)pr->step.n; i++) {
+        mc_status s = mc_step_run(f, p, i);
+        if (s < 0) {
+            return mc_step_blame(f, i, s);
+        }
+    }
+    return mc_far_end(f, p);
+}
+
+static mc_status beside(struct mc_function *f, const struct mc_shape_plan *p)
+{
+    TRY(mc_far_record(f, p));
+    return mc_far_end(f, p);
+}
+
+/* All addresses of a call, into or against those that were captured. */
+static bool same_addresses(const struct mc_function *f, char **seen, bool note)
+{
+    size_t n = f->code->program.value.n;
+    bool same = (n == 0 || memcmp(seen, f->ptr, n * sizeof *f->ptr) == 0) && seen[n] == f->arena;
+    for (int i = 0; i < f->code->program.nupdate; i++) {
+        same = same && seen[n + 1 + (size_t)i] == f->target[i]->value->data;
+        if (note) {
+            seen[n + 1 + (size_t)i] = f->target[i]->value->data;
+        }
+    }
+    if (note) {
+        memcpy(seen, f->ptr, n * sizeof *f->ptr);
+        seen[n] = f->arena;
+    }
+    return same;
+}
+
+static mc_status replay(struct mc_function *f, struct mc_shape_plan *p)
+{
+    struct mc_far_plan *q = p->own;
+    if (q->replay && q->with_updates == q->updates && same_addresses(f, q->seen, false)) {
+        return mc_cuda_replay(mc_gpu(f->code), q->replay);
+    }
+    mc_cuda_graph_free(mc_gpu(f->code), q->replay);
+    q->replay = NULL;
+    TRY(mc_cuda_capture(mc_gpu(f->code)));
+    mc_status s = p->apart && mc_cuda_forks() ? beside(f, p) : steps(f, p);
+    mc_status end = mc_cuda_captured(mc_gpu(f->code), &q->replay);
+    TRY(s < 0 ? s : end);
+    same_addresses(f, q->seen, true);
+    q->with_updates = q->updates;
+    return mc_cuda_replay(mc_gpu(f->code), q->replay);
+}
+
+static mc_status begin(struct mc_function *f, struct mc_shape_plan *p)
+{
+    TRY(mc_far_ready(f));
+    mc_far_plan(p)->updates = false;
+    return mc_remote_send(f, p);
+}
+
+static mc_status run_all(struct mc_function *f, struct mc_shape_plan *p)
+{
+    struct mc_far_plan *q = p->own;
+    int launches;
+    q->updates = updates_with_steps(f, p);
+    if (!q->runs++) {
+        q->never = !capturable(f, p, &launches) || !launches; /* even one launch is done sooner by its recording: 2.0 us against 2.6 */
+    }
+    bool eager = q->never || q->runs <= EAGER_RUNS || mc_cuda_blocking(); /* the first run loads what is loaded lazily */
+    TRY(eager ? steps(f, p) : replay(f, p));
+    bool behind = !q->updates && f->code->program.nupdate && !f->skip_updates; /* updates that come later must not follow a failed check */
+    return behind || mc_cuda_blocking() ? mc_far_checks(f) : MC_OK;
+}
+
+/* ---- the backend ---- */
+
+static bool compiled(const struct mc_function *f, int step)
+{
+    return mc_far_code(f)->grid[step].plain != NULL;
+}
+
+static bool left(const struct mc_function *f, int step)
+{
+    return f->plans ? f->plans->step[step].exec == &mc_exec_reference : f->code->program.step.at[step].reason[0] != '\0';
+}
+
+static void code_free(struct mc_code_unit *u)
+{
+    struct mc_far_code *own = u->own;
+    for (int i = 0; own && i < MC_CUDA_TEXTS; i++) {
+        mc_cuda_code_free(own->text[i]);
+    }
+    mc_free(own ? own->grid : NULL);
+    mc_free(own);
+}
+
+static mc_status made(struct mc_function *f)
+{
+    struct mc_far_function *own = f->own = mc_calloc(1, sizeof *own, "function");
+    if (!own || !(own->home = mc_calloc((size_t)f->code->program.noutput + 1, sizeof *own->home, "function"))) {
+        return MC_EMEMORY;
+    }
+    if (mc_far_code(f)->checks) {
+        mc_far_watch(f);
+    }
+    return MC_OK;
+}
+
+static void gone(struct mc_function *f)
+{
+    struct mc_far_function *own = f->own;
+    if (own) {
+        mc_far_unwatch(f);
+        mc_cuda_free(mc_gpu(f->code), own->failed);
+        mc_array_unref(&own->told);
+        mc_free(own->home);
+        mc_free(own);
+    }
+}
+
+static bool beside_each_other(void)
+{
+    return mc_flag_int(FLAG_cuda_beside);
+}
+
+/* Each step waits for the last. */
+static const struct mc_backend *on_the_host(void)
+{
+    if (mc_flag_int(FLAG_cuda_host)) {
+        return &mc_backend_cpu;
+    }
+    mc_fail(MC_EUNSUPPORTED, "it would run on the host, which the flag cuda.host forbids: sizes that only running tells");
+    return NULL;
+}
+
+static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    struct mc_step_plan *sp = &p->step[step];
+    switch (st->kind) {
+    case STEP_EARLY:
+    case STEP_TYPE:
+        return MC_OK;
+    case STEP_VIEW:
+        return mc_work_plan(f, p, step, &sp->exec);
+    case STEP_KERNEL:
+        return mc_grid_plan(f, p, step, &sp->exec);
+    case STEP_HEAVY:
+        sp->exec = &sp->heavy->exec;
+        return st->kernel && !sp->heavy->tail.there ? mc_grid_plan(f, p, step, &sp->behind) : MC_OK;
+    case STEP_HOST:
+        TRY(mc_custom_far_plan(f, p, step, &sp->exec));
+        TRY(sp->exec ? MC_OK : mc_lines_plan(f, p, step, &sp->exec));
+        TRY(sp->exec ? MC_OK : mc_work_plan(f, p, step, &sp->exec));
+        sp->exec = sp->exec ? sp->exec : &mc_exec_reference;
+    }
+    return MC_OK;
+}
+
+const struct mc_backend mc_backend_cuda = {
+    .name = "cuda", .start = start, .describe = mc_cuda_report, .synchronize = mc_far_synchronize,
+    .numbered = true, .fuses = FUSE_DRAWS, .epilogues = EPILOGUE_SOLVER, .grows = on_the_host, .in_place = true, .dense_inputs = true,
+    .language = "CUDA", .lead = "\nstruct k", .head = "\nstruct %s_args {", .elsewhere = "at this shape by the reference, here",
+    .product = mc_gemm_cuda_plan, .conv = mc_conv_cuda_plan, .pool = mc_pool_cuda_plan, .norm = mc_norm_cuda_plan, .pooled = mc_pooled_cuda_plan,
+    .layouts = { .convs = &mc_conv_cuda, .bandwidth = 2.4e12, .tensor = true },
+    .kernels = kernels, .compiled = compiled, .left = left, .code_free = code_free, .made = made, .gone = gone,
+    .front = mc_remote_inputs, .beside = beside_each_other, .shape = mc_far_constants, .plan = plan, .forget = mc_far_free,
+    .address = mc_remote_address, .begin = begin, .step = timed_step, .run = run_all, .checks = mc_far_checks, .told = mc_far_told,
+    .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_far_copy, .keep = mc_remote_keep, .make = mc_far_make, .take = mc_far_take, .updated = updated,
+};

@@ -1,0 +1,194 @@
+/* grid.c: a kernel at one shape on a GPU: its form chosen, its one struct of arguments filled but for addresses, launched.
+ *
+ * Invariant: a form takes a kernel only where its operands lie as that form reads them. */
+#include "exec/cuda/grid.h"
+#include "exec/cpu/launch.h"
+
+/* The form that keeps rows in registers at this shape, blocks for each of them; none: there is no such form. */
+struct keeper { void *fn; struct mc_grid_row row; unsigned blocks; };
+
+static struct keeper keeper_of(const struct mc_kernel *k, const struct mc_grid_kernel *g, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_slot *slot,
+                               unsigned most)
+{
+    const struct { void *fn; struct mc_grid_row row; unsigned least, most; } forms[] = {
+        { g->together, mc_grid_together(k), 2, most }, { g->row, mc_grid_row(k), 1, 1 }, { g->single, mc_grid_single(k), 1, 1 },
+    };
+    for (size_t i = 0; i < NELEM(forms) && k->mode != KERNEL_MAP; i++) {
+        const unsigned n = forms[i].fn ? mc_spread_keeps_rows(k, s, l, slot, forms[i].row, forms[i].most) : 0;
+        if (n >= forms[i].least) {
+            return (struct keeper){ forms[i].fn, forms[i].row, n };
+        }
+    }
+    return (struct keeper){ 0 };
+}
+
+static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p, struct mc_grid_launch *l, const struct mc_step *st, const struct mc_axes *s,
+                      const struct mc_grid_kernel *g)
+{
+    const struct mc_kernel *k = st->kernel;
+    struct mc_grid_args a = mc_grid_args(l->args, k->operand.n);
+    bool map = k->mode == KERNEL_MAP;
+    const struct keeper row = keeper_of(k, g, s, l, p->slot, mc_gpu(f->code)->together);
+    const bool column = !map && !row.fn && g->column && mc_spread_keeps_columns(k, s, l, p->slot);
+    int first = map || column ? 0 : s->n[0], of = column ? mc_grid_column(k) : mc_grid_vector(k);
+    const bool few = !row.fn && !column && g->few && s->count[1] <= GRID_FEW;
+    int v = column ? of : !few && !row.fn && s->n[!map] > 0 && g->vector && mc_axes_dense(k, s, l, p->slot, first, of) ? of : 1;
+    memset(a.head, 0, sizeof *a.head);
+    a.head->flat = map && s->n[0] == 1 && mc_axes_dense(k, s, l, p->slot, 0, v);
+    for (int x = 0; x < s->n[0] + s->n[1]; x++) {
+        a.head->size[x] = (uint32_t)(s->axis[x].size / (x == first ? v : 1));
+        mc_axes_divide(a.head, x);
+        for (size_t i = 0; i < k->operand.n; i++) {
+            a.step[i][x] = s->stride[i][s->axis[x].at] * (x == first ? v : 1);
+        }
+    }
+    a.head->near = mc_axes_near(k, s);
+    a.head->number = (uint32_t)(st - f->code->program.step.at);
+    a.head->axes[0] = (uint32_t)s->n[0];
+    a.head->axes[1] = (uint32_t)MC_MAX(s->n[1], 1); /* without one its only step is 0, as are those behind the last axis */
+    if (!map && (s->count[0] > INT32_MAX || s->count[1] > INT32_MAX)) {
+        return mc_fail(MC_EUNSUPPORTED, "%s: a reduction over more than 2^31 elements", f->name);
+    }
+    l->fn = few ? g->few : v > 1 ? g->vector : g->plain;
+    if (map) {
+        mc_spread_map(l, a.head, s, s->count[0] / v);
+    } else {
+        l->pieces = 1;
+        a.head->count[0] = (uint32_t)(s->count[0] / (column ? v : 1));
+        a.head->count[1] = (uint32_t)(s->count[1] / (column ? 1 : v));
+        if (column) {
+            l->fn = g->column;
+            mc_spread_columns(k, l, a.head);
+        } else if (row.fn) {
+            l->fn = row.fn;
+            mc_spread_rows(k, l, a.head, row.row, row.blocks);
+        } else {
+            mc_spread_points(k, l, a.head, v);
+        }
+    }
+    if (mc_grid_tallies(k)) {
+        mc_spread_tallies(k, l, a.head);
+        l->tally = g->tally;
+    }
+    return MC_OK;
+}
+
+/* ---- what is known before there is a shape ---- */
+
+unsigned mc_grid_never(const struct mc_step *st)
+{
+    const struct mc_kernel *k = st->kernel;
+    const int64_t length = mc_known_length(st);
+    const struct mc_grid_row row = mc_grid_row(k), together = mc_grid_together(k), single = mc_grid_single(k);
+    if (length < 0) {
+        return 0;
+    }
+    const bool few = length <= GRID_FEW && mc_grid_splits(k);
+    return (length % mc_grid_vector(k) || few ? GRID_VECTOR : 0) | (few ? GRID_PLAIN : GRID_SHORT) | (row.vector && (length % row.vector || !mc_spread_keeps(row, length, 1)) ? GRID_ROW : 0) |
+           (together.vector && (length % together.vector || !mc_spread_shares(together, length)) ? GRID_TOGETHER : 0) |
+           (single.vector && !mc_spread_keeps(single, length, 1) ? GRID_SINGLE : 0);
+}
+
+/* ---- running ---- */
+
+static mc_status run_pieces(struct mc_cuda *d, const struct mc_grid_launch *l, struct mc_grid_args a, const struct mc_kernel *k)
+{
+    uint32_t whole = l->pieces > 1 ? a.head->size[l->outer] : 0, count = a.head->count[0];
+    mc_status s = MC_OK;
+    for (int64_t i = 0; i < l->pieces && s == MC_OK; i++) {
+        if (l->pieces > 1) {
+            int64_t n = MC_MIN(l->piece, (int64_t)whole - i * l->piece);
+            a.head->count[0] = (uint32_t)((int64_t)count / l->piece * n);
+            for (size_t o = 0; o < k->operand.n && i; o++) {
+                a.p[o] += (uint64_t)(a.step[o][l->outer] * l->piece);
+            }
+        }
+        s = mc_cuda_follow(d, l->fn, k->name, &l->grid, l->args, l->nargs);
+    }
+    a.head->count[0] = count;
+    return s;
+}
+
+static mc_status run_stages(struct mc_cuda *d, const struct mc_grid_launch *l, struct mc_grid_head *h, const struct mc_kernel *k)
+{
+    struct mc_grid grid = l->grid;
+    mc_status s = MC_OK;
+    for (h->first = 0; h->first < l->stages && s == MC_OK; h->first++) {
+        s = l->stages > 1 && mc_grid_moments(k, (int)h->first) ? MC_OK : mc_cuda_follow(d, l->fn, k->name, &grid, l->args, l->nargs);
+    }
+    grid.blocks[1] = 1;
+    s = s < 0 || !l->ends ? s : mc_cuda_follow(d, l->fn, k->name, &grid, l->args, l->nargs);
+    return s < 0 || !l->tally ? s : mc_cuda_follow(d, l->tally, k->name, &l->tally_grid, l->args, l->nargs);
+}
+
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
+{
+    (void)p;
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_grid_launch *l = (struct mc_grid_launch *)e;
+    struct mc_grid_args a = mc_grid_args(l->args, st->kernel->operand.n);
+    struct mc_cuda *d = mc_gpu(f->code);
+    for (size_t i = 0; i < st->kernel->operand.n; i++) {
+        a.p[i] = l->value[i] < 0 ? 0 : (uint64_t)(uintptr_t)f->ptr[l->value[i]];
+    }
+    a.head->err = (uint64_t)(uintptr_t)mc_far_of(f)->failed;
+    a.head->scratch = (uint64_t)(uintptr_t)scratch;
+    a.head->held = l->held && mc_far_of(f)->failed;
+    if (!a.head->count[0] && !a.head->teams) {
+        return MC_OK; /* nothing to make; sums of nothing are zeros */
+    }
+    return !l->stages ? run_pieces(d, l, a, st->kernel) : run_stages(d, l, a.head, st->kernel);
+}
+
+static void release(struct mc_exec *e)
+{
+    struct mc_grid_launch *l = (struct mc_grid_launch *)e;
+    mc_free(l->args);
+    mc_free(l->value);
+    mc_free(l);
+}
+
+static const struct mc_exec_ops ops = { .run = run, .free = release };
+
+/* ---- planning ---- */
+
+mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_kernel *k = st->kernel;
+    size_t nop = k->operand.n;
+    struct mc_grid_launch *l = mc_calloc(1, sizeof *l, "plan");
+    struct mc_axes *s = mc_calloc(1, sizeof *s, "plan");
+    *made = l ? &l->exec : NULL;
+    mc_status status = l && s ? MC_OK : MC_EMEMORY;
+    if (l) {
+        l->exec.ops = &ops;
+        l->nargs = mc_grid_args_size(nop);
+        l->args = mc_calloc(1, l->nargs, "plan");
+        l->value = mc_calloc(nop + 1, sizeof *l->value, "plan");
+        status = l->args && l->value ? status : MC_EMEMORY;
+    }
+    double elements = 1;
+    for (int a = 0; a < k->rank && status == MC_OK; a++) {
+        elements *= k->varies & 1u << a ? (double)p->step[step].space[a] : 1;
+        for (size_t i = 0; i < nop; i++) {
+            const struct mc_koperand *o = &k->operand.at[i];
+            l->value[i] = o->index ? -1 : st->operand[i];
+            s->stride[i][a] = mc_launch_stride(p->slot, o, l->value[i], false, a) * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size);
+        }
+    }
+    if (status == MC_OK) {
+        for (size_t i = 0; i < nop; i++) {
+            l->value[i] = k->operand.at[i].index ? -1 : st->operand[i];
+            l->held |= k->operand.at[i].dst && l->value[i] >= 0 && p->slot[l->value[i]].base == BASE_SHARED;
+            p->step[step].bytes += l->value[i] < 0 ? 0 : (double)mc_slot_bytes(&p->slot[l->value[i]]);
+        }
+        mc_axes_gather(s, k, p->step[step].space, false);
+        mc_axes_gather(s, k, p->step[step].space, true);
+        p->step[step].flops += elements * k->flops;
+        status = fill(f, p, l, st, s, &mc_far_code(f)->grid[step]);
+        p->step[step].workspace = MC_MAX(p->step[step].workspace, l->scratch);
+    }
+    mc_free(s);
+    return status;
+}

@@ -1,0 +1,216 @@
+/* moves.c: steps on a GPU that are neither a kernel of the function nor a family's: views that must be copied, joins,
+ * indexing by arrays, parts that are set or added to.  Each is a list of copies, and then perhaps a region (far_region.c).
+ *
+ * Invariant: all is made once a shape; running it only enqueues, so it can be recorded.  A step without work is done by
+ * the reference. */
+#include "exec/cuda/moves.h"
+
+enum { MOST_PLACES = 1 << 17 };  /* that may be the same: finding out takes a look at each, for each */
+
+/* ---- copies ---- */
+
+/* The value at src, of these strides in bytes, into `at` bytes behind dst's begin, under strides in elements. */
+static mc_status add_copy(struct mc_far_work *w, const struct mc_slot *from, const int64_t *from_strides, int src, int dst, int64_t at, int rank, const int64_t *size,
+                          const int64_t *to_stride)
+{
+    struct mc_cuda_layout l = { .to = from->type.dtype, .from = from->type.dtype, .rank = rank };
+    struct mc_work_part p = { .src = src, .dst = dst, .at = at };
+    int64_t bytes = (int64_t)mc_dtypes[l.from].size, dense = 1;
+    bool plain = true;
+    for (int a = rank; a-- > 0;) {
+        l.size[a] = size[a];
+        l.to_stride[a] = to_stride[a];
+        l.from_stride[a] = from_strides[a] / bytes;
+        plain &= size[a] == 1 || (l.to_stride[a] == dense && l.from_stride[a] == dense);
+        dense *= size[a];
+    }
+    if (plain) {
+        p.bytes = (size_t)(dense * bytes);
+    } else {
+        p.copy = mc_cuda_copy_new(&l);
+        if (!p.copy) {
+            return mc_last_status();
+        }
+    }
+    if (!VEC_PUSH(w->part, p)) {
+        mc_cuda_copy_free(p.copy);
+        return MC_EMEMORY;
+    }
+    return MC_OK;
+}
+
+void mc_work_strides(int rank, const int64_t *dims, int64_t *stride)
+{
+    int64_t n = 1;
+    for (int a = rank; a-- > 0;) {
+        stride[a] = n;
+        n *= dims[a];
+    }
+}
+
+int mc_work_value(const struct mc_function *f, const mc_node *n)
+{
+    return f->code->program.value_of[n->id];
+}
+
+static bool lies_there(const struct mc_shape_plan *p, int v)
+{
+    return v >= 0 && p->slot[v].base != BASE_NONE && p->slot[v].base != BASE_TYPE;
+}
+
+/* All of a value, dense; what it is copied to may have the same elements in another shape. */
+mc_status mc_work_whole(struct mc_far_work *w, const struct mc_shape_plan *p, int src, int dst)
+{
+    const struct mc_slot *from = &p->slot[src];
+    int64_t stride[MC_MAX_RANK];
+    mc_work_strides(from->type.rank, from->type.dims, stride);
+    return add_copy(w, from, from->strides, src, dst, 0, from->type.rank, from->type.dims, stride);
+}
+
+/* Operands one behind the other; stack: along an axis that they do not have. */
+static mc_status join(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st, struct mc_far_work *w)
+{
+    const mc_node *n = st->node[0];
+    const struct mc_type *to = &p->slot[st->dst[0]].type;
+    bool stack = n->op->form == FORM_STACK;
+    int64_t stride[MC_MAX_RANK], at = 0;
+    int axis;
+    TRY(mc_axis_check(n->op->name, mc_attr_int(&n->attr[0]), to->rank, &axis));
+    mc_work_strides(to->rank, to->dims, stride);
+    for (int i = 0; i < n->nin; i++) {
+        int v = mc_work_value(f, n->in[i]);
+        const struct mc_type *x = &p->slot[v].type;
+        int64_t mine[MC_MAX_RANK];
+        for (int a = 0; a < x->rank; a++) {
+            mine[a] = stride[a + (stack && a >= axis)];
+        }
+        TRY(add_copy(w, &p->slot[v], p->slot[v].strides, v, st->dst[0], at * stride[axis] * (int64_t)mc_dtypes[to->dtype].size, x->rank, x->dims, mine));
+        at += stack ? 1 : x->dims[axis];
+    }
+    return MC_OK;
+}
+
+/* ---- the table ---- */
+
+static const struct way {
+    const char *op;
+    mc_work_make *make;
+    bool checks;                /* indices */
+    int reads;                  /* so many inputs there; 0: all */
+} ways[] = {
+    { "join",             join },
+    { "stack",            join },
+    { "gather",           mc_region_take, true },
+    { "gather_update",    mc_region_set,  true },
+    { "subtensor_update", mc_region_part, .reads = 2 },
+};
+
+static const struct way *way_of(const struct mc_step *st)
+{
+    for (size_t i = 0; i < NELEM(ways) && st->kind == STEP_HOST && st->nnode == 1; i++) {
+        if (mc_is_op(st->node[0], ways[i].op)) {
+            return &ways[i];
+        }
+    }
+    return NULL;
+}
+
+bool mc_work_there(const struct mc_step *st, bool *checks)
+{
+    const struct way *y = way_of(st);
+    *checks |= y && y->checks;
+    return y != NULL;
+}
+
+/* The host does it, unless the flag forbids that. */
+static mc_status refuse(const struct mc_function *f, int step)
+{
+    if (mc_flag_int(FLAG_cuda_host)) {
+        return MC_OK;
+    }
+    const char *why = f->code->program.step.at[step].reason;
+    return mc_fail(MC_EUNSUPPORTED, "%s: step %d would run on the host, which the flag cuda.host forbids: %s\n    in %.400s", f->name, step,
+                   *why ? why : "not at this shape", mc_step_name(f, step));
+}
+
+static bool all_there(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                      const struct way *y)
+{
+    for (int i = 0; i < (y && y->reads ? y->reads : st->node[0]->nin); i++) {
+        if (!lies_there(p, mc_work_value(f, st->node[0]->in[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
+{
+    (void)p;
+    (void)step;
+    const struct mc_far_work *w = (struct mc_far_work *)e;
+    struct mc_cuda *d = mc_gpu(f->code);
+    for (size_t i = 0; i < w->part.n; i++) {
+        const struct mc_work_part *c = &w->part.at[i];
+        char *to = f->ptr[c->dst] + c->at, *from = f->ptr[c->src];
+        TRY(c->copy ? mc_cuda_copy_run(c->copy, to, from) : mc_cuda_copy(d, to, from, c->bytes));
+    }
+    struct mc_region_args a = w->args;
+    if (!w->move || a.places * a.each == 0) {
+        return MC_OK;
+    }
+    a.x = f->ptr[w->x] + w->x_at;
+    a.y = f->ptr[w->y];
+    a.err = mc_far_of(f)->failed;
+    a.target = (int64_t *)(void *)scratch;
+    a.next = (int32_t *)(void *)(scratch + 8 * a.places);
+    a.first = a.next + a.places;
+    for (int i = 0; i < a.nindex; i++) {
+        a.index[i] = f->ptr[w->index[i]];
+    }
+    const bool words = w->rows && ((uintptr_t)a.x | (uintptr_t)a.y) % REGION_WORD == 0;
+    const int64_t elements = a.places * a.each, moves = words ? elements * (int64_t)mc_dtypes[w->dtype].size / REGION_WORD : elements;
+    struct mc_grid places = mc_cuda_line(a.places, 256), line = mc_cuda_line(moves, 256);
+    mc_status s = w->targets ? mc_cuda_launch(d, w->targets, "targets of indices", &places, &a, sizeof a) : MC_OK;
+    s = s == MC_OK && w->chain ? mc_cuda_launch(d, w->chain, "equal indices", &places, &a, sizeof a) : s;
+    return s < 0 ? s : mc_cuda_launch(d, words ? w->rows : w->move, w->chain ? "a region set" : "a region", &line, &a, sizeof a);
+}
+
+static void release(struct mc_exec *e)
+{
+    struct mc_far_work *w = (struct mc_far_work *)e;
+    for (size_t i = 0; i < w->part.n; i++) {
+        mc_cuda_copy_free(w->part.at[i].copy);
+    }
+    VEC_FREE(w->part);
+    mc_free(w);
+}
+
+static const struct mc_exec_ops ops = { .run = run, .free = release };
+
+mc_status mc_work_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct way *y = way_of(st);
+    bool copied = st->kind == STEP_VIEW && p->slot[st->dst[0]].own;
+    if ((!y && !copied) || (y && !all_there(f, p, st, y))) {
+        return st->kind == STEP_HOST ? refuse(f, step) : MC_OK;
+    }
+    struct mc_far_work *w = mc_calloc(1, sizeof *w, "plan");
+    if (!w) {
+        return MC_EMEMORY;
+    }
+    w->exec.ops = &ops;
+    *made = &w->exec;
+    mc_status s = copied ? mc_work_whole(w, p, st->src[0], st->dst[0]) : y->make(f, p, st, w);
+    if (s == MC_EUNSUPPORTED || (s == MC_OK && w->chain && w->args.places > MOST_PLACES)) {
+        release(*made);
+        *made = NULL;
+        return refuse(f, step);
+    }
+    if (s == MC_OK && w->targets) {
+        w->args.number = step;
+        p->step[step].workspace = MC_MAX(p->step[step].workspace, (size_t)w->args.places * 16);
+    }
+    return s;
+}

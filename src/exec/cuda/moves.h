@@ -1,0 +1,44 @@
+/* moves.h: what far_work.c and far_region.c share: a step's copies, and the region behind them. */
+#ifndef MC_FAR_WORK_H
+#define MC_FAR_WORK_H
+
+#include "exec/cuda/cuda.h"
+
+enum { REGION_WORD = 16 };      /* bytes that a thread moves at once */
+
+struct mc_work_part {                   /* one copy; both are dense: only bytes */
+    struct mc_cuda_copy *copy;
+    size_t bytes;
+    int src, dst;
+    int64_t at;                 /* bytes into the result */
+};
+struct mc_region_args {                   /* region.cu's */
+    char *x, *y;
+    int64_t *target;
+    int32_t *next, *first;
+    void *err;
+    const void *index[8];
+    int32_t kind[8];
+    int64_t limit[8], step[8], istride[8][8], span[8], yspan[8], free[8], xfree[8], yfree[8], places, each;
+    int32_t nindex, nspan, nfree, set, number, axis[8];
+};
+struct mc_far_work {
+    struct mc_exec exec;
+    VEC(struct mc_work_part) part;
+    void *targets, *chain, *move; /* NULL: not launched */
+    void *rows;                 /* NULL, or what moves where words of x and y are aligned */
+    struct mc_region_args args;
+    mc_dtype dtype;             /* of both */
+    int x, y, index[8];         /* values */
+    int64_t x_at;               /* bytes to where the region begins */
+};
+
+/* far_work.c */
+int  mc_work_value(const struct mc_function *f, const mc_node *n);
+void mc_work_strides(int rank, const int64_t *dims, int64_t *stride);           /* in elements, of what lies dense */
+mc_status mc_work_whole(struct mc_far_work *w, const struct mc_shape_plan *p, int src, int dst); /* a copy of all of a value */
+/* far_region.c */
+typedef mc_status mc_work_make(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st, struct mc_far_work *w);
+mc_work_make mc_region_take, mc_region_set, mc_region_part;
+
+#endif

@@ -1,0 +1,190 @@
+/* region.c: what is taken from or put into part of a value on a GPU: places that index tensors name, or slices (heavy/cuda/region.cu).
+ *
+ * Invariant: x is what is indexed, y what lies dense or repeats; both have the places, in the order of the index tensors' axes, and
+ * the axes that are left free. */
+#include "exec/cuda/moves.h"
+#include "op/index.h"
+
+static const char text[] = {
+#include "heavy/cuda/region_text.h"
+    , 0 };
+const struct mc_cuda_text mc_far_region_text = { "heavy/cuda/region.cu", text };
+
+/* Are these axes n elements that lie side by side? */
+static bool side_by_side(int rank, const int64_t *size, const int64_t *stride, int64_t n)
+{
+    bool dense = true;
+    for (int a = rank; a-- > 0;) {
+        dense = dense && (size[a] == 1 || stride[a] == n);
+        n *= size[a];
+    }
+    return dense;
+}
+
+/* Does each place take words of x, which are y's in the order of the places? */
+static bool takes_words(const struct mc_region_args *a, mc_dtype d)
+{
+    const int64_t size = (int64_t)mc_dtypes[d].size, words = a->each * size / REGION_WORD;
+    bool good = a->each * size % REGION_WORD == 0 && words > 0 && a->places <= UINT32_MAX / 2 / words && side_by_side(a->nfree, a->free, a->xfree, 1) &&
+                side_by_side(a->nfree, a->free, a->yfree, 1) && side_by_side(a->nspan, a->span, a->yspan, a->each);
+    for (int i = 0; i < a->nindex; i++) {
+        good = good && a->step[i] * size % REGION_WORD == 0;
+    }
+    return good;
+}
+
+static mc_status load(struct mc_far_work *w, mc_dtype d, const char *move)
+{
+    struct mc_str defines = { 0 };
+    w->dtype = d;
+    mc_cuda_types(&defines, d, false);
+    bool repeats = strcmp(move, "put_") == 0 && w->args.nindex, rows = strcmp(move, "take") == 0 && takes_words(&w->args, d);
+    const struct mc_cuda_named kernels[] = { { &w->move, move }, { &w->rows, rows ? "take_rows" : NULL }, { &w->targets, w->args.nindex ? "targets" : NULL }, { &w->chain, repeats ? "chain" : NULL } };
+    return mc_cuda_kernels(&mc_far_region_text, &defines, kernels, NELEM(kernels)) ? MC_OK : mc_last_status();
+}
+
+/* Strides of a value in elements; 0 along axes of size 1. */
+static void strides_of(const struct mc_slot *at, int64_t *out)
+{
+    for (int a = 0; a < at->type.rank; a++) {
+        out[a] = at->type.dims[a] == 1 ? 0 : at->strides[a] / (int64_t)mc_dtypes[at->type.dtype].size;
+    }
+}
+
+static void index_tensors(struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n, int first, struct mc_far_work *w)
+{
+    struct mc_region_args *a = &w->args;
+    a->nindex = n->nin - first;
+    for (int i = 0; i < a->nindex; i++) {
+        a->nspan = MC_MAX(a->nspan, n->in[first + i]->type.rank);
+    }
+    for (int k = 0; k < a->nspan; k++) {
+        a->span[k] = 1;
+    }
+    for (int i = 0; i < a->nindex; i++) {
+        w->index[i] = mc_work_value(f, n->in[first + i]);
+        const struct mc_slot *at = &p->slot[w->index[i]];
+        int64_t stride[MC_MAX_RANK];
+        int more = a->nspan - at->type.rank, bytes = (int)mc_dtypes[at->type.dtype].size;
+        strides_of(at, stride);
+        a->kind[i] = mc_dtypes[at->type.dtype].kind == KIND_UINT ? bytes : -bytes;
+        for (int k = 0; k < at->type.rank; k++) {
+            a->span[more + k] = at->type.dims[k] == 1 ? a->span[more + k] : at->type.dims[k];
+            a->istride[i][more + k] = stride[k];
+        }
+    }
+    a->places = mc_dims_count(a->nspan, a->span);
+}
+
+/* x's axes: those that are indexed, the others; y's: in the order that gather.c says. */
+static void axes_of(const mc_node *n, const int64_t *dims, const int64_t *xs, const int64_t *ys, int rank, struct mc_region_args *a)
+{
+    int at = mc_gather_place(n), k = 0;
+    for (int i = 0; i < rank; i++) {
+        if (k < a->nindex && n->attr[0].ints[k] == i) {
+            a->limit[k] = dims[i];
+            a->axis[k] = i;
+            a->step[k++] = xs[i];
+        } else {
+            int to = a->nfree++;
+            a->free[to] = dims[i];
+            a->xfree[to] = xs[i];
+            a->yfree[to] = ys[to + (to >= at ? a->nspan : 0)];
+        }
+    }
+    memcpy(a->yspan, ys + at, (size_t)a->nspan * sizeof *ys);
+    a->each = mc_dims_count(a->nfree, a->free);
+}
+
+mc_status mc_region_take(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st, struct mc_far_work *w)
+{
+    const mc_node *n = st->node[0];
+    int64_t xs[MC_MAX_RANK], ys[MC_MAX_RANK];
+    w->x = mc_work_value(f, n->in[0]);
+    w->y = st->dst[0];
+    const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
+    index_tensors(f, p, n, 1, w);
+    strides_of(x, xs);
+    mc_work_strides(y->type.rank, y->type.dims, ys);
+    axes_of(n, x->type.dims, xs, ys, x->type.rank, &w->args);
+    return load(w, x->type.dtype, "take");
+}
+
+/* x is copied whole, then y goes where the index tensors say. */
+mc_status mc_region_set(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st, struct mc_far_work *w)
+{
+    const mc_node *n = st->node[0];
+    int64_t xs[MC_MAX_RANK], ys[MC_MAX_RANK], all[MC_MAX_RANK] = { 0 };
+    w->x = st->dst[0];
+    w->y = mc_work_value(f, n->in[1]);
+    const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
+    TRY(mc_work_whole(w, p, mc_work_value(f, n->in[0]), st->dst[0]));
+    index_tensors(f, p, n, 2, w);
+    mc_work_strides(x->type.rank, x->type.dims, xs);
+    strides_of(y, ys);
+    int rank = x->type.rank - w->args.nindex + w->args.nspan; /* y may have fewer axes than the region */
+    memcpy(all + rank - y->type.rank, ys, (size_t)y->type.rank * sizeof *ys);
+    axes_of(n, x->type.dims, xs, all, x->type.rank, &w->args);
+    w->args.set = (int32_t)mc_attr_int(&n->attr[1]);
+    return load(w, x->type.dtype, "put_");
+}
+
+static mc_array *known_now(const struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n)
+{
+    int v = mc_work_value(f, n);
+    return n->value ? n->value : v >= 0 && p->slot[v].base == BASE_FIXED ? p->slot[v].fixed : NULL;
+}
+
+/* The region as a view of x; no element is looked at. */
+static mc_array *region_of(const struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n, const struct mc_type *t)
+{
+    mc_array *in[2 + 3 * MC_MAX_RANK] = { 0 }, *view = NULL;
+    static char nowhere[16];
+    for (int i = 2; i < n->nin; i++) {
+        in[i] = mc_array_ref(known_now(f, p, n->in[i]));
+    }
+    in[0] = mc_array_wrap(t->dtype, t->rank, t->dims, NULL, nowhere, NULL, NULL);
+    view = in[0] ? mc_spec_view(n, in[0], in) : NULL;
+    if (view) {
+        view->data = (char *)((uintptr_t)view->data - (uintptr_t)nowhere); /* an offset */
+    }
+    for (int i = 0; i < n->nin; i++) {
+        mc_array_unref(&in[i]);
+    }
+    return view;
+}
+
+mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st, struct mc_far_work *w)
+{
+    const mc_node *n = st->node[0];
+    struct mc_region_args *a = &w->args;
+    int64_t ys[MC_MAX_RANK];
+    w->x = st->dst[0];
+    w->y = mc_work_value(f, n->in[1]);
+    const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
+    for (int i = 2; i < n->nin; i++) {
+        if (!known_now(f, p, n->in[i])) {
+            return MC_EUNSUPPORTED; /* a bound that only running tells */
+        }
+    }
+    mc_array *view = region_of(f, p, n, &x->type);
+    if (!view) {
+        return mc_last_status();
+    }
+    int64_t size = (int64_t)mc_dtypes[x->type.dtype].size;
+    w->x_at = (int64_t)(intptr_t)view->data;
+    a->nfree = view->rank;
+    strides_of(y, ys);
+    for (int k = 0; k < view->rank; k++) {
+        int mine = k - (view->rank - y->type.rank);
+        a->free[k] = view->dims[k];
+        a->xfree[k] = view->strides[k] / size;
+        a->yfree[k] = mine < 0 ? 0 : ys[mine];
+    }
+    mc_array_unref(&view);
+    a->places = 1;
+    a->each = mc_dims_count(a->nfree, a->free);
+    a->set = (int32_t)mc_attr_int(&n->attr[1]);
+    TRY(mc_work_whole(w, p, mc_work_value(f, n->in[0]), st->dst[0]));
+    return load(w, x->type.dtype, "put_");
+}

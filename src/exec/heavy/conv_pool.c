@@ -1,0 +1,162 @@
+/* conv_pool.c: a convolution and the maxima of its y, two steps of a program, as one problem (heavy/conv_pool/conv_pool.h), where that takes
+ * less time at a shape.
+ *
+ * Invariant: a step is idle only if all that read it do its work. */
+#include "exec/backend.h"
+#include "exec/heavy/heavy.h"
+#include "heavy/pool/pool.h"
+#include "heavy/conv_pool/conv_pool.h"
+
+static const double margin = 0.95; /* it must take less than this part of the time of the two steps */
+
+_Static_assert((int)POOLED_EPILOGUE == (int)CONV_EPILOGUE && (int)POOLED_EPILOGUE_ARG == (int)CONV_EPILOGUE_ARG, "operands of one kind");
+
+/* The two steps, whichever comes first. */
+struct pair {
+    const mc_node *conv;
+    int conv_step, pool_step;
+};
+
+static struct pair pair_of(const struct mc_function *f, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const bool forward = mc_conv_pass_of(st->heavy->op) < 0;
+    struct pair q = { .conv_step = forward ? st->before : step, .pool_step = forward ? step : st->before };
+    q.conv = f->code->program.step.at[q.conv_step].heavy;
+    return q;
+}
+
+/* The axis of y with each meaning; -1: there is none. */
+static void axes_of_y(const mc_node *conv, int64_t axis[5])
+{
+    int64_t number[MC_MAX_RANK];
+    struct mc_conv_strides at;
+    for (int i = 0; i < MC_MAX_RANK; i++) {
+        number[i] = i + 1;
+    }
+    mc_conv_strides_of(conv, number, number, number, 1, &at);
+    for (int i = 0; i < 5; i++) {
+        axis[i] = at.y[i] - 1;
+    }
+}
+
+/* Windows by spatial axis.  False: other axes are pooled as well. */
+static bool windows(const mc_node *conv, const struct mc_pool_shape *s, struct mc_pooled_problem *q)
+{
+    int64_t axis[5];
+    int found = 0;
+    axes_of_y(conv, axis);
+    for (int i = 0; i < 3; i++) {
+        q->w[i] = q->stride[i] = 1;
+        q->out[i] = q->conv.s.out[i];
+        for (int slot = 0; slot < 3; slot++) {
+            if (axis[2 + i] >= 0 && s->axis[slot] == axis[2 + i]) {
+                q->w[i] = s->w[slot];
+                q->stride[i] = s->stride[slot];
+                q->pad[i] = s->pad[slot];
+                q->out[i] = s->out[slot];
+                found++;
+            }
+        }
+    }
+    return found == s->nd && s->mode == POOL_MAX && s->key == POOL_KEY_MARKS;
+}
+
+static void strides_as_y(const mc_node *conv, const int64_t *strides, mc_dtype t, int64_t to[5])
+{
+    struct mc_conv_strides at;
+    mc_conv_strides_of(conv, strides, strides, strides, (int64_t)mc_dtypes[t].size, &at);
+    memcpy(to, at.y, sizeof at.y);
+}
+
+/* False in *is: the two are no such problem. */
+static mc_status problem_of(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_pooled_problem *q, bool *is)
+{
+    const struct pair two = pair_of(f, step);
+    struct mc_pool_problem pool;
+    int v[POOL_NARRAY];
+    *q = (struct mc_pooled_problem){ .marks = MC_UINT8 };
+    TRY(mc_convolve_problem(f, p, two.conv_step, &q->conv));
+    TRY(mc_pooling_problem(f, p, two.pool_step, v, &pool));
+    q->marks = pool.s.mark;
+    *is = windows(two.conv, &pool.s, q);
+    strides_as_y(two.conv, p->slot[v[POOL_Y]].strides, q->conv.dtype, q->g);
+    if (v[POOL_KEY] >= 0) {
+        strides_as_y(two.conv, p->slot[v[POOL_KEY]].strides, q->marks, q->mark);
+    } else {
+        memcpy(q->mark, q->g, sizeof q->g);
+    }
+    return MC_OK;
+}
+
+static int readers(const struct mc_program *pr, int step)
+{
+    int n = 0;
+    for (size_t i = 0; i < pr->step.n; i++) {
+        n += pr->step.at[i].before == step;
+    }
+    return n;
+}
+
+/* Takes the joined plan if it is faster than the step's own, and its share of the step in front. */
+static mc_status choose(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const int front = f->code->program.step.at[step].before;
+    struct mc_step_plan *sp = &p->step[step];
+    struct mc_heavy *h = sp->heavy;
+    struct mc_pooled_problem q;
+    bool is = false;
+    TRY(problem_of(f, p, step, &q, &is));
+    struct mc_plan *plan = !is ? NULL : f->code->backend->pooled(&q);
+    if (is && !plan && mc_last_status() == MC_EMEMORY) {
+        return MC_EMEMORY;
+    }
+    if (plan && plan->cost < margin * (h->plan->cost + p->step[front].heavy->plan->cost / readers(&f->code->program, front))) {
+        h->joined = plan;
+        sp->workspace = mc_heavy_copies(h) + plan->workspace + 64;
+        return MC_OK;
+    }
+    mc_plan_free(plan);
+    return MC_OK;
+}
+
+mc_status mc_joined_plan(struct mc_function *f, struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    for (size_t i = 0; i < pr->step.n && f->code->mode == MODE_FAST_RUN; i++) {
+        if (pr->step.at[i].before >= 0) {
+            TRY(choose(f, p, (int)i));
+        }
+    }
+    for (size_t i = 0; i < pr->step.n; i++) {
+        if (pr->step.at[i].before >= 0) {
+            p->step[pr->step.at[i].before].heavy->idle = true;
+        }
+    }
+    for (size_t i = 0; i < pr->step.n; i++) {
+        if (pr->step.at[i].before >= 0 && !p->step[i].heavy->joined) {
+            p->step[pr->step.at[i].before].heavy->idle = false;
+        }
+    }
+    for (size_t i = 0; i < pr->step.n; i++) {
+        p->step[i].workspace = mc_heavy_is_idle(&p->step[i]) ? 0 : p->step[i].workspace;
+    }
+    return MC_OK;
+}
+
+mc_status mc_joined_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+{
+    const struct pair two = pair_of(f, step);
+    const signed char *from = mc_conv_operand[mc_conv_pass_of(two.conv->op)];
+    const struct mc_step *conv = &f->code->program.step.at[two.conv_step];
+    void *operand[CONV_NOPERAND] = { 0 };
+    struct mc_pool_problem pool;
+    int v[POOL_NARRAY];
+    for (int r = CONV_X; r <= CONV_W; r++) {
+        operand[r] = f->ptr[from[r] < 0 ? mc_heavy_result(conv, 0) : mc_heavy_source(f, two.conv, from[r])];
+    }
+    TRY(mc_pooling_problem(f, p, two.pool_step, v, &pool));
+    operand[POOLED_G] = f->ptr[v[POOL_Y]];
+    operand[POOLED_MARKS] = v[POOL_KEY] < 0 ? NULL : f->ptr[v[POOL_KEY]];
+    return mc_convolve_with(f, p, step, p->step[step].heavy->joined, operand, scratch);
+}

@@ -1,0 +1,166 @@
+/* convolve.c: convolutions at one shape: the problem, the planner's choice, the kernel that finishes each block. */
+#include "exec/backend.h"
+#include "exec/heavy/heavy.h"
+#include "heavy/conv/conv.h"
+
+/* The value of each role. */
+static void roles(const struct mc_function *f, const struct mc_step *st, int v[3])
+{
+    const signed char *from = mc_conv_operand[mc_conv_pass_of(st->heavy->op)];
+    for (int r = 0; r < 3; r++) {
+        v[r] = from[r] < 0 ? mc_heavy_result(st, 0) : mc_heavy_source(f, st->heavy, from[r]);
+    }
+}
+
+/* The solver that the first shape got, where a node's algorithm is chosen once. */
+static const char *chosen_before(const struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_conv_problem *q)
+{
+    const struct mc_plan *first = NULL;
+    for (const struct mc_shape_plan *other = f->plans; other; other = other->next) {
+        first = other != p && other->step[step].heavy ? other->step[step].heavy->plan : first;
+    }
+    return first ? mc_conv_keep(q, first) : NULL;
+}
+
+mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_conv_problem *q)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_node *n = st->heavy;
+    struct mc_type in[3];
+    const mc_array *value[3] = { 0 };
+    int v[3];
+    for (int i = 0; i < n->nin; i++) {
+        const struct mc_slot *at = &p->slot[mc_heavy_source(f, n, i)];
+        in[i] = at->type;
+        value[i] = at->fixed;
+    }
+    roles(f, st, v);
+    const struct mc_slot *y = &p->slot[mc_heavy_result(st, 0)];
+    *q = (struct mc_conv_problem){ .dtype = y->type.dtype, .alpha = 1, .has_epilogue = mc_heavy_calls_kernel(f, st) };
+    q->algo = mc_attr_named(n, "algo")->text;
+    q->precision = mc_attr_named(n, "precision")->text;
+    TRY(mc_conv_shape_of(n, in, value, &y->type, &q->s));
+    mc_conv_strides_of(n, p->slot[v[CONV_X]].strides, p->slot[v[CONV_W]].strides, p->slot[v[CONV_Y]].strides,
+                       (int64_t)mc_dtypes[q->dtype].size, &q->at);
+    return MC_OK;
+}
+
+/* Is it one number for each filter, side by side? */
+static bool is_bias(const struct mc_node *n, const struct mc_slot *y, const struct mc_slot *added)
+{
+    int axis[5];
+    mc_conv_result_axes(n, axis);
+    bool is = mc_conv_pass_of(n->op) == CONV_FORWARD && added->type.rank == y->type.rank && axis[1] >= 0;
+    for (int a = 0; is && a < y->type.rank; a++) {
+        is = a != axis[1] ? added->type.dims[a] == 1
+                          : added->type.dims[a] == y->type.dims[a] && (y->type.dims[a] == 1 || added->strides[a] == (int64_t)mc_dtypes[y->type.dtype].size);
+    }
+    return is;
+}
+
+/* The problem with what follows it; false: that is a kernel's. */
+static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_conv_problem *q, struct mc_tail *t)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_slot *y = &p->slot[mc_heavy_result(st, 0)];
+    if (!mc_tail_of(f, p, step, t) || (t->act != ACT_NONE && q->s.pass != CONV_FORWARD)) {
+        return false; /* solvers apply activations in the forward pass alone */
+    }
+    for (int i = 0; i < t->nadded; i++) {
+        const struct mc_slot *added = &p->slot[t->added[i]];
+        int *to = t->bias < 0 && is_bias(st->heavy, y, added) ? &t->bias : t->c0 < 0 && mc_tail_is_whole(y, added) ? &t->c0 : NULL;
+        if (!to) {
+            return false;
+        }
+        *to = t->added[i];
+    }
+    q->has_bias = t->bias >= 0;
+    q->beta = t->c0 >= 0;
+    q->c0_apart = t->c0 >= 0;
+    q->act = t->act;
+    return true;
+}
+
+static struct mc_plan *plan_for(const struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_conv_problem *asked)
+{
+    struct mc_conv_problem q = *asked;
+    const char *kept = chosen_before(f, p, step, &q);
+    q.algo = kept ? kept : q.algo;
+    return f->code->backend->conv(&q);
+}
+
+mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    struct mc_step_plan *sp = &p->step[step];
+    struct mc_heavy *h = sp->heavy;
+    struct mc_conv_problem q, whole;
+    TRY(mc_convolve_problem(f, p, step, &q));
+    whole = q;
+    h->plan = with_tail(f, p, step, &whole, &h->tail) ? plan_for(f, p, step, &whole) : NULL;
+    h->tail.there = h->plan != NULL;
+    if (!h->plan) { /* so it is too where the solver that is asked for by name does nothing of that */
+        h->plan = plan_for(f, p, step, &q);
+    }
+    if (!h->plan) {
+        return mc_last_status();
+    }
+    sp->flops = 2;
+    for (int a = 0; a < 3; a++) {
+        sp->flops *= (double)q.s.out[a] * (double)q.s.k[a];
+    }
+    sp->flops *= (double)q.s.n * (double)q.s.f * (double)(q.s.c / q.s.groups);
+    mc_status s = q.has_epilogue ? mc_epilogue_plan(f, p, step) : MC_OK;
+    sp->workspace = mc_heavy_copies(h) + h->plan->workspace + 64;
+    return s;
+}
+
+/* A finished block, its axes in the order of their meaning, to the array's order. */
+static void finish(void *arg, const int64_t at[5], const int64_t size[5])
+{
+    struct mc_running *r = arg;
+    int64_t to[MC_MAX_RANK] = { 0 }, many[MC_MAX_RANK];
+    memcpy(many, r->l->outer, sizeof many); /* the places of unshared filters are all there */
+    for (int i = 0; i < 5; i++) {
+        if (r->axis[i] >= 0) {
+            to[r->axis[i]] = at[i];
+            many[r->axis[i]] = size[i];
+        }
+    }
+    mc_launch_box(r, to, many);
+}
+
+mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_plan *plan, void **operand, char *scratch)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_heavy *h = p->step[step].heavy;
+    char *base[MOST_OPERANDS + 1];
+    struct mc_running r = { .st = st, .l = h->finish, .base = base };
+    if (mc_heavy_calls_kernel(f, st)) {
+        TRY(mc_bases(f, p, h->finish, scratch, base));
+        scratch += mc_heavy_copies(h);
+        mc_conv_result_axes(st->heavy, r.axis);
+        mc_conv_epilogue *box = finish;
+        memcpy(&operand[CONV_EPILOGUE], &box, sizeof box); /* a function's address as an operand */
+        operand[CONV_EPILOGUE_ARG] = &r;
+    }
+    TRY(plan->run(plan, operand, scratch, f->threads));
+    return mc_running_end(f, p, step, &r);
+}
+
+mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_heavy *h = p->step[step].heavy;
+    const struct mc_tail *t = &h->tail;
+    void *operand[CONV_NOPERAND] = { 0 };
+    int v[3];
+    roles(f, st, v);
+    for (int i = 0; i < 3; i++) {
+        operand[i] = f->ptr[t->there && v[i] == mc_heavy_result(st, 0) ? t->to : v[i]];
+    }
+    if (t->there) {
+        operand[CONV_C0] = t->c0 < 0 ? NULL : f->ptr[t->c0];
+        operand[CONV_BIAS] = t->bias < 0 ? NULL : f->ptr[t->bias];
+    }
+    return mc_convolve_with(f, p, step, h->plan, operand, scratch);
+}

@@ -1,0 +1,78 @@
+/* heavy.c: steps that a family of solvers does: which family, and its row of functions. */
+#include "exec/heavy/heavy.h"
+
+/* What a family does with a step: plans it at a shape, with its operands copied where no solver could walk them; runs it. */
+static const struct heavy {
+    const char *op, *family;
+    mc_status (*plan)(struct mc_function *f, struct mc_shape_plan *p, int step);
+    mc_status (*run)(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+} rows[] = {
+    { "dot",          "gemm", mc_product_plan,  mc_product_run },
+    { "batched_dot",  "gemm", mc_product_plan,  mc_product_run },
+    { "conv",         "conv", mc_convolve_plan, mc_convolve_run },
+    { "conv_inputs",  "conv", mc_convolve_plan, mc_convolve_run },
+    { "conv_weights", "conv", mc_convolve_plan, mc_convolve_run },
+    { "pool",         "pool", mc_pooling_plan,  mc_pooling_run },
+    { "pool_max",     "pool", mc_pooling_plan,  mc_pooling_run },
+    { "pool_spread",  "pool", mc_pooling_plan,  mc_pooling_run },
+    { "pool_gather",  "pool", mc_pooling_plan,  mc_pooling_run },
+    { "map_norm",     "norm", mc_across_plan,   mc_across_run },
+    { "map_norm_grad", "norm", mc_across_plan,  mc_across_run },
+};
+
+static const struct heavy *row_of(const struct mc_step *st)
+{
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        if (strcmp(rows[i].op, st->heavy->op->name) == 0) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
+{
+    const struct mc_heavy *h = (struct mc_heavy *)e;
+    return h->idle     ? MC_OK
+           : h->joined ? mc_joined_run(f, p, step, scratch)
+                       : row_of(&f->code->program.step.at[step])->run(f, p, step, scratch);
+}
+
+static const struct mc_exec_ops ops = { .run = run };
+
+mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct heavy *row = row_of(&f->code->program.step.at[step]);
+    if (!row) {
+        return mc_fail(MC_EUNSUPPORTED, "no family of solvers for %s", f->code->program.step.at[step].heavy->op->name);
+    }
+    struct mc_heavy *h = mc_calloc(1, sizeof *h, "plan");
+    if (!h) {
+        return MC_EMEMORY;
+    }
+    h->exec.ops = &ops;
+    h->copy[0] = h->copy[1] = -1;
+    p->step[step].heavy = h;
+    return row->plan(f, p, step);
+}
+
+void mc_heavy_free(struct mc_heavy *h)
+{
+    if (h) {
+        mc_plan_free(h->plan);
+        mc_plan_free(h->joined);
+        mc_launch_free(h->finish);
+        mc_free(h);
+    }
+}
+
+const char *mc_heavy_family(const struct mc_step *st)
+{
+    const struct heavy *h = row_of(st);
+    return h ? h->family : "solver";
+}
+
+const char *mc_heavy_solver(const struct mc_heavy *h)
+{
+    return !h ? "" : h->idle ? "idle" : h->joined ? h->joined->solver->name : h->plan ? h->plan->solver->name : "";
+}

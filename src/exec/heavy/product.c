@@ -1,0 +1,136 @@
+/* product.c: matrix products at one shape: the gemm problem, the planner's choice, operands that need a
+ * copy first, the kernel that finishes each tile. */
+#include "exec/backend.h"
+#include "exec/heavy/heavy.h"
+#include "heavy/gemm/gemm.h"
+
+/* Strides of a matrix in elements; false if neither of its own is 1, so that it must be copied. */
+static bool matrix_strides(const struct mc_slot *p, int64_t out[3])
+{
+    int r = p->type.rank;
+    int64_t size = (int64_t)mc_dtypes[p->type.dtype].size, rows = p->type.dims[r - 2], cols = p->type.dims[r - 1];
+    out[0] = r == 3 ? p->strides[0] / size : 0;
+    out[1] = p->strides[r - 2] / size;
+    out[2] = p->strides[r - 1] / size;
+    if (cols == 1 && out[1] != 1) {
+        out[2] = 1;
+    } else if (rows == 1 && out[2] != 1) {
+        out[1] = 1;
+    }
+    bool by_row = out[2] == 1 && (out[1] >= cols || rows == 1), by_col = out[1] == 1 && (out[2] >= rows || cols == 1);
+    if (by_row && rows == 1 && out[1] < cols) {
+        out[1] = cols;
+    }
+    if (by_col && !by_row && cols == 1 && out[2] < rows) {
+        out[2] = rows;
+    }
+    return by_row || by_col;
+}
+
+static void dense_strides(const struct mc_slot *p, int64_t out[3])
+{
+    int r = p->type.rank;
+    out[2] = 1;
+    out[1] = p->type.dims[r - 1];
+    out[0] = p->type.dims[r - 1] * p->type.dims[r - 2];
+}
+
+/* The problem with what follows it; false: that is a kernel's. */
+static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_slot *y, struct mc_gemm_problem *q, struct mc_tail *t)
+{
+    const int r = y->type.rank;
+    if (!mc_tail_of(f, p, step, t) || t->nadded > 1) {
+        return false;
+    }
+    const struct mc_slot *c0 = t->nadded ? &p->slot[t->added[0]] : NULL;
+    if (c0 && c0->type.rank != r) {
+        return false;
+    }
+    for (int i = 0; c0 && i < 3; i++) {
+        const int a = r - 3 + i;
+        q->c0s[i] = a < 0 || c0->type.dims[a] == 1 ? 0 : c0->strides[a] / (int64_t)mc_dtypes[q->dtype].size;
+    }
+    t->c0 = c0 ? t->added[0] : -1;
+    q->has_c0 = q->c0_apart = c0;
+    q->beta = q->has_c0;
+    q->act = t->act;
+    return true;
+}
+
+static struct mc_plan *plan_for(const struct mc_function *f, const struct mc_gemm_problem *q)
+{
+    return f->code->backend->product(q);
+}
+
+mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_node *n = st->heavy;
+    struct mc_step_plan *sp = &p->step[step];
+    struct mc_heavy *h = sp->heavy;
+    int c = st->kernel ? st->operand[st->product] : st->dst[0];
+    const struct mc_slot *a = &p->slot[mc_heavy_source(f, n, 0)], *b = &p->slot[mc_heavy_source(f, n, 1)], *y = &p->slot[c];
+    struct mc_gemm_problem q;
+    int r = a->type.rank;
+    q = (struct mc_gemm_problem){ .dtype = y->type.dtype, .batch = r == 3 ? y->type.dims[0] : 1, .m = a->type.dims[r - 2],
+                                   .k = a->type.dims[r - 1], .n = b->type.dims[r - 1], .alpha = 1, .has_epilogue = mc_heavy_calls_kernel(f, st) };
+    size_t copies = 0;
+    if (!matrix_strides(a, q.as)) {
+        dense_strides(a, q.as);
+        h->copy[0] = (int64_t)copies;
+        copies += (mc_slot_bytes(a) + 63) / 64 * 64;
+    }
+    if (!matrix_strides(b, q.bs)) {
+        dense_strides(b, q.bs);
+        h->copy[1] = (int64_t)copies;
+        copies += (mc_slot_bytes(b) + 63) / 64 * 64;
+    }
+    if (r == 3) {
+        TRY(mc_product_fits(n, a->type.dims[0], b->type.dims[0]));
+        q.as[0] = a->type.dims[0] == 1 ? 0 : q.as[0];
+        q.bs[0] = b->type.dims[0] == 1 ? 0 : q.bs[0];
+    }
+    dense_strides(y, q.cs);
+    struct mc_gemm_problem whole = q;
+    h->plan = with_tail(f, p, step, y, &whole, &h->tail) ? plan_for(f, &whole) : NULL;
+    h->tail.there = h->plan != NULL;
+    if (!h->plan) { /* so it is too where the solver that is asked for by name does nothing of that */
+        h->plan = plan_for(f, &q);
+    }
+    if (!h->plan) {
+        return mc_last_status();
+    }
+    sp->flops = 2.0 * (double)q.batch * (double)q.m * (double)q.n * (double)q.k;
+    mc_status s = q.has_epilogue ? mc_epilogue_plan(f, p, step) : MC_OK;
+    sp->workspace = copies + mc_heavy_copies(h) + h->plan->workspace + 64;
+    return s;
+}
+
+mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_node *n = st->heavy;
+    const struct mc_heavy *h = p->step[step].heavy;
+    char *base[MOST_OPERANDS + 1];
+    struct mc_running r = { .st = st, .l = h->finish, .base = base };
+    int v[2] = { mc_heavy_source(f, n, 0), mc_heavy_source(f, n, 1) }, c = st->kernel ? st->operand[st->product] : st->dst[0];
+    const struct mc_tail *t = &h->tail;
+    void *operand[GEMM_NOPERAND] = { f->ptr[v[0]], f->ptr[v[1]], f->ptr[t->there ? t->to : c], t->there && t->c0 >= 0 ? f->ptr[t->c0] : NULL, NULL, NULL };
+    char *work = scratch;
+    for (int i = 0; i < 2; i++) {
+        if (h->copy[i] >= 0) {
+            TRY(f->code->backend->copy(f, &p->slot[v[i]], f->ptr[v[i]], scratch + h->copy[i]));
+            operand[i] = scratch + h->copy[i];
+            work = MC_MAX(work, scratch + h->copy[i] + (mc_slot_bytes(&p->slot[v[i]]) + 63) / 64 * 64);
+        }
+    }
+    if (mc_heavy_calls_kernel(f, st)) {
+        TRY(mc_bases(f, p, h->finish, work, base));
+        work += mc_heavy_copies(h);
+        mc_gemm_epilogue *tile = mc_launch_tile;
+        memcpy(&operand[GEMM_EPILOGUE], &tile, sizeof tile); /* a function's address as an operand */
+        operand[GEMM_EPILOGUE_ARG] = &r;
+    }
+    TRY(h->plan->run(h->plan, operand, work, f->threads));
+    return mc_running_end(f, p, step, &r);
+}

@@ -1,0 +1,74 @@
+/* lines.c: host steps whose lines along an axis know nothing of each other: threads share them.
+ *
+ * Invariant: each line is made by the reference, whole, so no bit depends on how many threads there are. */
+#include "exec/function.h"
+#include "device/cpu/cpu.h"
+
+enum { MOST_INPUTS = 4, PARTS = 8 }; /* parts of the work for each thread */
+static const double SECONDS = 1e-9;  /* an element, at least */
+
+struct lines {
+    const mc_node *n;
+    mc_array *const *in, *out;
+    int axis;                   /* along which the parts lie */
+    int64_t parts;
+    pthread_mutex_t lock;
+    mc_status status;           /* of the first part that failed */
+    int64_t failed;
+    char said[300];             /* errors belong to threads */
+};
+
+/* The longest axis but that of the lines; -1: none has two elements. */
+static int other_axis(const mc_node *n, const mc_array *x)
+{
+    int64_t line = mc_attr_int(&n->attr[0]);
+    int best = -1;
+    line += line < 0 ? x->rank : 0;
+    for (int i = 0; i < x->rank; i++) {
+        if (i != line && x->dims[i] > 1 && (best < 0 || x->dims[i] > x->dims[best])) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+static void part(void *arg, int64_t at, int slot)
+{
+    struct lines *l = arg;
+    const int64_t size = l->out->dims[l->axis], from = size * at / l->parts, count = size * (at + 1) / l->parts - from;
+    mc_array *in[MOST_INPUTS] = { 0 }, *out = mc_array_slice(l->out, l->axis, from, count, 1);
+    mc_status s = out ? MC_OK : mc_last_status();
+    (void)slot;
+    for (int i = 0; i < l->n->nin && s == MC_OK; i++) {
+        in[i] = mc_array_slice(l->in[i], l->axis, from, count, 1);
+        s = in[i] ? MC_OK : mc_last_status();
+    }
+    s = s < 0 ? s : l->n->op->eval(l->n, in, &out);
+    if (s < 0) {
+        pthread_mutex_lock(&l->lock);
+        if (l->status == MC_OK || at < l->failed) {
+            l->status = s;
+            l->failed = at;
+            mc_snprintf(l->said, sizeof l->said, "%s", mc_last_error());
+        }
+        pthread_mutex_unlock(&l->lock);
+    }
+    for (int i = 0; i < l->n->nin; i++) {
+        mc_array_unref(&in[i]);
+    }
+    mc_array_unref(&out);
+}
+
+bool mc_lines_apart(const mc_node *n, const mc_array *out)
+{
+    return n->op->flags & OP_LINES && n->nout == 1 && n->nin <= MOST_INPUTS && out && other_axis(n, out) >= 0;
+}
+
+mc_status mc_lines_eval(const mc_node *n, mc_array *const *in, mc_array *out, int threads)
+{
+    struct lines l = { .n = n, .in = in, .out = out, .axis = other_axis(n, out), .lock = PTHREAD_MUTEX_INITIALIZER };
+    l.parts = MC_MIN(out->dims[l.axis], (int64_t)threads * PARTS);
+    mc_team_tasks(part, &l, l.parts, threads, threads, (double)mc_array_size(out) * SECONDS);
+    pthread_mutex_destroy(&l.lock);
+    return l.status < 0 ? mc_fail(l.status, "%s", l.said) : MC_OK;
+}

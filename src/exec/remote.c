@@ -1,0 +1,251 @@
+/* remote.c: values in the memory of a device that the host cannot touch: constants are sent once a shape, inputs at every
+ * call; results come back as they are asked for.  It knows no device but by its functions.
+ *
+ * Invariant: values in that memory are contiguous, but for views of them. */
+#include "exec/remote.h"
+
+enum { LINE = 256 };
+
+/* ---- a plan's part ---- */
+
+static size_t rounded(size_t n)
+{
+    return (n + LINE - 1) / LINE * LINE;
+}
+
+/* Constants and what was computed early, dense, in one block. */
+static mc_status send_fixed(struct mc_function *f, struct mc_shape_plan *p, struct mc_remote *q)
+{
+    const struct mc_program *pr = &f->code->program;
+    size_t total = 0;
+    for (size_t v = 0; v < pr->value.n; v++) {
+        struct mc_slot *at = &p->slot[v];
+        q->at[v] = -1;
+        if (at->base == BASE_FIXED && at->fixed) {
+            q->at[v] = (int64_t)total;
+            total += rounded(mc_slot_bytes(at));
+        }
+    }
+    char *here = total ? mc_calloc(1, total, "constants") : NULL;
+    q->fixed = here ? f->code->device->ops->alloc(f->code->device, total, "constants") : NULL;
+    mc_status s = !total || q->fixed ? MC_OK : mc_last_status();
+    for (size_t v = 0; v < pr->value.n && s == MC_OK && total; v++) {
+        struct mc_slot *at = &p->slot[v];
+        if (q->at[v] < 0) {
+            continue;
+        }
+        mc_array *dense = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, NULL, here + q->at[v], NULL, NULL);
+        s = dense ? mc_array_assign(dense, at->fixed) : mc_last_status();
+        mc_array_unref(&dense);
+        mc_contiguous_strides(at->type.dtype, at->type.rank, at->type.dims, at->strides);
+        at->offset = 0;
+    }
+    s = s == MC_OK && total ? mc_remote_put(f, q->fixed, here, total) : s;
+    mc_free(here);
+    return s;
+}
+
+static int64_t input_bytes(const struct mc_function *f, int i)
+{
+    return (int64_t)rounded((size_t)mc_array_size(f->arg[i]) * mc_dtypes[f->arg[i]->dtype].size);
+}
+
+size_t mc_remote_inputs(const struct mc_function *f)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < f->code->program.ninput; i++) {
+        bytes += input_bytes(f, i);
+    }
+    return (size_t)bytes;
+}
+
+mc_status mc_remote_plan(struct mc_function *f, struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    struct mc_remote *q = p->own ? p->own : mc_calloc(1, sizeof *q, "plan");
+    p->own = q;
+    if (!q) {
+        return MC_EMEMORY;
+    }
+    q->at = mc_calloc(pr->value.n + 1, sizeof *q->at, "plan");
+    q->slot = mc_calloc((size_t)pr->ninput + 1, sizeof *q->slot, "plan");
+    if (!q->at || !q->slot) {
+        return MC_EMEMORY;
+    }
+    for (int i = 0; i < pr->ninput; i++) {
+        q->slot[i + 1] = q->slot[i] + input_bytes(f, i);
+    }
+    return send_fixed(f, p, q);
+}
+
+void mc_remote_forget(struct mc_function *f, struct mc_shape_plan *p)
+{
+    struct mc_remote *q = p->own;
+    if (q) {
+        f->code->device->ops->free(f->code->device, q->fixed);
+        mc_free(q->at);
+        mc_free(q->slot);
+        mc_free(q);
+    }
+}
+
+/* ---- moving ---- */
+
+bool mc_remote_is(const struct mc_function *f, const mc_array *a)
+{
+    return mc_array_space(a) == f->code->device->space;
+}
+
+mc_status mc_remote_send(struct mc_function *f, const struct mc_shape_plan *p)
+{
+    for (int i = 0; i < f->code->program.ninput; i++) {
+        const mc_array *a = f->arg[i];
+        size_t n = (size_t)mc_array_size(a) * mc_dtypes[a->dtype].size;
+        if (!mc_remote_is(f, a) && n) {
+            TRY(mc_remote_put(f, f->arena + mc_remote_of(p)->slot[i], a->data, n));
+        }
+    }
+    return MC_OK;
+}
+
+char *mc_remote_address(const struct mc_function *f, const struct mc_shape_plan *p, size_t v)
+{
+    const struct mc_slot *at = &p->slot[v];
+    switch (at->base) {
+    case BASE_ARENA: return f->arena + at->offset;
+    case BASE_INPUT: return (mc_remote_is(f, f->arg[at->index]) ? f->arg[at->index]->data : f->arena + mc_remote_of(p)->slot[at->index]) + at->offset;
+    case BASE_SHARED: return f->shared[at->index]->value->data + at->offset;
+    case BASE_FIXED: return mc_remote_of(p)->fixed + mc_remote_of(p)->at[v];
+    case BASE_OUTPUT:
+    case BASE_NONE:
+    case BASE_TYPE: break;
+    }
+    return NULL;
+}
+
+/* Bytes from the first element's address down to the lowest, and from there up. */
+static void extent(const struct mc_slot *at, int64_t *below, int64_t *bytes)
+{
+    *below = 0;
+    *bytes = (int64_t)mc_dtypes[at->type.dtype].size;
+    for (int a = 0; a < at->type.rank; a++) {
+        int64_t reach = (at->type.dims[a] - 1) * at->strides[a];
+        *below += reach < 0 ? -reach : 0;
+        *bytes += reach < 0 ? -reach : reach;
+    }
+}
+
+/* The value into a contiguous array, of the host or of the device. */
+static mc_status fill(struct mc_function *f, const struct mc_shape_plan *p, int value, mc_array *to)
+{
+    const struct mc_slot *at = &p->slot[value];
+    const struct mc_type *t = &at->type;
+    if (mc_array_size(to) == 0) {
+        return MC_OK;
+    }
+    if (mc_remote_is(f, to)) {
+        return f->code->backend->copy(f, at, f->ptr[value], to->data);
+    }
+    if (mc_slot_contiguous(at)) {
+        return mc_remote_get(f, to->data, f->ptr[value], mc_slot_bytes(at));
+    }
+    int64_t below, bytes;
+    extent(at, &below, &bytes);
+    char *all = mc_alloc((size_t)bytes, "transfer");
+    mc_status s = all ? mc_remote_get(f, all, f->ptr[value] - below, (size_t)bytes) : MC_EMEMORY;
+    mc_array *view = s == MC_OK ? mc_array_wrap(t->dtype, t->rank, t->dims, at->strides, all + below, NULL, NULL) : NULL;
+    s = s < 0 ? s : view ? mc_array_assign(to, view) : mc_last_status();
+    mc_array_unref(&view);
+    mc_free(all);
+    return s;
+}
+
+mc_array *mc_remote_fetch(struct mc_function *f, const struct mc_shape_plan *p, int value)
+{
+    const struct mc_type *t = &p->slot[value].type;
+    mc_array *a = mc_array_empty(t->dtype, t->rank, t->dims);
+    if (a && fill(f, p, value, a) < 0) {
+        mc_array_unref(&a);
+    }
+    return a;
+}
+
+mc_status mc_remote_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a)
+{
+    const struct mc_slot *at = &p->slot[value];
+    mc_array *dense = a->dtype != at->type.dtype        ? mc_array_cast(a, at->type.dtype)
+                      : mc_array_is_contiguous(a) ? mc_array_ref(a)
+                                                  : mc_array_copy(a);
+    mc_status s = dense ? MC_OK : mc_last_status();
+    size_t n = dense ? (size_t)mc_array_size(dense) * mc_dtypes[dense->dtype].size : 0;
+    if (n) { /* results lie dense */
+        s = mc_remote_put(f, f->ptr[value], dense->data, n);
+    }
+    mc_array_unref(&dense);
+    return s;
+}
+
+mc_array *mc_remote_keep(struct mc_function *f, const struct mc_shape_plan *p, int value)
+{
+    const struct mc_slot *at = &p->slot[value];
+    mc_array *a = f->code->device->ops->array(f->code->device, at->type.dtype, at->type.rank, at->type.dims);
+    mc_status s = !a ? mc_last_status() : mc_array_size(a) ? f->code->backend->copy(f, at, f->ptr[value], a->data) : MC_OK;
+    if (s < 0) {
+        mc_array_unref(&a);
+    }
+    return a;
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+static bool lends(const struct mc_function *f, const struct mc_shape_plan *p, int output)
+{
+    const struct mc_slot *at = &p->slot[f->code->program.output[output]];
+    return f->output[output].borrow && at->base == BASE_ARENA && mc_slot_contiguous(at) && !mc_flag_int(FLAG_allow_gc);
+}
+
+/* The arena itself, until the next call; the last call's array if it still says the same. */
+static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int output)
+{
+    int value = f->code->program.output[output];
+    const struct mc_slot *at = &p->slot[value];
+    mc_array *old = f->lent[output];
+    if (!old || old->data != f->ptr[value] || old->dtype != at->type.dtype || !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims)) {
+        mc_array_unref(&f->lent[output]);
+        f->lent[output] = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, NULL, f->ptr[value], nothing, NULL);
+        if (f->lent[output]) {
+            f->lent[output]->storage->space = f->code->device->space;
+        }
+    }
+    return f->lent[output] ? mc_array_ref(f->lent[output]) : NULL;
+}
+
+/* The arrays that results go to are there, and good, before anything runs. */
+mc_status mc_remote_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+{
+    const struct mc_type *t = &p->slot[f->code->program.output[i]].type;
+    if (!mc_result_wanted(out)) {
+        return MC_OK;
+    }
+    TRY(mc_result_given(f, i, out, t->dtype, t->rank, t->dims));
+    if (!f->output[i].stays) {
+        return mc_result_near(f, p, i, out);
+    }
+    if (!lends(f, p, i)) {
+        f->result[i] = f->code->device->ops->array(f->code->device, t->dtype, t->rank, t->dims);
+        return f->result[i] ? MC_OK : mc_last_status();
+    }
+    return MC_OK;
+}
+
+mc_status mc_remote_take(struct mc_function *f, const struct mc_shape_plan *p, int i)
+{
+    if (f->result[i]) {
+        return fill(f, p, f->code->program.output[i], f->result[i]);
+    }
+    f->result[i] = lend(f, p, i);
+    return f->result[i] ? MC_OK : mc_last_status();
+}

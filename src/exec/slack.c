@@ -1,0 +1,254 @@
+/* slack.c: how far apart two right ways to compute a node may be, element by element.  What was added up says it, not what is
+ * left of it: 1e6 - 1e6 may be off by the rounding of 1e6.
+ *
+ *   elementwise ops   the rounding of the result, and how far it moves when an operand moves by its own slack
+ *   comparisons       1 where the operands differ by no more than their slacks
+ *   positions         of a largest element: any, where others come so near to it
+ *   other ops         the rounding of the same op over absolute values, and how far that moves
+ *     heavy work      may add up in transformed domains: the largest of these for all elements
+ *     neither heavy nor a reduction, as softmax: at least how far it moves if an operand's elements move, each its own way
+ *
+ * Slacks are arrays of float64 in C order; NULL: none; MC_SLACK_ANY: what an operand's slack makes infinite may be anything.  Invariant: what has no slack must be equal. */
+#include "exec/function.h"
+#include <math.h>
+
+static double at(const mc_array *a, int64_t i)
+{
+    return mc_load_f64(a->dtype, a->data + (size_t)i * mc_dtypes[a->dtype].size);
+}
+
+static void add(mc_array *slack, int64_t i, double more)
+{
+    double *s = (double *)(void *)slack->data + i;
+    *s = fmin(*s + (isnan(more) ? 0 : more), MC_SLACK_ANY);
+}
+
+/* a, its absolute values if asked, moved by so many times its slack; in C order. */
+static mc_array *moved(const mc_array *a, const mc_array *slack, double times, bool absolute)
+{
+    mc_array *m = mc_array_copy(a);
+    const bool turns = m && m->dtype == MC_BOOL && slack;
+    for (int64_t i = 0, n = m && (turns || mc_is_float(m->dtype)) ? mc_array_size(m) : 0; i < n; i++) {
+        double x = at(m, i), by = slack ? times * ((const double *)(const void *)slack->data)[i] : 0;
+        by = !turns ? by : fabs(by) < 1 ? 0 : x > 0 ? -1 : 1;
+        mc_store_f64(m->dtype, m->data + (size_t)i * mc_dtypes[m->dtype].size, (absolute ? fabs(x) : x) + by);
+    }
+    return m;
+}
+
+/* n over in, but for operand `which`, which gives its place to `other`. */
+static mc_array *with(const mc_node *n, mc_array *const *in, int which, mc_array *other)
+{
+    mc_array *all[8] = { 0 }, *out[16] = { 0 };
+    memcpy(all, in, (size_t)n->nin * sizeof *all);
+    all[which] = other;
+    if (other && mc_eval_node(n, all, out) < 0) {
+        return NULL;
+    }
+    for (int k = 1; k < n->nout; k++) {
+        mc_array_unref(&out[k]);
+    }
+    return out[0];
+}
+
+static void move_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by, const mc_array *value, mc_array *slack)
+{
+    mc_array *far[2] = { NULL, NULL };
+    for (int k = 0; k < 2; k++) {
+        mc_array *x = moved(in[which], by, k ? -1 : 1, false);
+        far[k] = with(n, in, which, x);
+        mc_array_unref(&x);
+    }
+    for (int64_t i = 0, size = far[0] && far[1] ? mc_array_size(value) : 0; i < size; i++) {
+        add(slack, i, fmax(fabs(at(far[0], i) - at(value, i)), fabs(at(far[1], i) - at(value, i))));
+    }
+    mc_array_unref(&far[0]);
+    mc_array_unref(&far[1]);
+}
+
+/* The same, but each element moves up or down by a sign of its own: softmax does not move if all move alike. */
+static void shake_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by,
+                          const mc_array *value, mc_array *slack)
+{
+    mc_array *signs = mc_array_copy(by), *some = mc_array_new(MC_FLOAT64, value->rank, value->dims);
+    for (int64_t i = 0, size = signs ? mc_array_size(signs) : 0; i < size; i++) {
+        double *s = (double *)(void *)signs->data + i;
+        *s = (uint32_t)i * UINT32_C(2654435761) >> 31 ? -*s : *s;
+    }
+    if (signs && some) {
+        move_operand(n, in, which, signs, value, some);
+    }
+    for (int64_t i = 0, size = some ? mc_array_size(some) : 0; i < size; i++) {
+        add(slack, i, fmax(at(some, i) - at(slack, i), 0));
+    }
+    mc_array_unref(&signs);
+    mc_array_unref(&some);
+}
+
+/* The index into x, whose sizes are y's or 1, of what element i of y is made of. */
+static int64_t place_in(const mc_array *x, const mc_array *y, int64_t i)
+{
+    int64_t place = 0, step = 1;
+    for (int a = x->rank; a-- > 0; i /= y->dims[a], step *= x->dims[a]) {
+        place += x->dims[a] == 1 ? 0 : i % y->dims[a] * step;
+    }
+    return place;
+}
+
+/* A comparison of in[0] and in[1] may turn over where they differ by no more than their slacks. */
+static void turn_over(mc_array *const *in, mc_array *const *slack, mc_array *to)
+{
+    mc_array *x[2] = { mc_array_copy(in[0]), mc_array_copy(in[1]) };
+    for (int64_t i = 0, size = x[0] && x[1] && (slack[0] || slack[1]) ? mc_array_size(to) : 0; i < size; i++) {
+        double v[2], may = 0;
+        for (int k = 0; k < 2; k++) {
+            const int64_t place = place_in(x[k], to, i);
+            v[k] = at(x[k], place);
+            may += slack[k] ? at(slack[k], place) : 0;
+        }
+        add(to, i, may > 0 && fabs(v[0] - v[1]) <= may ? 1 : 0);
+    }
+    mc_array_unref(&x[0]);
+    mc_array_unref(&x[1]);
+}
+
+/* The position of a largest or smallest element may be any other one where several come so near to it; which ones is not told
+ * apart.  best: the extreme of what each element is at least. */
+static void other_positions(const mc_node *n, const mc_array *x, const mc_array *slack, mc_array *to)
+{
+    int axis[MC_MAX_RANK];
+    const int naxis = (int)mc_axes_of(n, 0, x->rank, axis), size = (int)mc_array_size(to);
+    const double sign = strcmp(n->op->name, "argmin") == 0 ? -1 : 1;
+    int64_t step[MC_MAX_RANK] = { 0 }, along = 1;
+    mc_array *near = mc_array_copy(x);
+    double *best = mc_alloc(((size_t)size + 1) * sizeof *best, "debug");
+    int *many = mc_calloc((size_t)size + 1, sizeof *many, "debug");
+    for (int a = x->rank, next = naxis; a-- > 0;) {
+        const bool gone = next > 0 && axis[next - 1] == a;
+        next -= gone;
+        step[a] = gone ? 0 : along;
+        along *= gone ? 1 : x->dims[a];
+    }
+    for (int64_t i = 0; i < size && best; i++) {
+        best[i] = -HUGE_VAL;
+    }
+    for (int turn = 0; turn < 2 && near && best && many && naxis >= 0 && along == size; turn++) {
+        for (int64_t i = 0, count = mc_array_size(x); i < count; i++) {
+            int64_t place = 0, left = i;
+            for (int a = x->rank; a-- > 0; left /= x->dims[a]) {
+                place += left % x->dims[a] * step[a];
+            }
+            const double v = sign * at(near, i), may = ((const double *)(const void *)slack->data)[i];
+            best[place] = turn ? best[place] : fmax(best[place], v - may);
+            many[place] += turn && v + may >= best[place];
+        }
+    }
+    for (int64_t i = 0; i < size && many; i++) {
+        add(to, i, many[i] > 1 ? (double)mc_array_size(x) : 0);
+    }
+    mc_array_unref(&near);
+    mc_free(best);
+    mc_free(many);
+}
+
+/* Pooling's keys say which element was the largest: their values are no summands. */
+static bool is_summand(const mc_node *n, int i, const mc_array *a)
+{
+    return mc_is_float(a->dtype) && (strncmp(n->op->name, "pool", 4) != 0 || i == 0);
+}
+
+static void over_absolute_values(const mc_node *n, mc_array *const *in, mc_array *const *slack, double tol, mc_array *to)
+{
+    mc_array *all[2][8] = { { 0 } }, *out[2][16] = { { 0 } };
+    mc_status s = MC_OK;
+    for (int k = 0; k < 2 && s == MC_OK; k++) {
+        for (int i = 0; i < n->nin && s == MC_OK; i++) {
+            all[k][i] = is_summand(n, i, in[i]) ? moved(in[i], slack[i], k, true) : mc_array_ref(in[i]);
+            s = all[k][i] ? MC_OK : mc_last_status();
+        }
+        s = s < 0 ? s : mc_eval_node(n, all[k], out[k]);
+    }
+    double most = 0;
+    for (int64_t i = 0, size = s == MC_OK && mc_is_float(out[0][0]->dtype) ? mc_array_size(to) : 0; i < size; i++) {
+        double a = fabs(at(out[0][0], i)), more = tol * a + fabs(fabs(at(out[1][0], i)) - a);
+        most = isfinite(more) ? fmax(most, more) : most;
+        add(to, i, more);
+    }
+    for (int64_t i = 0, size = n->op->flags & OP_HEAVY ? mc_array_size(to) : 0; i < size; i++) {
+        add(to, i, most);
+    }
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 16; i++) {
+            mc_array_unref(&out[k][i]);
+            mc_array *x = i < 8 ? all[k][i] : NULL;
+            mc_array_unref(&x);
+        }
+    }
+}
+
+/* The least number above 0 of a half type: below the normal range, values are rounded to multiples of it. */
+static double least(mc_dtype d)
+{
+    return d == MC_FLOAT16 ? 0x1p-24 : d == MC_BFLOAT16 ? 0x1p-133 : 0;
+}
+
+/* Near their roots and poles these are as far off as their argument's last digit moves them. */
+static bool is_off_near_roots(const mc_node *n)
+{
+    return n->op->flags & OP_ROOTS;
+}
+
+mc_array *mc_slack_of(const mc_array *a, double tol)
+{
+    mc_array *near = mc_array_copy(a), *s = near ? mc_array_new(MC_FLOAT64, a->rank, a->dims) : NULL;
+    for (int64_t i = 0, n = s ? mc_array_size(s) : 0; i < n; i++) {
+        add(s, i, tol * fabs(at(near, i)));
+    }
+    mc_array_unref(&near);
+    return s;
+}
+
+/* Of n's first result, which is `value`; a NULL in slack: that operand has none. */
+mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value, double tol)
+{
+    const bool again = !(n->op->flags & (OP_IMPURE | OP_RANDOM)) && (!n->op->custom || n->op->code); /* may it be run again? */
+    mc_array *to = n->nin <= 8 && again ? mc_array_new(MC_FLOAT64, value->rank, value->dims) : NULL;
+    bool each = mc_is_elementwise(n);
+    for (int64_t i = 0, size = to && each && mc_is_float(value->dtype) ? mc_array_size(to) : 0; i < size; i++) {
+        add(to, i, tol * fabs(at(value, i)) + least(value->dtype));
+    }
+    mc_array *digit = to && is_off_near_roots(n) && !slack[0] ? mc_slack_of(in[0], tol / 16) : NULL;
+    if (digit) {
+        move_operand(n, in, 0, digit, value, to);
+    }
+    mc_array_unref(&digit);
+    if (to && n->op->typing == TYPE_BOOL && n->op->arity == 2 && mc_is_float(in[0]->dtype)) {
+        turn_over(in, slack, to);
+        return to;
+    }
+    if (to && slack[0] && mc_dtypes[value->dtype].kind == KIND_INT && n->op->flags & OP_REDUCES && mc_is_float(in[0]->dtype)) {
+        other_positions(n, in[0], slack[0], to);
+        return to;
+    }
+    for (int i = 0; i < n->nin && to && each; i++) {
+        if (slack[i]) {
+            move_operand(n, in, i, slack[i], value, to);
+        }
+    }
+    if (to && each && n->nin == 2 && slack[0] && slack[1]) { /* 0 * 0 moves only if both move */
+        mc_array *both[2] = { moved(in[0], slack[0], 1, false), in[1] };
+        if (both[0]) {
+            move_operand(n, both, 1, slack[1], value, to);
+        }
+        mc_array_unref(&both[0]);
+    }
+    if (to && !each) {
+        over_absolute_values(n, in, slack, tol, to);
+    }
+    for (int i = 0; i < n->nin && to && !each && !(n->op->flags & (OP_HEAVY | OP_REDUCES)); i++) {
+        if (slack[i]) {
+            shake_operand(n, in, i, slack[i], value, to);
+        }
+    }
+    return to;
+}

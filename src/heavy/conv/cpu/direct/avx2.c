@@ -1,0 +1,18 @@
+/* avx2.c: direct sums in 16 registers of 256 bits: blocks of 4 rows by 2 vectors.
+ *
+ * Invariant: nothing here runs unless the processor reports AVX2 and FMA. */
+#include "heavy/conv/cpu/direct/direct.h"
+#include "heavy/gemm/cpu/kernel.h"
+
+#if defined(__x86_64__)
+#define TARGET  __attribute__((target("avx2,fma")))
+#define L       8
+#define NV      2
+#define EACH(F) F(1) F(2)
+#define MATH    0.7
+#include "heavy/conv/cpu/direct/body.h"
+
+const struct mc_direct_kernel *const mc_direct_avx2 = &kernel;
+#else
+const struct mc_direct_kernel *const mc_direct_avx2 = NULL;
+#endif

@@ -1,0 +1,46 @@
+/* avx512.c: direct sums in 32 registers of 512 bits: blocks of 4 rows by 6 vectors.
+ *
+ * Invariant: nothing here runs unless the processor reports AVX-512 F, BW, DQ and VL. */
+#include "heavy/conv/cpu/direct/direct.h"
+#include "heavy/gemm/cpu/kernel.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define TARGET  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
+#define L       16
+#define NV      6
+#define EACH(F) F(1) F(2) F(3) F(4) F(5) F(6)
+#define MATH    0.9
+#define OWN_FOLD
+
+/* Lanes below n, which may be negative, or beyond them all. */
+static inline TARGET __attribute__((always_inline)) unsigned below(int64_t n)
+{
+    n = n < 0 ? 0 : n;
+    n = n > L ? L : n;
+    return (1u << n) - 1;
+}
+
+/* All taps of a vector are added before it is written: the next one would wait for it. */
+static TARGET void fold(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps, int64_t n)
+{
+    const int64_t all = n + off[taps - 1];
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), count = _mm512_set1_epi32((int)n);
+    for (int64_t i = off[0]; i < all; i += L) {
+        const __mmask16 here = (__mmask16)below(all - i);
+        __m512 sum = _mm512_maskz_loadu_ps(here, to + i);
+        for (int64_t t = 0; t < taps; t++) { /* from has [0, n): below 0 is far beyond, without a sign */
+            const __m512i at = _mm512_add_epi32(lane, _mm512_set1_epi32((int)(i - off[t])));
+            const __mmask16 has = _mm512_cmplt_epu32_mask(at, count);
+            sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(has, from + t * step + i - off[t]));
+        }
+        _mm512_mask_storeu_ps(to + i, here, sum);
+    }
+}
+#include "heavy/conv/cpu/direct/body.h"
+
+const struct mc_direct_kernel *const mc_direct_avx512 = &kernel;
+#else
+const struct mc_direct_kernel *const mc_direct_avx512 = NULL;
+#endif

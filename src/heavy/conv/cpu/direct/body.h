@@ -1,0 +1,158 @@
+/* body.h: the one text of the direct sums, compiled for each instruction set by the file that includes it, which
+ * defines TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH, and OWN_FOLD if it has fold itself.
+ *
+ * A block is DIRECT_ROWS rows by NV vectors of sums in registers: each number of w meets NV vectors, each vector of x
+ * all rows.
+ *
+ * Invariant: sums of one place are added in the order of channels and taps. */
+#include "heavy/conv/cpu/lanes.h"
+
+/* Into the second cache: the first is full. */
+FUSED void ask(struct mc_direct_ahead *q)
+{
+    for (int i = 0; i < q->each && q->rows > 0; i++) {
+        __builtin_prefetch(q->row + q->at, 0, 2);
+        q->at += 64 / (int64_t)sizeof *q->row;
+        if (q->at >= q->n) {
+            q->at = 0;
+            q->row += q->step;
+            q->rows--;
+        }
+    }
+}
+
+FUSED void sum_of(const int rows, const int nv, const struct mc_direct_sum *s)
+{
+    V acc[DIRECT_ROWS][NV];
+    UNROLL(4)
+    for (int r = 0; r < rows; r++) {
+        UNROLL(8)
+        for (int v = 0; v < nv; v++) {
+            acc[r][v] = (V){ 0 };
+        }
+    }
+    const float *w = s->w;
+    float *const copy = s->copy;
+    struct mc_direct_ahead ahead = { 0 };
+    if (s->ahead) {
+        ahead = *s->ahead;
+    }
+    for (int64_t k = 0; k < s->channels; k++) {
+        const float *x = s->x + k * s->x_step;
+        for (int64_t t = 0; t < s->taps; t++, w += DIRECT_ROWS) {
+            const float *at = x + s->off[t];
+            V b[NV];
+            if (ahead.rows > 0) {
+                ask(&ahead);
+            }
+            UNROLL(8)
+            for (int v = 0; v < nv; v++) {
+                b[v] = load(at + v * L);
+            }
+            if (copy) {         /* beside products, which leave time for it */
+                UNROLL(8)
+                for (int v = 0; v < nv; v++) {
+                    store(copy + k * s->copy_step + v * L, b[v]);
+                }
+            }
+            UNROLL(4)
+            for (int r = 0; r < rows; r++) {
+                UNROLL(8)
+                for (int v = 0; v < nv; v++) {
+                    acc[r][v] += w[r] * b[v];
+                }
+            }
+        }
+    }
+    if (s->ahead) {
+        *s->ahead = ahead;
+    }
+    UNROLL(4)
+    for (int r = 0; r < rows; r++) {
+        UNROLL(8)
+        for (int v = 0; v < nv; v++) {
+            float *to = s->out + r * s->out_step + v * L;
+            store(to, s->add ? load(to) + acc[r][v] : acc[r][v]);
+        }
+    }
+}
+
+FUSED void dots_of(const int rows, const int taps, const struct mc_direct_dots *d)
+{
+    V acc[DIRECT_ROWS][NV];
+    UNROLL(4)
+    for (int r = 0; r < rows; r++) {
+        UNROLL(8)
+        for (int t = 0; t < taps; t++) {
+            acc[r][t] = (V){ 0 };
+        }
+    }
+    for (int64_t n = 0; n < d->images; n++) {
+        const float *x = d->x + n * d->x_image, *y = d->y + n * d->y_image;
+        for (int64_t j = 0; j < d->vectors * L; j += L) {
+            V a[DIRECT_ROWS];
+            UNROLL(4)
+            for (int r = 0; r < rows; r++) {
+                a[r] = load(y + r * d->y_step + j);
+            }
+            UNROLL(8)
+            for (int t = 0; t < taps; t++) {
+                const V b = load(x + d->off[t] + j);
+                UNROLL(4)
+                for (int r = 0; r < rows; r++) {
+                    acc[r][t] += a[r] * b;
+                }
+            }
+        }
+    }
+    for (int r = 0; r < rows; r++) {
+        for (int t = 0; t < taps; t++) {
+            float lane[L], *to = d->out + r * d->out_step + t;
+            store(lane, acc[r][t]);
+            float four[4] = { 0 };
+            for (int l = 0; l < L; l += 4) {
+                for (int i = 0; i < 4; i++) {
+                    four[i] += lane[l + i];
+                }
+            }
+            *to = (four[0] + four[2]) + (four[1] + four[3]);
+        }
+    }
+}
+
+#ifndef OWN_FOLD
+static TARGET void fold(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps, int64_t n)
+{
+    for (int64_t t = 0; t < taps; t++, from += step) {
+        int64_t i = 0;
+        for (; i + L <= n; i += L) {
+            store(to + off[t] + i, load(to + off[t] + i) + load(from + i));
+        }
+        for (; i < n; i++) {
+            to[off[t] + i] += from[i];
+        }
+    }
+}
+#endif
+
+/* One function for each number of rows and vectors: all else is known to the compiler. */
+#define ONE(what, rows, n) static TARGET void what##rows##_##n(const struct mc_direct_##what *s) { what##_of(rows, n, s); }
+#define BOTH(n)                                                                                                          \
+    ONE(sum, 1, n) ONE(sum, 2, n) ONE(sum, 3, n) ONE(sum, 4, n) ONE(dots, 1, n) ONE(dots, 2, n) ONE(dots, 3, n) ONE(dots, 4, n)
+EACH(BOTH)
+#define SUMS(n) { sum1_##n, sum2_##n, sum3_##n, sum4_##n },
+#define DOTS(n) { dots1_##n, dots2_##n, dots3_##n, dots4_##n },
+static void (*const sums[NV][DIRECT_ROWS])(const struct mc_direct_sum *) = { EACH(SUMS) };
+static void (*const all_dots[NV][DIRECT_ROWS])(const struct mc_direct_dots *) = { EACH(DOTS) };
+
+static void sum(const struct mc_direct_sum *s, int vectors)
+{
+    sums[vectors - 1][s->rows - 1](s);
+}
+
+static void dots(const struct mc_direct_dots *d)
+{
+    all_dots[d->taps - 1][d->rows - 1](d);
+}
+
+static const struct mc_direct_kernel kernel = { .lanes = L, .most = NV, .math = MATH, .sum = sum, .dots = dots, .fold = fold };

@@ -1,0 +1,233 @@
+/* direct.c: convolutions summed tap by tap, with any stride and dilation: planes, taps and what it costs.
+ *
+ * Invariant: what refuse() lets pass fits into the workspace cap. */
+#include "heavy/conv/cpu/direct/plan.h"
+#include "heavy/gemm/cpu/kernel.h"
+
+enum {
+    LINE = 64,
+    NEAR = 4 << 20, FAR = 24 << 20, /* bytes of the planes of a chunk of images; for weights */
+    PART = 1024,                    /* places that a task makes */
+    OWN  = 2,                       /* blocks, up to which tasks copy for themselves */
+};
+
+static const struct mc_direct_kernel *kernel(void)
+{
+    const char *name = mc_gemm_kernel(MC_FLOAT32)->name;
+    return mc_direct_avx512 && strcmp(name, "avx512") == 0 ? mc_direct_avx512
+           : mc_direct_avx2 && strcmp(name, "avx2") == 0   ? mc_direct_avx2
+                                                           : mc_direct_plain;
+}
+
+/* ---- geometry ---- */
+
+/* Largest e of a tap a: a * dilation = e * stride + phase. */
+static int64_t farthest(const struct mc_conv_shape *s, int axis)
+{
+    return (s->k[axis] - 1) * s->dilation[axis] / s->stride[axis];
+}
+
+static void axes(struct direct *d, const struct mc_conv_shape *s)
+{
+    int64_t rows = 0;
+    for (int i = 0; i < 2; i++) {
+        const int axis = 1 + i;
+        const int64_t stride = s->stride[axis], far = farthest(s, axis);
+        if (s->pass == CONV_INPUTS) { /* places U = (x + pad - phase) / stride, from the least U on */
+            const int64_t least = s->pad[axis] >= 0 ? s->pad[axis] / stride : -conv_ceil(-s->pad[axis], stride);
+            const int64_t last = s->pad[axis] + s->in[axis] - 1;
+            const int64_t count = (last >= 0 ? last / stride : -conv_ceil(-last, stride)) - least + 1;
+            d->read[i] = (struct direct_axis){ 1, far - least, count + far };
+            d->write[i] = (struct direct_axis){ stride, s->pad[axis] - least * stride, count };
+        } else {
+            d->read[i] = (struct direct_axis){ stride, s->pad[axis], s->out[axis] + far };
+            d->write[i] = (struct direct_axis){ 1, 0, s->out[axis] };
+        }
+        rows = i == 0 ? d->write[0].count : rows;
+    }
+    const int64_t lanes = d->kernel->lanes;
+    d->pitch = d->read[1].count;
+    d->phases = s->pass == CONV_INPUTS ? s->stride[1] * s->stride[2] : 1;
+    d->taps = s->k[1] * s->k[2];
+    d->from = (s->pass == CONV_INPUTS ? s->f : s->c) / s->groups;
+    d->to = (s->pass == CONV_INPUTS ? s->c : s->f) / s->groups;
+    d->blocks = conv_ceil(d->to, DIRECT_ROWS);
+    d->own = s->pass != CONV_WEIGHTS && d->blocks <= OWN;
+    /* Places of which all channels that are read fill the second cache. */
+    const int64_t near = (int64_t)mc_cpu()->l2 / 4 / (d->from * d->read[0].stride * d->read[1].stride);
+    const int64_t some = d->own ? MC_MAX(MC_MIN(near, (int64_t)3 * PART), (int64_t)PART / 4) : PART;
+    const int64_t most = s->pass == CONV_WEIGHTS ? rows : MC_MIN(MC_MAX(some / d->pitch, (int64_t)1), rows);
+    d->parts = conv_ceil(rows, most);
+    d->rows = conv_ceil(rows, d->parts);
+    d->parts = conv_ceil(rows, d->rows);
+    d->places = conv_ceil((d->rows - 1) * d->pitch + d->write[1].count, lanes) * lanes;
+    const int64_t above = d->own ? 0 : (d->parts - 1) * d->rows, high = d->own ? d->rows + farthest(s, 1) : d->read[0].count;
+    const int64_t reach = (above + farthest(s, 1)) * d->pitch + d->places + farthest(s, 2);
+    d->plane = conv_ceil(MC_MAX(high * d->pitch, reach), lanes) * lanes;
+    d->channel = d->plane * d->read[0].stride * d->read[1].stride;
+    d->dy = conv_ceil(MC_MAX(rows * d->pitch, d->places), lanes) * lanes;
+}
+
+static int64_t phase_of(const struct mc_conv_shape *s, int axis, int64_t a)
+{
+    return a * s->dilation[axis] % s->stride[axis];
+}
+
+/* The taps of every phase of the result, in their order in w. */
+static bool list_taps(struct direct *d, const struct mc_conv_problem *p)
+{
+    const struct mc_conv_shape *s = &p->s;
+    const bool inputs = s->pass == CONV_INPUTS;
+    d->first = mc_alloc((size_t)(d->phases + 1) * sizeof *d->first, "plans");
+    d->tap = mc_alloc((size_t)d->taps * sizeof *d->tap, "plans");
+    d->off = mc_alloc((size_t)d->taps * sizeof *d->off, "plans");
+    if (!d->first || !d->tap || !d->off) {
+        return false;
+    }
+    int64_t n = 0;
+    for (int64_t phase = 0; phase < d->phases; phase++) {
+        d->first[phase] = n;
+        for (int64_t t = 0; t < d->taps; t++) {
+            const int64_t a[2] = { t / s->k[2], t % s->k[2] };
+            int64_t e[2], r[2];
+            for (int i = 0; i < 2; i++) {
+                e[i] = a[i] * s->dilation[1 + i] / s->stride[1 + i];
+                r[i] = phase_of(s, 1 + i, a[i]);
+            }
+            const int64_t own = r[0] * s->stride[2] + r[1];
+            const int64_t w = conv_tap(s, 1, a[0]) * p->at.w[3] + conv_tap(s, 2, a[1]) * p->at.w[4];
+            if (inputs && own != phase) {
+                continue;
+            }
+            d->tap[n].w = w;
+            d->tap[n].off = inputs ? (farthest(s, 1) - e[0]) * d->pitch + farthest(s, 2) - e[1]
+                                   : own * d->plane + e[0] * d->pitch + e[1];
+            d->off[n] = d->tap[n].off;
+            n++;
+        }
+    }
+    d->first[d->phases] = n;
+    return true;
+}
+
+/* ---- workspace ---- */
+
+static size_t take(size_t *at, int64_t floats)
+{
+    const size_t here = *at;
+    *at += ((size_t)floats * sizeof(float) + LINE - 1) / LINE * LINE;
+    return here;
+}
+
+static size_t lay_out(struct direct *d, const struct mc_conv_shape *s, int64_t images, int slots)
+{
+    const bool weights = s->pass == CONV_WEIGHTS;
+    size_t at = 0;
+    d->images = images;
+    d->slots = slots;
+    d->source_at = take(&at, d->own ? 0 : images * d->from * s->groups * d->channel);
+    d->dy_at = take(&at, weights ? images * s->f * d->dy : 0);
+    d->w_at = take(&at, weights ? 0 : d->blocks * s->groups * d->from * d->taps * DIRECT_ROWS);
+    d->slot_at = at;
+    d->slot_bytes = 0;
+    take(&d->slot_bytes, weights ? 0 : DIRECT_ROWS * d->places + (d->own ? d->from * d->channel : 0));
+    return at + (size_t)slots * d->slot_bytes;
+}
+
+/* As many images at a time as stay near and keep the cap; false: not even one does. */
+static bool fit(struct direct *d, const struct mc_conv_shape *s)
+{
+    const size_t cap = mc_plan_cap(NULL);
+    const size_t near = s->pass == CONV_WEIGHTS ? FAR : NEAR;
+    int64_t images = s->n;
+    while (images > 1 && (lay_out(d, s, images, 1) > cap || d->w_at > near)) {
+        images = conv_ceil(images, 2);
+    }
+    return lay_out(d, s, images, 1) <= cap;
+}
+
+/* ---- solver ---- */
+
+static const char *refuse(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    const struct mc_conv_shape *s = &p->s;
+    struct direct d = { .kernel = kernel() };
+    if (mc_conv_not_plain(p)) {
+        return mc_conv_not_plain(p);
+    }
+    axes(&d, s);
+    return fit(&d, s) ? NULL : "needs more workspace than the flag workspace allows";
+}
+
+static void release(struct mc_plan *plan)
+{
+    struct direct *d = (struct direct *)(void *)plan;
+    mc_free(d->first);
+    mc_free(d->tap);
+    mc_free(d->off);
+}
+
+static struct mc_plan *plan(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    struct direct *d = mc_calloc(1, sizeof *d, "plans");
+    if (!d) {
+        return NULL;
+    }
+    d->base.run = mc_direct_run;
+    d->base.destroy = release;
+    d->kernel = kernel();
+    axes(d, &p->s);
+    if (!fit(d, &p->s)) {
+        mc_fail(MC_EUNSUPPORTED, "conv: no image of direct fits into the workspace");
+        mc_free(d);
+        return NULL;
+    }
+    if (!list_taps(d, p)) {
+        release(&d->base);
+        mc_free(d);
+        return NULL;
+    }
+    const size_t cap = mc_plan_cap(NULL), one = lay_out(d, &p->s, d->images, 1);
+    int slots = 1;
+    while (slots < mc_team_size() && one + (size_t)slots * d->slot_bytes <= cap) {
+        slots++;
+    }
+    d->base.workspace = lay_out(d, &p->s, d->images, slots);
+    return &d->base;
+}
+
+/* Weights load a vector of each row and tap of a block: how many times longer than the products that takes, two a cycle. */
+static double thin(const struct direct *d)
+{
+    const double taps = (double)MC_MIN(d->taps, (int64_t)d->kernel->most);
+    return MC_MAX(2 * (DIRECT_ROWS + taps) / (DIRECT_ROWS * taps), 1);
+}
+
+/* Their sums are over lanes at last, once for each chunk of images; and planes that are long leave the caches. */
+static double sums(const struct direct *d, const struct mc_conv_shape *s)
+{
+    const double weights = (double)s->groups * (double)d->from * (double)d->to * (double)d->taps, places = (double)(d->places * d->parts);
+    return weights * 10e-9 * ((double)conv_ceil(s->n, d->images) + (double)s->n * MC_MIN(places, 8192) / 8192);
+}
+
+/* Every place of the pitch is computed, whole blocks of rows cost as much as they load, planes are written and read. */
+static double estimate(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    const struct mc_conv_shape *s = &p->s;
+    struct direct d = { .kernel = kernel() };
+    axes(&d, s);
+    fit(&d, s);
+    const double n = (double)s->n * (double)s->groups, from = (double)d.from, taps = (double)d.taps;
+    const double places = (double)d.places * (double)d.parts, last = (double)(d.to - (d.blocks - 1) * DIRECT_ROWS);
+    const double rows = (double)(d.blocks - 1) * DIRECT_ROWS + MC_MAX(last, 2.2);
+    const double math = 2 * n * rows * from * taps * places / (d.kernel->math * mc_conv_peak(p));
+    const double copies = n * 8 * (from * (double)d.channel + (double)d.to * places);
+    const double seconds = math * (s->pass == CONV_WEIGHTS ? thin(&d) : 1) + (s->pass == CONV_WEIGHTS ? sums(&d, s) : 0) +
+                           0.5 * mc_conv_copy(copies) + mc_conv_copy(mc_conv_bytes(p));
+    return 3e-6 + seconds / mc_conv_threads(seconds, (double)d.blocks * n * (double)d.parts) + (seconds > 4e-6 ? 6e-6 : 0);
+}
+
+const struct mc_solver mc_conv_direct = { .name = "direct", .refuse = refuse, .estimate = estimate, .plan = plan };

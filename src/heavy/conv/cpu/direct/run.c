@@ -1,0 +1,299 @@
+/* run.c: one call: images are copied into padded planes, a chunk at a time, and summed there.
+ *
+ * Invariant: a task makes a block of the result alone, all of its sums in one order. */
+#include "heavy/conv/cpu/direct/plan.h"
+
+enum { TERMS = 512, ENOUGH = 8192 };    /* products summed in registers before sums of sums; places, likewise */
+struct call {
+    const struct direct *d;
+    struct mc_conv_run r;
+    int64_t first, n;                   /* images of this chunk */
+};
+
+static float *at(const struct call *x, size_t offset)
+{
+    return (float *)(void *)(x->r.workspace + offset);
+}
+
+/* ---- copies ---- */
+
+/* Places [lo, hi) of an axis of a plane are in an array of `extent`. */
+static void inside(const struct direct_axis *a, int64_t phase, int64_t extent, int64_t *lo, int64_t *hi)
+{
+    *lo = MC_MAX(conv_ceil(a->before - phase, a->stride), (int64_t)0);
+    *hi = MC_MIN(conv_ceil(extent + a->before - phase, a->stride), a->count);
+    *hi = MC_MAX(*hi, *lo);
+}
+
+static void copy_plane(float *to, int64_t size, int64_t pitch, const struct direct_axis axis[2], const int64_t phase[2],
+                       const float *from, const int64_t *extent, const int64_t *stride)
+{
+    int64_t lo[2], hi[2];
+    memset(to, 0, (size_t)size * sizeof *to);
+    for (int i = 0; i < 2; i++) {
+        inside(&axis[i], phase[i], extent[i], &lo[i], &hi[i]);
+    }
+    const int64_t step = axis[1].stride * stride[1];
+    for (int64_t u = lo[0]; u < hi[0] && lo[1] < hi[1]; u++) {
+        const int64_t row = u * axis[0].stride + phase[0] - axis[0].before;
+        const int64_t column = lo[1] * axis[1].stride + phase[1] - axis[1].before;
+        const float *line = from + row * stride[0] + column * stride[1];
+        float *at_row = to + u * pitch + lo[1];
+        if (step == 1) {
+            memcpy(at_row, line, (size_t)(hi[1] - lo[1]) * sizeof *to);
+            continue;
+        }
+        for (int64_t v = 0; v < hi[1] - lo[1]; v++) {
+            at_row[v] = line[v * step];
+        }
+    }
+}
+
+/* Planes of one channel c of image n of the source: their rows from `top` on. */
+static void copy_channel(const struct call *x, int64_t n, int64_t c, int64_t top, float *to)
+{
+    const struct direct *d = x->d;
+    const struct mc_conv_shape *s = &x->r.p->s;
+    const bool inputs = s->pass == CONV_INPUTS;
+    const int64_t *stride = inputs ? x->r.p->at.y : x->r.p->at.x, *extent = inputs ? s->out : s->in;
+    const float *from = (const float *)(const void *)x->r.at[inputs ? CONV_Y : CONV_X] + n * stride[0] + c * stride[1];
+    struct direct_axis read[2] = { d->read[0], d->read[1] };
+    read[0].before -= top * read[0].stride;
+    read[0].count = MC_MIN(read[0].count - top, d->plane / d->pitch);
+    for (int64_t phase = 0; phase * d->plane < d->channel; phase++) {
+        const int64_t both[2] = { phase / d->read[1].stride, phase % d->read[1].stride };
+        copy_plane(to + phase * d->plane, d->plane, d->pitch, read, both, from, extent + 1, stride + 3);
+    }
+}
+
+static void source_task(void *arg, int64_t task, int slot)
+{
+    const struct call *x = arg;
+    const struct direct *d = x->d;
+    const int64_t channels = d->from * x->r.p->s.groups;
+    (void)slot;
+    copy_channel(x, x->first + task / channels, task % channels, 0, at(x, d->source_at) + task * d->channel);
+}
+
+static void dy_task(void *arg, int64_t task, int slot)
+{
+    const struct call *x = arg;
+    const struct direct *d = x->d;
+    const struct mc_conv_shape *s = &x->r.p->s;
+    const int64_t *stride = x->r.p->at.y, none[2] = { 0, 0 };
+    const int64_t n = x->first + task / s->f, f = task % s->f;
+    const float *from = (const float *)(const void *)x->r.at[CONV_Y] + n * stride[0] + f * stride[1];
+    (void)slot;
+    copy_plane(at(x, d->dy_at) + task * d->dy, d->dy, d->pitch, d->write, none, from, s->out + 1, stride + 3);
+}
+
+/* w of one block, by phase, channel, tap: [DIRECT_ROWS], zeros beyond the last row. */
+static void w_task(void *arg, int64_t task, int slot)
+{
+    const struct call *x = arg;
+    const struct direct *d = x->d;
+    const bool inputs = x->r.p->s.pass == CONV_INPUTS;
+    const int64_t g = task / d->blocks, row = task % d->blocks * DIRECT_ROWS, *stride = x->r.p->at.w;
+    const int64_t to_step = stride[inputs ? 1 : 0], from_step = stride[inputs ? 0 : 1];
+    const int64_t rows = MC_MIN(d->to - row, (int64_t)DIRECT_ROWS);
+    const float *w = (const float *)(const void *)x->r.at[CONV_W] + g * (inputs ? d->from : d->to) * stride[0];
+    float *to = at(x, d->w_at) + task * d->taps * d->from * DIRECT_ROWS;
+    (void)slot;
+    for (int64_t phase = 0; phase < d->phases; phase++) {
+        for (int64_t k = 0; k < d->from; k++) {
+            for (int64_t t = d->first[phase]; t < d->first[phase + 1]; t++, to += DIRECT_ROWS) {
+                for (int64_t r = 0; r < DIRECT_ROWS; r++) {
+                    to[r] = r < rows ? w[(row + r) * to_step + k * from_step + d->tap[t].w] : 0;
+                }
+            }
+        }
+    }
+}
+
+/* ---- forward and inputs ---- */
+
+/* All places of one phase into out (rows, places), channels in pieces that keep sums short. */
+static void sum_phase(const struct call *x, const float *source, const float *w, int64_t phase, int rows, float *out)
+{
+    const struct direct *d = x->d;
+    const int64_t taps = d->first[phase + 1] - d->first[phase], vectors = d->places / d->kernel->lanes;
+    const int64_t most = MC_MAX(TERMS / MC_MAX(taps, (int64_t)1), (int64_t)1), calls = conv_ceil(vectors, d->kernel->most);
+    int64_t k = 0;
+    do {
+        struct mc_direct_sum s = { .off = d->off + d->first[phase], .x_step = d->channel, .out_step = d->places,
+                                   .channels = MC_MIN(most, d->from - k), .taps = taps, .rows = rows, .add = k > 0 };
+        s.w = w + k * taps * DIRECT_ROWS;
+        for (int64_t i = 0; i < calls; i++) {
+            const int64_t v = vectors * i / calls, stop = vectors * (i + 1) / calls;
+            s.x = source + k * d->channel + v * d->kernel->lanes;
+            s.out = out + v * d->kernel->lanes;
+            d->kernel->sum(&s, (int)(stop - v));
+        }
+        k += most;
+    } while (k < d->from);
+}
+
+static void write_row(const struct call *x, int64_t e, int64_t step, const float *from, int64_t n)
+{
+    const float alpha = (float)x->r.p->alpha, beta = (float)x->r.p->beta;
+    float *to = (float *)(void *)x->r.result + e;
+    const float *c0 = x->r.c0 ? (const float *)(const void *)x->r.c0 + e : NULL;
+    if (!c0 && step == 1) {
+        for (int64_t i = 0; i < n; i++) {
+            to[i] = alpha * from[i];
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        to[i * step] = alpha * from[i] + (c0 ? beta * c0[i * step] : 0);
+    }
+}
+
+/* Rows [top, top + d->rows) of a phase. */
+static void write_phase(const struct call *x, int64_t n, int64_t channel, int64_t phase, int64_t top, const float *from)
+{
+    const struct direct *d = x->d;
+    const struct mc_conv_shape *s = &x->r.p->s;
+    const bool inputs = s->pass == CONV_INPUTS;
+    const int64_t *stride = inputs ? x->r.p->at.x : x->r.p->at.y, *extent = inputs ? s->in : s->out;
+    const int64_t both[2] = { phase / d->write[1].stride, phase % d->write[1].stride };
+    int64_t lo[2], hi[2];
+    for (int i = 0; i < 2; i++) {
+        inside(&d->write[i], both[i], extent[1 + i], &lo[i], &hi[i]);
+    }
+    for (int64_t u = MC_MAX(lo[0], top); u < MC_MIN(hi[0], top + d->rows); u++) {
+        const int64_t row = u * d->write[0].stride + both[0] - d->write[0].before;
+        const int64_t column = lo[1] * d->write[1].stride + both[1] - d->write[1].before;
+        write_row(x, n * stride[0] + channel * stride[1] + row * stride[3] + column * stride[4], d->write[1].stride * stride[4],
+                  from + (u - top) * d->pitch + lo[1], hi[1] - lo[1]);
+    }
+}
+
+/* The rows of the result that all phases together make of a part. */
+static void finish_part(const struct call *x, int64_t n, int64_t channel, int rows, int64_t top)
+{
+    const struct direct *d = x->d;
+    const struct mc_conv_shape *s = &x->r.p->s;
+    const int64_t *extent = s->pass == CONV_INPUTS ? s->in : s->out;
+    const int64_t from = MC_MAX(top * d->write[0].stride - d->write[0].before, (int64_t)0);
+    const int64_t to = MC_MIN((top + d->rows) * d->write[0].stride - d->write[0].before, extent[1]);
+    if (from < to) {
+        conv_finish(&x->r, (int64_t[]){ n, channel, 0, from, 0 }, (int64_t[]){ 1, rows, 1, to - from, extent[2] });
+    }
+}
+
+/* A block of one part, from planes whose row 0 is the part's first. */
+static void sum_block(const struct call *x, int64_t image, int64_t part, int64_t block, const float *source, float *out)
+{
+    const struct direct *d = x->d;
+    const int64_t groups = x->r.p->s.groups, g = image % groups, n = x->first + image / groups;
+    const int64_t top = part * d->rows, row = block * DIRECT_ROWS;
+    const int rows = (int)MC_MIN(d->to - row, (int64_t)DIRECT_ROWS);
+    const float *w = at(x, d->w_at) + (g * d->blocks + block) * d->taps * d->from * DIRECT_ROWS;
+    for (int64_t phase = 0; phase < d->phases; phase++) {
+        sum_phase(x, source, w + d->first[phase] * d->from * DIRECT_ROWS, phase, rows, out);
+        for (int r = 0; r < rows; r++) {
+            write_phase(x, n, g * d->to + row + r, phase, top, out + r * d->places);
+        }
+    }
+    finish_part(x, n, g * d->to + row, rows, top);
+}
+
+static void sum_task(void *arg, int64_t task, int slot)
+{
+    const struct call *x = arg;
+    const struct direct *d = x->d;
+    const int64_t block = task % d->blocks, part = task / d->blocks % d->parts, image = task / d->blocks / d->parts;
+    const float *source = at(x, d->source_at) + image * d->from * d->channel + part * d->rows * d->pitch;
+    sum_block(x, image, part, block, source, at(x, d->slot_at + (size_t)slot * d->slot_bytes));
+}
+
+/* All blocks of a part, from a copy of its own. */
+static void own_task(void *arg, int64_t task, int slot)
+{
+    const struct call *x = arg;
+    const struct direct *d = x->d;
+    const int64_t part = task % d->parts, image = task / d->parts, groups = x->r.p->s.groups;
+    float *out = at(x, d->slot_at + (size_t)slot * d->slot_bytes), *source = out + DIRECT_ROWS * d->places;
+    for (int64_t k = 0; k < d->from; k++) {
+        copy_channel(x, x->first + image / groups, image % groups * d->from + k, part * d->rows, source + k * d->channel);
+    }
+    for (int64_t block = 0; block < d->blocks; block++) {
+        sum_block(x, image, part, block, source, out);
+    }
+}
+
+/* ---- weights: a task is a block of filters and one channel ---- */
+
+static void dots_task(void *arg, int64_t task, int slot)
+{
+    const struct call *x = arg;
+    const struct direct *d = x->d;
+    const struct mc_conv_shape *s = &x->r.p->s;
+    const int64_t c = task % d->from, block = task / d->from, g = block / d->blocks, *stride = x->r.p->at.w;
+    const int64_t f = g * d->to + block % d->blocks * DIRECT_ROWS, some = MC_MAX(ENOUGH / d->places, (int64_t)1);
+    const int64_t vectors = d->places / d->kernel->lanes, pieces = conv_ceil(d->places, ENOUGH);
+    const int rows = (int)MC_MIN((g + 1) * d->to - f, (int64_t)DIRECT_ROWS);
+    const double alpha = x->r.p->alpha, beta = x->r.p->beta;
+    const bool last = x->first + x->n == s->n;
+    const float *source = at(x, d->source_at) + (g * d->from + c) * d->channel, *y = at(x, d->dy_at) + f * d->dy;
+    (void)slot;
+    for (int64_t t = 0; t < d->taps; t += d->kernel->most) {
+        const int taps = (int)MC_MIN(d->taps - t, (int64_t)d->kernel->most);
+        float part[DIRECT_ROWS][16];
+        double sum[DIRECT_ROWS][16] = { { 0 } };
+        struct mc_direct_dots q = {
+            .out = part[0], .off = d->off + t, .x_image = s->c * d->channel, .y_image = s->f * d->dy, .y_step = d->dy,
+            .out_step = 16, .rows = rows, .taps = taps,
+        };
+        for (int64_t i = 0; i < conv_ceil(x->n, some) * pieces; i++) {
+            const int64_t n = i / pieces * some, v = vectors * (i % pieces) / pieces;
+            q.images = MC_MIN(some, x->n - n);
+            q.vectors = vectors * (i % pieces + 1) / pieces - v;
+            q.x = source + n * q.x_image + v * d->kernel->lanes;
+            q.y = y + n * q.y_image + v * d->kernel->lanes;
+            d->kernel->dots(&q);
+            for (int j = 0; j < rows * taps; j++) {
+                sum[j / taps][j % taps] += part[j / taps][j % taps];
+            }
+        }
+        for (int i = 0; i < rows * taps; i++) {
+            const int64_t e = (f + i / taps) * stride[0] + c * stride[1] + d->tap[t + i % taps].w;
+            float *to = (float *)(void *)x->r.result + e;
+            const double before = x->first > 0 ? *to : x->r.c0 ? beta * ((const float *)(const void *)x->r.c0)[e] : 0;
+            *to = (float)(alpha * sum[i / taps][i % taps] + before);
+        }
+    }
+    if (last) {
+        conv_finish(&x->r, (int64_t[]){ f, c, 0, 0, 0 }, (int64_t[]){ rows, 1, 1, s->k[1], s->k[2] });
+    }
+}
+
+/* ---- a call ---- */
+
+mc_status mc_direct_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct direct *d = (const struct direct *)(const void *)plan;
+    struct call x = { .d = d, .r = mc_conv_bind(plan, operand, workspace, threads) };
+    const struct mc_conv_shape *s = &x.r.p->s;
+    const double work = mc_conv_work(x.r.p) * (double)d->images / (double)s->n;
+    const bool weights = s->pass == CONV_WEIGHTS;
+    if (!weights) {
+        mc_team_tasks(w_task, &x, d->blocks * s->groups, x.r.threads, x.r.threads, work / 8);
+    }
+    for (x.first = 0; x.first < s->n; x.first += x.n) {
+        x.n = MC_MIN(d->images, s->n - x.first);
+        if (!d->own) {
+            mc_team_tasks(source_task, &x, x.n * d->from * s->groups, x.r.threads, x.r.threads, work / 8);
+        }
+        if (weights) {
+            mc_team_tasks(dy_task, &x, x.n * s->f, x.r.threads, x.r.threads, work / 8);
+            mc_team_tasks(dots_task, &x, d->blocks * s->groups * d->from, x.r.threads, x.r.threads, work);
+        } else if (d->own) {
+            mc_team_tasks(own_task, &x, x.n * s->groups * d->parts, d->slots, x.r.threads, work);
+        } else {
+            mc_team_tasks(sum_task, &x, x.n * s->groups * d->parts * d->blocks, d->slots, x.r.threads, work);
+        }
+    }
+    return MC_OK;
+}

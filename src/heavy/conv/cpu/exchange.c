@@ -1,0 +1,229 @@
+/* exchange.c: a convolution answered by the routine of another pass.
+ *
+ * The three passes are one sum over pairs (place u, tap a) that meet at i = u * stride - pad + a * dilation of x.
+ * The pair may be read the other way round:
+ *
+ *     forward -> weights   images and channels of x change places, filters are the gradient, places are taps:
+ *                          stride and dilation change places
+ *     weights -> forward   the same, back
+ *     inputs  -> inputs    the same again: filters are the gradient, the gradient is filters
+ *     inputs  -> forward   stride 1: u = i - ((k - 1) * dilation - pad) + (k - 1 - a) * dilation: a full
+ *     forward -> inputs    convolution with taps in the other order, filters and channels changing places
+ *
+ * Nothing is copied: operands keep their memory, strides change their meaning.
+ *
+ * Invariant: the child has the sums of the problem, element for element; alpha, beta and c0 pass through. */
+#include "heavy/conv/solver.h"
+
+static void swap(int64_t *a, int64_t *b)
+{
+    const int64_t t = *a;
+    *a = *b;
+    *b = t;
+}
+
+static void copy3(int64_t to[3], const int64_t from[3])
+{
+    memcpy(to, from, 3 * sizeof *to);
+}
+
+/* ---- the child's problem ---- */
+
+/* n with c; y with w, whose taps are places; the pass that makes one is the pass that makes the other. */
+struct mc_conv_problem mc_conv_taps_as_places(const struct mc_conv_problem *p)
+{
+    static const enum mc_conv_pass other[] = {
+        [CONV_FORWARD] = CONV_WEIGHTS, [CONV_INPUTS] = CONV_INPUTS, [CONV_WEIGHTS] = CONV_FORWARD,
+    };
+    struct mc_conv_problem c = *p;
+    c.s.pass = other[p->s.pass];
+    swap(&c.s.n, &c.s.c);
+    copy3(c.s.k, p->s.out);
+    copy3(c.s.out, p->s.k);
+    copy3(c.s.stride, p->s.dilation);
+    copy3(c.s.dilation, p->s.stride);
+    swap(&c.at.x[0], &c.at.x[1]);
+    /* y(n, f, u) is w(f, c = n, tap u); w(f, c, a) is y(n = c, f, place a) */
+    memcpy(c.at.w, (int64_t[]){ p->at.y[1], p->at.y[0], p->at.y[2], p->at.y[3], p->at.y[4] }, 5 * sizeof(int64_t));
+    memcpy(c.at.y, (int64_t[]){ p->at.w[1], p->at.w[0], p->at.w[2], p->at.w[3], p->at.w[4] }, 5 * sizeof(int64_t));
+    if (p->s.flip) { /* places have no flip: the array is read from its end */
+        for (int i = 0; i < 3; i++) {
+            c.at.y[2 + i] = -c.at.y[2 + i];
+        }
+    }
+    c.s.flip = false;
+    return c;
+}
+
+/* x with y, f with c, the other order of taps; what was padded is cropped and the other way round. */
+struct mc_conv_problem mc_conv_taps_reversed(const struct mc_conv_problem *p)
+{
+    struct mc_conv_problem c = *p;
+    c.s.pass = p->s.pass == CONV_FORWARD ? CONV_INPUTS : CONV_FORWARD;
+    swap(&c.s.c, &c.s.f);
+    copy3(c.s.in, p->s.out);
+    copy3(c.s.out, p->s.in);
+    for (int i = 0; i < 3; i++) {
+        c.s.pad[i] = (p->s.k[i] - 1) * p->s.dilation[i] - p->s.pad[i];
+    }
+    c.s.flip = !p->s.flip;
+    memcpy(c.at.x, p->at.y, sizeof c.at.x);
+    memcpy(c.at.y, p->at.x, sizeof c.at.y);
+    if (p->s.groups == 1) { /* else one filter a channel: the two are one index */
+        swap(&c.at.w[0], &c.at.w[1]);
+    }
+    return c;
+}
+
+enum { AS_PLACES = EXCHANGE_PLACES, REVERSED = EXCHANGE_REVERSED };
+const int mc_conv_exchange_role[][3] = {
+    [AS_PLACES] = { CONV_X, CONV_Y, CONV_W },
+    [REVERSED]  = { CONV_Y, CONV_W, CONV_X },
+};
+
+/* Bytes from where the problem's filters begin to where the child's y does. */
+int64_t mc_conv_exchange_shift(const struct mc_conv_problem *p, int roles)
+{
+    int64_t shift = 0;
+    for (int i = 0; i < 3 && roles == AS_PLACES && p->s.flip; i++) {
+        shift += (p->s.k[i] - 1) * p->at.w[2 + i] * mc_dtypes[p->dtype].size;
+    }
+    return shift;
+}
+
+struct exchange {
+    struct mc_plan base;
+    int roles;
+    int64_t shift[3];   /* of the child's x, w, y: bytes to their first element */
+};
+
+static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct exchange *d = (const struct exchange *)(const void *)plan;
+    const struct mc_conv_run r = mc_conv_bind(plan, operand, workspace, threads);
+    const int result = mc_conv_result(conv(plan->child[0]->problem)->s.pass);
+    void *with[8] = { 0 };
+    for (int i = 0; i < 3; i++) {
+        with[i] = r.at[mc_conv_exchange_role[d->roles][i]] + d->shift[i];
+    }
+    with[CONV_C0] = r.c0 ? (char *)r.c0 + d->shift[result] : NULL;
+    TRY(plan->child[0]->run(plan->child[0], with, workspace, r.threads));
+    mc_conv_finish_all(&r); /* it knows the problem's axes, not the child's */
+    return MC_OK;
+}
+
+static struct mc_plan *make(const struct mc_conv_problem *p, struct mc_conv_problem c, int roles)
+{
+    struct exchange *d = mc_calloc(1, sizeof *d, "plans");
+    if (!d) {
+        return NULL;
+    }
+    c.inner |= INNER_EXCHANGE;
+    c.has_epilogue = false;
+    d->base.run = run;
+    d->roles = roles;
+    d->base.child[0] = mc_conv_plan_in(p->base.family, &c);
+    if (!d->base.child[0]) {
+        mc_free(d);
+        return NULL;
+    }
+    d->base.workspace = d->base.child[0]->workspace;
+    d->shift[CONV_Y] = mc_conv_exchange_shift(p, roles);
+    return &d->base;
+}
+
+static const char *refuse_any(const struct mc_conv_problem *p)
+{
+    return p->inner & INNER_EXCHANGE ? "wraps a solver once"
+           : mc_conv_hollow(p)       ? mc_conv_hollow(p)
+           : p->s.unshared           ? "has one filter for all places"
+                                     : NULL;
+}
+
+static double finish_cost(const struct mc_conv_problem *p)
+{
+    const struct mc_conv_array a = mc_conv_array(p, mc_conv_result(p->s.pass));
+    return p->has_epilogue ? mc_conv_copy(2 * (double)mc_conv_count(&a) * mc_dtypes[p->dtype].size) : 0;
+}
+
+/* The cost of the child's best, and of the epilogue by itself. */
+static double cost(const struct mc_conv_problem *p, struct mc_conv_problem c)
+{
+    c.inner |= INNER_EXCHANGE;
+    c.has_epilogue = false;
+    return 2e-7 + mc_plan_cheapest(&c.base) + finish_cost(p);
+}
+
+/* ---- taps as places ---- */
+
+const char *mc_conv_no_places(const struct mc_conv_problem *p)
+{
+    return p->s.groups != 1 ? "takes one group" : refuse_any(p);
+}
+
+static const char *refuse_places(const struct mc_problem *p)
+{
+    const char *no = mc_conv_no_places(conv(p));
+    return no ? no : mc_conv_halves(conv(p));
+}
+
+/* The rule of Theano's convolution as a matrix product: it has one product of c * taps for each of n images, or of
+ * n * places for each of c channels, and that way is the better one which has its columns written fewer times. */
+static bool fewer_by_channels(const struct mc_conv_shape *s)
+{
+    return (double)s->n * (double)conv_volume(s->k) >= (double)s->c * (double)conv_volume(s->out);
+}
+
+/* Forward and weights are each other's exchange: whichever the rule is against pays for it. */
+static double estimate_places(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    const double seconds = cost(p, mc_conv_taps_as_places(p));
+    const bool against = p->s.pass == CONV_FORWARD ? !fewer_by_channels(&p->s) : p->s.pass == CONV_WEIGHTS && fewer_by_channels(&p->s);
+    return against ? 1.1 * seconds : seconds;
+}
+
+static struct mc_plan *plan_places(const struct mc_problem *p)
+{
+    return make(conv(p), mc_conv_taps_as_places(conv(p)), AS_PLACES);
+}
+
+const struct mc_solver mc_conv_exchange = {
+    .name = "exchange", .wraps = true, .refuse = refuse_places, .estimate = estimate_places, .plan = plan_places,
+};
+
+/* ---- taps in the other order ---- */
+
+const char *mc_conv_no_reversed(const struct mc_conv_problem *p)
+{
+    if (p->s.pass == CONV_WEIGHTS) {
+        return "serves forward and inputs";
+    }
+    for (int i = 0; i < 3; i++) {
+        if (p->s.stride[i] != 1) {
+            return "takes stride 1";
+        }
+    }
+    const bool each = p->s.groups == p->s.c && p->s.groups == p->s.f;
+    return p->s.groups != 1 && !each ? "takes one group, or one of each channel" : refuse_any(p);
+}
+
+static const char *refuse_reversed(const struct mc_problem *p)
+{
+    const char *no = mc_conv_no_reversed(conv(p));
+    return no ? no : mc_conv_halves(conv(p));
+}
+
+static double estimate_reversed(const struct mc_problem *p)
+{
+    return cost(conv(p), mc_conv_taps_reversed(conv(p)));
+}
+
+static struct mc_plan *plan_reversed(const struct mc_problem *p)
+{
+    return make(conv(p), mc_conv_taps_reversed(conv(p)), REVERSED);
+}
+
+const struct mc_solver mc_conv_exchange_full = {
+    .name = "exchange_full", .wraps = true, .refuse = refuse_reversed, .estimate = estimate_reversed, .plan = plan_reversed,
+};

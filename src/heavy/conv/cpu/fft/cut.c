@@ -1,0 +1,353 @@
+/* cut.c: how spectra are cut into blocks: which size of tile, which letter in the lanes, how much at a time, which loop is
+ * outermost; and what that costs.
+ *
+ * Invariant: what mc_fft_choose leaves keeps the workspace cap for one thread. */
+#include "heavy/conv/cpu/fft/plan.h"
+#include "heavy/gemm/cpu/kernel.h"
+
+enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, FAR = 8 << 20, PARTS = 12 };
+static const double CYCLES_A_BYTE = 0.25, SLIM_CYCLES_A_BYTE = 0.05; /* between memory and one thread of all; beside slim filters */
+enum { SLIM_ROWS = 32, SLIM_SLOTS = 4 };  /* of spectra at once; tasks that there is room for, so that threads find work */
+enum { SLIM_ONCE = 6 };                   /* where room is no matter: less than one row in so many is a tap's */
+static const double FEW_TAPS = 0.55;      /* of a transform, where most of the tile is zeros ... */
+static const double COLUMNS = 0.48, ROWS_TAKE = 0.5; /* ... and what part is that of columns, all of them, and of rows, those with taps */
+static const double SLIM_COLUMNS = 0.7;   /* in the cache, and what products lose whose tiles are fewer */
+static const int sizes[FFT_SIZES] = { 8, 16, 32, 64 }, winograd_sizes[WINOGRAD_SIZES] = { 4, 6 };
+const signed char mc_fft_letter[3][2] = { [CONV_X] = { M, C }, [CONV_W] = { C, F }, [CONV_Y] = { M, F } };
+
+static const struct mc_fft_kernel *kernel(void)
+{
+    const char *name = mc_gemm_kernel(MC_FLOAT32)->name;
+    return mc_fft_avx512 && strcmp(name, "avx512") == 0 ? mc_fft_avx512
+           : mc_fft_avx2 && strcmp(name, "avx2") == 0   ? mc_fft_avx2
+                                                        : mc_fft_plain;
+}
+
+/* ---- tiles ---- */
+
+static bool tiles(struct fft *d, const struct mc_conv_shape *s, int which)
+{
+    const int64_t *result = s->pass == CONV_INPUTS ? s->in : s->out, *read = s->pass == CONV_INPUTS ? s->out : s->in;
+    d->kernel = kernel();
+    d->which = which;
+    d->size = which < 0 ? winograd_sizes[fft_winograd(d)] : sizes[which];
+    d->frequencies = which < 0 ? d->size * d->size : fft_frequencies(d->size);
+    d->taps = s->k[1];
+    d->slim = false;
+    d->near = SLIM_ROWS;
+    d->numbers = which < 0 ? 1 : 2;
+    for (int i = 0; i < 2; i++) {
+        const int64_t w = fft_wide(s, 1 + i), before = s->pass == CONV_INPUTS ? w - s->pad[1 + i] : s->pad[1 + i];
+        d->step[i] = d->size - w;
+        /* One tile has more places where what is wrapped around is zeros. */
+        const bool seen = read[1 + i] + before <= d->size, clear = result[1 + i] + w - d->size <= before;
+        if (which >= 0 && seen && clear && result[1 + i] <= d->size && w < d->size) {
+            d->step[i] = MC_MAX(d->step[i], result[1 + i]);
+        }
+        if (d->step[i] < 1) {
+            return false;
+        }
+        d->tiles[i] = conv_ceil(result[1 + i], d->step[i]);
+    }
+    d->all[M] = s->n * d->tiles[0] * d->tiles[1];
+    d->all[C] = s->c / s->groups;
+    d->all[F] = s->f / s->groups;
+    return true;
+}
+
+/* ---- letters ---- */
+
+static double filled(const struct fft *d, int letter)
+{
+    return (double)d->all[letter] / (double)(conv_ceil(d->all[letter], d->kernel->lanes) * d->kernel->lanes);
+}
+
+static int fuller(const struct fft *d, int usual, int other)
+{
+    return filled(d, other) > 1.2 * filled(d, usual) ? other : usual;
+}
+
+static int other_letter(int role, int letter)
+{
+    return mc_fft_letter[role][0] + mc_fft_letter[role][1] - letter;
+}
+
+static void letters(struct fft *d, enum mc_conv_pass pass)
+{
+    d->c = mc_conv_result(pass);
+    d->summed = M + C + F - mc_fft_letter[d->c][0] - mc_fft_letter[d->c][1];
+    d->lanes = pass == CONV_WEIGHTS ? fuller(d, F, C) : pass == CONV_FORWARD ? fuller(d, F, M) : fuller(d, C, M);
+    d->rows = M + C + F - d->summed - d->lanes;
+    for (int role = CONV_X; role <= CONV_Y; role++) {
+        const int first = mc_fft_letter[role][0], second = mc_fft_letter[role][1];
+        const bool has_lanes = first == d->lanes || second == d->lanes;
+        d->s[role].lane = has_lanes ? d->lanes : fuller(d, second, first);
+        d->s[role].row = other_letter(role, d->s[role].lane);
+        if (role != d->c) {
+            *(has_lanes ? &d->b : &d->a) = role;
+        }
+    }
+}
+
+/* Rows of transforms of filters, where only rows are kept. */
+static int64_t slim_rows(const struct fft *d)
+{
+    return d->size / 2 * d->taps;
+}
+
+/* ---- blocks ---- */
+
+static int64_t padded(const struct fft *d, int64_t n)
+{
+    return conv_ceil(n, d->kernel->lanes) * d->kernel->lanes;
+}
+
+size_t mc_fft_lay_out(struct fft *d, int slots)
+{
+    size_t at = 0;
+    for (int role = CONV_X; role <= CONV_Y; role++) {
+        struct spectra *s = &d->s[role];
+        /* What products read and write by rows has its frequencies together, as transforms like it. */
+        const bool slim = d->slim && role == CONV_W, together = role != d->b && s->row == d->rows && !slim;
+        s->width = padded(d, slim ? d->all[s->lane] : d->block[s->lane]);
+        const int64_t rows = slim ? d->all[s->row] : d->block[s->row];
+        const int64_t many = together ? d->frequencies : rows;
+        const int64_t near = d->numbers * s->width, far = many * near + LINE / 4; /* not a multiple of what caches repeat at */
+        s->step = together ? near : far;
+        s->next = together ? far : near;
+        s->at = at;
+        at += (size_t)(far * (together ? rows : slim ? slim_rows(d) : d->frequencies)) * sizeof(float);
+        at = (at + LINE - 1) / LINE * LINE;
+        s->far = at - s->at > FAR;
+    }
+    d->tile_at = at;
+    const int64_t tile = fft_tile(d->size, d->kernel->lanes), near = d->slim ? (d->size + 2) * fft_slim_step(d) : 0;
+    d->tile_bytes = (size_t)MC_MAX(tile, near) * sizeof(float);
+    d->slots = slots;
+    return at + (size_t)slots * d->tile_bytes;
+}
+
+/* n in equal blocks of at most `most`, whole vectors if there are several. */
+static int64_t even(const struct fft *d, int64_t n, int64_t most, bool vectors)
+{
+    const int64_t each = conv_ceil(n, conv_ceil(n, MC_MAX(most, (int64_t)1)));
+    return vectors ? MC_MIN(padded(d, each), n) : each;
+}
+
+/* ---- costs, in cycles of one thread ---- */
+
+double mc_fft_blocks(const struct fft *d, int letter)
+{
+    return (double)conv_ceil(d->all[letter], d->block[letter]);
+}
+
+static double block_bytes(const struct fft *d, int role)
+{
+    const struct spectra *s = &d->s[role];
+    const int64_t many = d->slim && role == CONV_W ? slim_rows(d) : d->frequencies;
+    return 4 * (double)(d->numbers * many) * (double)d->block[s->row] * (double)padded(d, d->block[s->lane]);
+}
+
+/* Turns of the loops inside of a letter's. */
+static double inside(const struct fft *d, int letter)
+{
+    double turns = 1;
+    for (int i = NLETTER - 1; i >= 0 && d->order[i] != letter; i--) {
+        turns *= mc_fft_blocks(d, d->order[i]);
+    }
+    return turns;
+}
+
+/* The rest as products are fastest: sums over all of the summed letter before the next block of the result. */
+void mc_fft_order(struct fft *d, int outer)
+{
+    d->order[0] = outer;
+    d->order[1] = outer == d->rows ? d->lanes : d->rows;
+    d->order[2] = outer == d->summed ? d->lanes : d->summed;
+}
+
+/* How often an operand is transformed: once, or for each block of the letter it lacks, if a loop inside of that one brings
+ * other blocks of it. */
+static double times(const struct fft *d, int role)
+{
+    const int lacking = M + C + F - mc_fft_letter[role][0] - mc_fft_letter[role][1];
+    return inside(d, lacking) > 1 ? mc_fft_blocks(d, lacking) : 1;
+}
+
+/* Bytes that products read and write of blocks that no cache holds. */
+static double traffic(const struct fft *d)
+{
+    double all = 0, moved = 0;
+    for (int role = CONV_X; role <= CONV_Y; role++) {
+        const double bytes = block_bytes(d, role);
+        const double again = d->slim && role == d->a ? (double)d->block[d->lanes] / (double)fft_slim_width(d) : 1;
+        all += bytes;
+        moved += bytes * (role == d->c && mc_fft_blocks(d, d->summed) > 1 ? 2 : again);
+    }
+    return all < 2 * NEAR ? 0 : moved * mc_fft_blocks(d, M) * mc_fft_blocks(d, C) * mc_fft_blocks(d, F);
+}
+
+/* What a transform of filters takes of a whole one. */
+static double filter_part(const struct fft *d, const struct mc_conv_shape *s)
+{
+    return d->which < 0 ? FEW_TAPS : MC_MAX(FEW_TAPS, COLUMNS + ROWS_TAKE * (double)s->k[1] / (double)d->size);
+}
+
+double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s)
+{
+    const double lanes = d->kernel->lanes, frequencies = (double)d->frequencies;
+    const double area = (double)d->size * d->size, rows = (double)d->all[d->rows], depth = (double)d->all[d->summed];
+    const double turn = d->which < 0 ? d->kernel->winograd_turn[fft_winograd(d)] : d->kernel->turn[d->which];
+    const double each = (double)(d->numbers * d->numbers) * depth / d->kernel->math + 8;
+    const double products = frequencies * rows * (double)padded(d, d->all[d->lanes]) / lanes * each;
+    double sum = products + traffic(d) * (d->slim ? SLIM_CYCLES_A_BYTE : CYCLES_A_BYTE);
+    for (int role = CONV_X; role <= CONV_Y; role++) {
+        const struct spectra *sp = &d->s[role];
+        const double vectors = (double)d->all[sp->row] * (double)padded(d, d->all[sp->lane]) / lanes;
+        const bool slim = d->slim && role == CONV_W;
+        const double part = slim ? ROWS_TAKE * (double)s->k[1] / (double)d->size : role == CONV_W ? filter_part(d, s) : 1;
+        sum += vectors * area * turn * ((slim ? 1 : times(d, role)) * part + (slim ? mc_fft_blocks(d, M) * SLIM_COLUMNS : 0));
+    }
+    return (double)s->groups * sum;
+}
+
+/* ---- the workspace cap ---- */
+
+/* As many tiles as there is room for beside channels; false: not even one vector. */
+static bool fill(struct fft *d, size_t cap)
+{
+    const bool vectors = d->s[CONV_X].lane == M || d->s[CONV_Y].lane == M;
+    const int64_t unit = vectors ? d->kernel->lanes : 1;
+    const int slots = d->slim ? SLIM_SLOTS : 1;
+    d->block[M] = MC_MIN(unit, d->all[M]);
+    const size_t one = mc_fft_lay_out(d, slots);
+    d->block[M] = MC_MIN(2 * unit, d->all[M]);
+    const size_t each = mc_fft_lay_out(d, slots) - one;
+    if (one > cap) {
+        return false;
+    }
+    const int64_t most = unit * (1 + (each ? (int64_t)((cap - one) / each) : 0));
+    d->block[M] = even(d, d->all[M], MC_MIN(most, d->block_most), vectors);
+    while (mc_fft_lay_out(d, slots) > cap && d->block[M] > unit) { /* rounded up to vectors */
+        d->block[M] -= unit;
+    }
+    return mc_fft_lay_out(d, slots) <= cap;
+}
+
+static bool halve(struct fft *d, int letter)
+{
+    const bool vectors = letter != M || d->s[CONV_X].lane == M || d->s[CONV_Y].lane == M;
+    const int64_t before = d->block[letter];
+    d->block[letter] = even(d, d->all[letter], before / 2, vectors);
+    return d->block[letter] < before;
+}
+
+/* Where one vector of tiles beside all channels of one kind is too much: the larger blocks halved, and halved. */
+static bool halve_all(struct fft *d, size_t cap)
+{
+    memcpy(d->block, d->all, sizeof d->block);
+    while (mc_fft_lay_out(d, 1) > cap) {
+        const int64_t *b = d->block;
+        const int larger = b[C] > b[F] ? C : F, smaller = C + F - larger;
+        const bool tiles_first = b[M] * (b[C] + b[F]) > b[C] * b[F] && b[M] > 8;
+        if (!(tiles_first && halve(d, M)) && !halve(d, larger) && !halve(d, smaller) && !halve(d, M)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* May filters be slim, in these blocks, and are products of them not too narrow? */
+static bool may_slim(const struct fft *d)
+{
+    const int64_t wide = fft_slim_width(d);
+    return d->which >= 0 && d->lanes != M && d->order[0] == M && d->block[C] >= MC_MIN(wide, d->all[C])
+           && d->block[F] >= MC_MIN(wide, d->all[F]);
+}
+
+/* Blocks that keep the cap for one thread: of channels of one kind in `parts`, and of tiles, looping over either outermost,
+ * with whole filters or slim ones, whichever costs least: the third letter has one block. */
+static bool keep(struct fft *d, const struct mc_conv_shape *s, size_t cap)
+{
+    struct fft best = *d;
+    double least = 0;
+    for (int i = 0; i < 8 * PARTS; i++) {
+        struct fft one = *d;
+        const int letter = i & 1 ? C : F, outer = i & 2 ? M : letter, parts = 1 + i / 4 % PARTS;
+        one.slim = i >= 4 * PARTS;
+        memcpy(one.block, one.all, sizeof one.block);
+        one.block[letter] = even(d, d->all[letter], conv_ceil(d->all[letter], parts), true);
+        mc_fft_order(&one, outer);
+        if ((one.slim && !may_slim(&one)) || (parts > 1 && conv_ceil(d->all[letter], one.block[letter]) != parts) || !fill(&one, cap)) {
+            continue;
+        }
+        const double cost = mc_fft_cycles(&one, s);
+        if (least == 0 || cost < least) {
+            best = one;
+            least = cost;
+        }
+    }
+    *d = best;
+    return least > 0 || halve_all(d, cap);
+}
+
+/* Filters whose spectra are read once are slim where most of their rows are zeros. */
+static void slim_once(struct fft *d, size_t cap)
+{
+    struct fft one = *d;
+    one.slim = true;
+    mc_fft_order(&one, M);
+    if (SLIM_ONCE * d->taps <= d->size && mc_fft_blocks(&one, M) == 1 && may_slim(&one) && mc_fft_lay_out(&one, 1) <= cap) {
+        *d = one;
+    }
+}
+
+static bool fit(struct fft *d, const struct mc_conv_shape *s)
+{
+    const size_t cap = mc_plan_cap(NULL);
+    const enum mc_conv_pass pass = s->pass;
+    memcpy(d->block, d->all, sizeof d->block);
+    const bool vectors = d->s[CONV_X].lane == M || d->s[CONV_Y].lane == M;
+    const int64_t tile = 4 * d->numbers * (d->all[C] + d->all[F]) * d->frequencies; /* bytes of one tile's spectra */
+    const int64_t filters = 4 * d->numbers * d->all[C] * d->all[F] * d->frequencies;
+    const int64_t near = MC_MAX(pass == CONV_WEIGHTS ? 2 * filters : filters, (int64_t)NEAR / 2);
+    const int64_t many = MC_MAX(MC_MIN(near / tile, (int64_t)ROWS * (pass == CONV_WEIGHTS ? 4 : 1)), (int64_t)LEAST);
+    mc_fft_order(d, pass == CONV_WEIGHTS ? C : M);
+    d->block_most = filters > NEAR ? MC_MAX(many, (int64_t)2 * ROWS) : many;
+    d->block[M] = even(d, d->all[M], d->block_most, vectors);
+    if (d->block[M] == d->all[M] && filters > NEAR) { /* the result's channels in turn, so that filters stay near */
+        const int letter = pass == CONV_INPUTS ? C : F;
+        d->block[letter] = even(d, d->all[letter], MC_MAX(d->all[letter] * NEAR / filters, 2 * d->kernel->lanes), true);
+    }
+    if (mc_fft_lay_out(d, 1) > cap) {
+        return keep(d, s, cap);
+    }
+    slim_once(d, cap);
+    return true;
+}
+
+/* The size that costs least; false: none fits. */
+bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, int which)
+{
+    double least = 0;
+    bool found = false;
+    for (int i = which; i < (which < 0 ? which + 1 : FFT_SIZES); i++) {
+        struct fft one = *d;
+        if (!tiles(&one, &p->s, i)) {
+            continue;
+        }
+        letters(&one, p->s.pass);
+        if (!fit(&one, &p->s)) {
+            continue;
+        }
+        const double cost = mc_fft_cycles(&one, &p->s);
+        if (!found || cost < least) {
+            *d = one;
+            least = cost;
+            found = true;
+        }
+    }
+    d->partial = found && inside(d, d->summed) > 1 && !(d->slim && d->c == CONV_W);
+    d->ahead = found && traffic(d) > 0;
+    return found;
+}

@@ -1,0 +1,54 @@
+/* fft.h: a convolution by Fourier transforms on a GPU: what is chosen for it (cuda_fft.c), and a call of it (cuda_fft_run.c).
+ *
+ * Invariant: what is summed over stands in rows of the spectra; of the other two, the longer one in columns of the result. */
+#ifndef MC_CONV_CUDA_FFT_H
+#define MC_CONV_CUDA_FFT_H
+
+#include "heavy/conv/cuda/cuda.h"
+
+enum { FFT_THIN = 4, FFT_WIDE = 64, FFT_PER_BLOCK = 128 };  /* of fft_spectra.cu */
+enum { FFT_PAIRED = 128, FFT_BESIDE = 2 };                  /* the size of whose frequencies so many stand side by side */
+enum { FFT_PEAKS = 256, FFT_PEAK_THREADS = 512 };           /* FFT_PEAKS: of one operand */
+
+/* A kernel of transforms: tiles and threads of a block. */
+struct mc_cuda_fft_grid {
+    int tiles, threads;
+    size_t shared;
+};
+struct mc_cuda_fft {
+    struct mc_plan base;
+    const struct mc_cuda_fft_size *size;
+    int n;                      /* places of a tile along one axis */
+    bool tiled, halves;         /* halves: spectra of operands are kept in them */
+    bool tensor;                /* transforms of operands on tensor cores */
+    struct mc_cuda_fft_grid forth, behind;
+    int64_t images;             /* at a time */
+    void *peaks, *spectra, *back, *product[4];  /* of mc_cuda_fft_ways */
+};
+/* Names of kernels of products, and of those that take pairs of frequencies the first. */
+extern const char *const mc_cuda_fft_ways[4];
+enum { FFT_FIRST_PAIRED = 2 };
+
+/* ---- which index stands where ---- */
+enum mc_fft_index { IMAGES, CHANNELS, FILTERS };
+extern const enum mc_fft_index mc_fft_of_role[3][2], mc_fft_summed[3];
+
+int64_t mc_cuda_fft_tiles(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int axis);
+int64_t mc_cuda_fft_count(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, enum mc_fft_index i, int64_t images);
+/* Which of a role's two indices stands in rows of its spectra, the other one in columns. */
+int mc_cuda_fft_in_rows(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role, int64_t images);
+void mc_cuda_fft_shape(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role, int64_t images, int64_t *rows, int64_t *cols);
+/* Bytes of a role's spectra. */
+size_t mc_cuda_fft_bytes(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role, int64_t images);
+
+static inline int64_t fft_lead(int64_t cols)
+{
+    return (cols + 3) / 4 * 4;
+}
+static inline int64_t fft_frequencies_of(const struct mc_cuda_fft *d)
+{
+    return (int64_t)d->n * (d->n / 2 + 1);
+}
+mc_status mc_cuda_fft_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
+
+#endif

@@ -1,0 +1,156 @@
+/* place.cu: what kernels of Fourier transforms share: where a tile lies in an array and in spectra, how halves are scaled.
+ *
+ * Spectra are (frequency, row, column), frequency = column of the tile, then row, of which the last axis has N/2 + 1; BESIDE
+ * frequencies stand side by side in place of one, so that the few tiles a block has room for fill 32 bytes: less is written at
+ * a fraction of the speed.
+ *
+ * With HALVES, where TF32 or a half is precise enough, spectra that are multiplied are kept in halves, of 11 bits as TF32 is:
+ * scaled by a power of two that lets no frequency of the array, N * N times its largest number at most, overflow.  `back` undoes it.
+ *
+ *   peaks      the largest numbers of arrays, block by block */
+#define HALF (N / 2)
+#if HALVES
+typedef unsigned cell;          /* the real half, then the imaginary one */
+#else
+typedef float2 cell;
+#endif
+
+struct args {
+    T *x;
+    const T *c0;
+    void *s;                    /* float2; cells, where it is to be multiplied */
+    i64 rows, cols, ld;         /* of the spectra; ld: from row to row */
+    i64 step[2];                /* in x, from row to row and from column to column of the spectra */
+    int tiles[2];               /* that follow each other as rows, or columns, before the next step */
+    int across;                 /* of them side by side */
+    int first[2], every[2];     /* where the first tile lies in x, and how far apart they are */
+    int extent[2], from[2];     /* of a tile: what is read or written of it, and where that begins in the transform */
+    int size[2];                /* of x: zeros outside */
+    i64 stride[2];
+    float scale, beta;
+    int conjugate;
+    const unsigned *peaks;      /* halves: PEAKS of the array; back: of one operand, then of the other */
+};
+
+/* ---- where a tile lies in x ---- */
+
+struct corner {                 /* in elements of the transform: which of them x has, from `low` on */
+    i64 at;                     /* of element (0, 0), which x need not have */
+    int low[2], count[2];
+};
+
+/* A block has some tiles of one row of the spectra. */
+struct block { i64 row, col; int tiles; };
+
+__device__ __forceinline__ block block_of(const args &p, int most)
+{
+    const i64 groups = (p.cols + most - 1) / most;
+    block b;
+    b.row = blockIdx.x / groups;
+    b.col = (blockIdx.x - b.row * groups) * most;
+    b.tiles = p.cols - b.col < most ? (int)(p.cols - b.col) : most;
+    return b;
+}
+
+__device__ __forceinline__ void make_corners(const args &p, const block &b, corner *to)
+{
+    for (int g = threadIdx.x; g < b.tiles; g += blockDim.x) {
+        const i64 i = b.row / p.tiles[0], j = (b.col + g) / p.tiles[1];
+        const int tile = (int)(b.row - i * p.tiles[0]) + (int)(b.col + g - j * p.tiles[1]);
+        const int begins[2] = { p.first[0] + tile / p.across * p.every[0], p.first[1] + tile % p.across * p.every[1] };
+        corner c;
+        c.at = i * p.step[0] + j * p.step[1];
+        for (int a = 0; a < 2; a++) {
+            const int low = begins[a] < 0 ? -begins[a] : 0, left = p.size[a] - begins[a];
+            const int high = left < p.extent[a] ? left : p.extent[a];
+            c.at += (begins[a] - p.from[a]) * p.stride[a];
+            c.low[a] = p.from[a] + low;
+            c.count[a] = high > low ? high - low : 0;
+        }
+        to[g] = c;
+    }
+}
+
+__device__ __forceinline__ bool has(const corner &c, int axis, int i)
+{
+    return (unsigned)(i - c.low[axis]) < (unsigned)c.count[axis];
+}
+
+/* ---- spectra in memory ---- */
+
+template <class S> __device__ __forceinline__ S *spectrum(const args &p, const block &b, int column, int row, int g)
+{
+    const int f = column * N + row;
+    return (S *)p.s + (((i64)(f / BESIDE) * p.rows + b.row) * p.ld + b.col + g) * BESIDE + f % BESIDE;
+}
+
+/* ---- how halves are scaled ---- */
+
+struct peak_args {
+    const T *x[2];
+    i64 count[2];               /* elements, without gaps */
+    unsigned *to;               /* (2, PEAKS) */
+};
+
+__device__ __forceinline__ unsigned larger(unsigned most, T v)
+{
+    const unsigned bits = __float_as_uint(get<float>(v)) & 0x7fffffff;
+    return bits < 0x7f800000 && bits > most ? bits : most;
+}
+
+extern "C" __global__ void __launch_bounds__(512) peaks(const __grid_constant__ peak_args p)
+{
+    __shared__ unsigned found[16];
+    const T *x = p.x[blockIdx.y];
+    const i64 count = p.count[blockIdx.y];
+    enum { V = 16 / sizeof(T) };
+    const i64 whole = (u64)x % 16 ? 0 : count / V;
+    unsigned most = 0;
+#pragma unroll 4
+    for (i64 i = blockIdx.x * 512ll + threadIdx.x; i < whole; i += PEAKS * 512ll) {
+        alignas(16) T v[V];
+        *(uint4 *)v = ((const uint4 *)x)[i];
+#pragma unroll
+        for (int j = 0; j < V; j++) {
+            most = larger(most, v[j]);
+        }
+    }
+    for (i64 i = whole * V + blockIdx.x * 512ll + threadIdx.x; i < count; i += PEAKS * 512ll) {
+        most = larger(most, x[i]);
+    }
+    most = over_warp(most);
+    if (threadIdx.x % 32 == 0) {
+        found[threadIdx.x / 32] = most;
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        most = over_warp(found[threadIdx.x % 16]);
+        if (threadIdx.x == 0) {
+            p.to[blockIdx.y * PEAKS + blockIdx.x] = most;
+        }
+    }
+}
+
+/* The factors of a spectrum, or what undoes those of both operands'. */
+__device__ __forceinline__ void make_gains(const args &p, float (&gain)[2], bool undo)
+{
+    if (!HALVES || threadIdx.x >= 32) {
+        return;
+    }
+    for (int i = 0; i < 1 + undo; i++) {
+        unsigned most = 0;
+        for (int e = threadIdx.x; e < PEAKS; e += 32) {
+            most = max(most, p.peaks[i * PEAKS + e]);
+        }
+        most = over_warp(most);
+        if (threadIdx.x > 0) {
+            continue;
+        }
+        if (undo) {
+            gain[i] = (float)(N * N) * unscaled(most);
+        } else {
+            factors(most, gain);
+            gain[0] *= 1.0f / (N * N);
+        }
+    }
+}

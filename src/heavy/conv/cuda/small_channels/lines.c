@@ -1,0 +1,173 @@
+/* lines.c: images of few channels on a GPU (few.cu): the first layer of a net, forward and the gradient of its filters.
+ *
+ * Bound by memory: y is written, or read, once; what takes longer there is the number of taps.
+ *
+ * Invariant: filters, and a tile's lines of x, fit in shared memory. */
+#include "heavy/conv/cuda/small_channels/small_channels.h"
+
+static const char tile[] = {
+#include "heavy/conv/cuda/small_channels/tile_text.h"
+    , 0 };
+static const char lines[] = {
+#include "heavy/conv/cuda/small_channels/lines_text.h"
+    , 0 };
+static const char text[] = {
+#include "heavy/conv/cuda/small_channels/weights_text.h"
+    , 0 };
+const struct mc_cuda_text mc_conv_few_tile_text = { "heavy/conv/cuda/small_channels/tile.cu", tile, NULL }, mc_conv_few_lines_text = { "heavy/conv/cuda/small_channels/lines.cu", lines, &mc_conv_few_tile_text },
+                          mc_conv_few_text = { "heavy/conv/cuda/small_channels/weights.cu", text, &mc_conv_few_lines_text };
+
+enum { P = 4, WARPS = 8, MOST_TAPS = 49, MOST_WIDTH = 11, MOST_STRIDE = 2 };
+enum { MOST_SHARED = 80 << 10, MOST_SUMS = 100 };  /* bytes of a block; registers of a thread */
+
+struct args {
+    struct mc_few_args few;
+    int images, rows, across, pitch, down, tiles, lines, blocks, filters, whole;
+};
+struct few {
+    struct mc_few few;
+    struct args args;
+    bool fours;                 /* y's lines, or filters that lie side by side, can be taken by fours */
+    int q, taps;                /* filters of a thread; weights: lines of taps */
+};
+
+/* ---- a call ---- */
+
+static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct few *d = (const struct few *)(const void *)plan;
+    struct args a = d->args;
+    (void)threads;
+    mc_few_bind(&d->few, &a.few, conv(plan->problem), operand, workspace);
+    a.whole = d->fours && mc_cuda_aligned(a.few.y);
+    return mc_few_run(&d->few, &a, sizeof a);
+}
+
+/* ---- a plan ---- */
+
+/* A line begins in a bank of its own for as many threads as read at once. */
+static int pitch_of(const struct mc_conv_shape *s, int across)
+{
+    const int sh = (int)s->stride[1], sw = (int)s->stride[2];
+    int unit = ((across - 1) * P * sw + mc_few_up((P - 1) * sw + s->k[2], 4)) / 4;
+    for (int tries = 0; tries < 8 && (unit * sh - across * sw) % 8 != 0; tries++) {
+        unit++;
+    }
+    return unit * 4;
+}
+
+static size_t tile_bytes(const struct few *d, const struct mc_conv_shape *s)
+{
+    return (size_t)(d->args.images * (int)s->c * d->args.lines * d->args.pitch) * sizeof(float);
+}
+
+/* Lines of x for so many of y, whose last set of taps may reach beyond the last tap. */
+static int lines_of(const struct few *d, const struct mc_conv_shape *s, int rows)
+{
+    return (rows - 1) * (int)s->stride[1] + mc_few_up(s->k[1], d->taps);
+}
+
+/* Cuts y in tiles: rows, of about so many groups of places and no more bytes than that. */
+static void cut(struct few *d, const struct mc_conv_shape *s, int groups, size_t bytes)
+{
+    struct args *a = &d->args;
+    a->images = 1;
+    a->across = mc_few_up(s->out[2], P) / P;
+    a->pitch = pitch_of(s, a->across);
+    a->rows = (int)MC_MIN(s->out[1], (int64_t)MC_MAX(groups / a->across, 1));
+    for (a->lines = lines_of(d, s, a->rows); a->rows > 1 && tile_bytes(d, s) > bytes; a->lines = lines_of(d, s, a->rows)) {
+        a->rows--;
+    }
+    a->down = (int)conv_ceil(s->out[1], a->rows);
+    a->rows = (int)conv_ceil(s->out[1], a->down);
+    a->lines = lines_of(d, s, a->rows);
+    while (a->down == 1 && d->taps > 1 && 2 * a->images * a->rows * a->across <= groups && a->images < s->n && 2 * tile_bytes(d, s) <= bytes) {
+        a->images *= 2;
+    }
+    a->tiles = (int)(conv_ceil(s->n, a->images) * a->down);
+}
+
+static void shape(struct few *d, const struct mc_conv_problem *p)
+{
+    const struct mc_conv_shape *s = &p->s;
+    struct args *a = &d->args;
+    mc_few_shape(&d->few, &a->few, p);
+    const int64_t *const ys = a->few.ys;
+    d->fours = (d->few.beside ? a->few.f : a->few.out[1]) % P == 0 && ys[0] % P == 0 && ys[d->few.beside ? 3 : 1] % P == 0 && ys[2] % P == 0;
+    if (s->pass == CONV_FORWARD) {
+        d->q = 8;
+        d->taps = 1;
+        a->filters = mc_few_up(s->f, d->q) + 4;
+        cut(d, s, 192, MOST_SHARED / 2);
+    } else {
+        d->taps = (int)MC_MIN(s->k[1], MC_MAX((int64_t)MOST_SUMS / 4 / s->k[2], (int64_t)1));
+        d->q = 8 * d->taps * s->k[2] <= MOST_SUMS ? 8 : 4;
+        cut(d, s, 512, MOST_SHARED / 2);
+    }
+}
+
+static size_t filter_bytes(const struct few *d, const struct mc_conv_shape *s)
+{
+    return (size_t)(s->c * s->k[1] * s->k[2] * d->args.filters) * sizeof(float);
+}
+
+static void grids(struct few *d, const struct mc_conv_shape *s)
+{
+    struct args *a = &d->args;
+    const int64_t processors = mc_cuda_processors();
+    if (s->pass == CONV_FORWARD) {
+        const int64_t spread = MC_MIN(conv_ceil(s->f, d->q), MC_MAX(2 * processors / a->tiles, (int64_t)1));
+        d->few.grid = (struct mc_grid){ { (unsigned)a->tiles, (unsigned)spread, 1 }, { (unsigned)MC_MIN(mc_few_up(a->rows * a->across, 32), 256), 1, 1 },
+                                    filter_bytes(d, s) + tile_bytes(d, s) };
+        return;
+    }
+    const int64_t jobs = conv_ceil(s->f, d->q) * s->c * conv_ceil(s->k[1], d->taps), blocks = conv_ceil(jobs, WARPS);
+    a->blocks = (int)MC_MIN((int64_t)a->tiles, MC_MAX(processors / blocks, (int64_t)1));
+    d->few.grid = (struct mc_grid){ { (unsigned)a->blocks, (unsigned)blocks, 1 }, { 32 * WARPS, 1, 1 }, 2 * tile_bytes(d, s) };
+    mc_few_parts(&d->few, s, a->blocks);
+}
+
+static struct mc_plan *plan(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    struct mc_str defines = { 0 };
+    struct few d = { .q = 0 };
+    shape(&d, p);
+    grids(&d, &p->s);
+    d.few.base.run = run;
+    mc_few_defines(&defines, &d.few, p);
+    mc_str_addf(&defines, "#define PASS %d\n#define Q %d\n#define TA %d\n", (int)p->s.pass, d.q, d.taps);
+    return mc_few_plan(&d.few, sizeof d, &mc_conv_few_text, &defines);
+}
+
+/* ---- what it takes ---- */
+
+static bool fits(const struct mc_conv_problem *p)
+{
+    struct few d = { .q = 0 };
+    shape(&d, p);
+    return (p->s.pass == CONV_FORWARD ? filter_bytes(&d, &p->s) : tile_bytes(&d, &p->s)) + tile_bytes(&d, &p->s) <= MOST_SHARED;
+}
+
+static bool small(const struct mc_conv_problem *p)
+{
+    return p->s.stride[1] <= MOST_STRIDE && p->s.stride[2] <= MOST_STRIDE && p->s.k[2] <= MOST_WIDTH && p->s.k[1] * p->s.k[2] <= MOST_TAPS;
+}
+
+static const char *refuse(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    return p->dtype != MC_FLOAT32 ? "multiplies float32"
+           : p->s.pass == CONV_INPUTS ? "goes forward, and back to filters"
+           : mc_few_refuse(p)     ? mc_few_refuse(p)
+           : !small(p)            ? "takes small filters, strides up to 2"
+           : !fits(p)             ? "has no room for such lines in shared memory"
+                                  : mc_cuda_too_old();
+}
+
+static double estimate(const struct mc_problem *p)
+{
+    return mc_conv_cuda_seconds(conv(p), 0.5);
+}
+
+const struct mc_solver mc_conv_cuda_few = { .name = "few", .refuse = refuse, .estimate = estimate, .plan = plan };

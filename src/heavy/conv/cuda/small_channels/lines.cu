@@ -1,0 +1,42 @@
+/* lines.cu: what kernels for images of few channels share, of a convolution alone (few.cu) and with its pooling
+ * (heavy/conv_pool/cuda/small_channels.cu): lines of images and filters in shared memory.
+ *
+ * A thread has P places of a line. */
+enum { P = 4, WARPS = 8, SPAN = (P - 1) * SW + KW, WIDE = (SPAN + 3) / 4 * 4 };
+
+/* Of x from line `first` on, zeros where it has none: (image, channel, line, pitch). */
+template <class Args> __device__ __forceinline__ void load_lines(const Args &p, int image, int images, int first, float *to)
+{
+    const int lane = threadIdx.x % 32, count = images * C * p.lines;
+    for (int e = threadIdx.x / 32; e < count; e += blockDim.x / 32) {
+        const int plane = e / p.lines, row = first - p.pad[0] + e - plane * p.lines;
+        const bool in = row >= 0 && row < p.in[0];
+        const float *from = p.x + (image + plane / C) * p.xs[0] + plane % C * p.xs[1] + (in ? row : 0) * p.xs[2];
+        for (int j = lane; j < p.pitch; j += 32) {
+            const int col = j - p.pad[1];
+            const bool there = in && col >= 0 && col < p.in[1];
+            fetch4(to + e * p.pitch + j, from + (there ? col : 0) * p.xs[3], there);
+        }
+    }
+}
+
+/* (tap, filter), zeros beyond the last filter. */
+template <class Args> __device__ __forceinline__ void load_filters(const Args &p, float *w)
+{
+    for (int e = threadIdx.x; e < TAPS * p.filters; e += blockDim.x) {
+        const int f = e / TAPS, k = e - f * TAPS;
+        w[k * p.filters + f] = f < p.f ? p.w[weight_at(p.ws, f, k)] : 0.f;
+    }
+}
+
+__device__ __forceinline__ void read_line(float (&v)[WIDE], const float *from)
+{
+#pragma unroll
+    for (int i = 0; i < WIDE; i += 4) {
+        const float4 q = *(const float4 *)(from + i);
+        v[i] = q.x;
+        v[i + 1] = q.y;
+        v[i + 2] = q.z;
+        v[i + 3] = q.w;
+    }
+}

@@ -1,0 +1,343 @@
+/* scatter.cu: the gradient of the inputs of convolutions of few channels, on tensor cores.
+ *
+ * Of each of y's places v along a line, first all is summed up that goes from there to a line r of x, by columns of taps:
+ *
+ *     z[v, (c, b)] = sum of y[f, u, v] w[f, c, a, b]  over filters f, and taps a that take a line u of y to r: r + pad = SH u + a
+ *
+ * which are products of y's lines as they lie with matrices of filters, and nothing is padded but C * KW up to eights.  Then
+ * x[c, r, q] is the sum of the KW numbers z[v, (c, b)] for which q + pad = SW v + b.
+ *
+ * A block has ROWS lines of x, of IMAGES images.  The lines of y that reach them pass by in a ring in shared memory, each once,
+ * CF filters at a time; where there is room for more than two, half of the warps ask for the next after they have multiplied, so that
+ * tensor cores do not wait while all ask.  A warp has MT sixteens of places of y, ACROSS of which are a line, and R lines of x, whose z stay in its
+ * registers until the last line of y has passed; PW warps have all places, GW of such sets all lines: each set every GW-th, so that a
+ * line of y which reaches some of them is work for as many sets as can be.
+ *
+ * Compiled in beside these: OH x OW places of y; UNIT, of the bytes of y that can be fetched at once; PITCH, cells of y's lines
+ * in the ring, and ZPITCH, of z's; NE eights of C * KW. */
+enum { WARPS = PW * GW, THREADS = 32 * WARPS, ROWS = GW * R, STEPS = CF / STEP, ACROSS = (OW + 15) / 16 };
+enum { LINE = CF * PITCH, SLOT = IMAGES * LINE, COLUMNS = C * KW, LATE = SLOTS > 2, FRAGMENTS = STEPS * NE * 32 };    /* FRAGMENTS: of one row of taps */
+
+struct args {
+    T *x;
+    const T *w, *y, *c0, *bias;
+    uint2 *filters;             /* (chunk, row of taps, step, eight, lane) */
+    i64 xs[4], ws[4], ys[4];    /* n, c (f), row, column; w: f, c, taps */
+    int n, f, in[2], out[2], pad[2];
+    float alpha, beta;
+    int down, tiles, chunks;    /* tiles below each other in an image; all; CF filters each */
+    int whole;                  /* y can be moved by UNITs */
+};
+
+/* ---- filters, as products have them ---- */
+
+__device__ __forceinline__ cell filter_cell(const args &p, int f, int column, int a)
+{
+    const bool there = f < p.f && column < COLUMNS;
+    return there ? cell_of(p.w[weight_at(p.ws, f, column / KW * KH * KW + a * KW + column % KW)]) : (cell)0;
+}
+
+extern "C" __global__ void __launch_bounds__(256) filters(const __grid_constant__ args p)
+{
+    follow();
+    for (int e = blockIdx.x * 256 + threadIdx.x; e < p.chunks * KH * FRAGMENTS; e += gridDim.x * 256) {
+        const int column = e / 32 % NE * 8 + e % 32 / 4, a = e / FRAGMENTS % KH;
+        const int f = e / FRAGMENTS / KH * CF + e / 32 / NE % STEPS * STEP + e % 4 * (LANE / 2);
+        u32 r[2];
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int first = f + i * (STEP / 2);
+            r[i] = filter_cell(p, first, column, a);
+            r[i] |= HALVES ? (u32)filter_cell(p, first + 1, column, a) << 16 : 0;
+        }
+        p.filters[e].x = r[0];
+        p.filters[e].y = r[1];
+    }
+}
+
+/* ---- a block's way through its tiles, their filters, and the lines of y that reach them ---- */
+
+struct walk { int number, image, row, chunk, first, line, last; };
+
+__device__ __forceinline__ void enter(const args &p, walk &s, int t)
+{
+    const int block = t / p.down;
+    s.number = t;
+    s.image = block * IMAGES;
+    s.row = (t - block * p.down) * ROWS;
+    s.chunk = 0;
+    const int before = s.row + p.pad[0] - (KH - 1), end = min(s.row + ROWS, p.in[0]) - 1 + p.pad[0];
+    s.line = s.first = min(before > 0 ? (before + SH - 1) / SH : 0, OH - 1);    /* at least one, even if none reaches them */
+    s.last = max(s.first, min(end / SH, OH - 1));
+}
+
+__device__ __forceinline__ bool ends(const args &p, const walk &s)
+{
+    return s.line == s.last && s.chunk == p.chunks - 1;
+}
+
+__device__ __forceinline__ void advance(const args &p, walk &s)
+{
+    if (s.line < s.last) {
+        s.line++;
+    } else if (s.chunk < p.chunks - 1) {
+        s.chunk++;
+        s.line = s.first;
+    } else {
+        enter(p, s, s.number + gridDim.x);
+    }
+}
+
+/* ---- what is brought into shared memory ---- */
+
+__device__ __forceinline__ void bring_filters(const args &p, uint2 *to, int chunk)
+{
+    for (int e = threadIdx.x * 2; e < KH * FRAGMENTS; e += THREADS * 2) {
+        fetch16((float *)(to + e), (const float *)(p.filters + (i64)chunk * KH * FRAGMENTS + e));
+    }
+}
+
+/* A line of y, zeros where there is none. */
+template <bool Whole> __device__ __forceinline__ void bring_line(const T *from, cell *to, bool there)
+{
+    enum { EVERY = !Whole ? 1 : UNIT == 16 ? EACH : EACH / 4 };
+#pragma unroll
+    for (int q = threadIdx.x % 32 * EVERY; q < OW; q += 32 * EVERY) {
+        if (!Whole) {
+            *(T *)(to + q) = there ? from[q] : T();
+        } else if (UNIT != 16) {
+            fetch4((float *)(to + q), (const float *)(from + q), there);
+        } else if (there) {
+            fetch16((float *)(to + q), (const float *)(from + q));
+        } else {
+            *(uint4 *)(to + q) = make_uint4(0, 0, 0, 0);
+        }
+    }
+}
+
+/* (image, filter, PITCH) */
+template <bool Whole> __device__ __forceinline__ void bring_lines(const args &p, const walk &s, cell *to)
+{
+    const int warp = threadIdx.x / 32, f0 = s.chunk * CF;
+    for (int i = 0; i < IMAGES; i++) {
+        const T *from = p.y + (s.image + i) * p.ys[0] + s.line * p.ys[2] + (f0 + warp) * p.ys[1];
+        const int some = s.image + i < p.n ? p.f - f0 : 0;
+#pragma unroll 4
+        for (int f = 0; f < CF; f += WARPS, from += WARPS * p.ys[1]) {
+            const bool there = f + warp < some;
+            bring_line<Whole>(there ? from : p.y, to + i * LINE + (f + warp) * PITCH, there);
+        }
+    }
+}
+
+__device__ __forceinline__ void bring(const args &p, const walk &s, cell *to)
+{
+    if (UNIT >= 4 && p.whole) {
+        bring_lines<(UNIT >= 4)>(p, s, to);
+    } else {
+        bring_lines<false>(p, s, to);
+    }
+}
+
+/* ---- products ---- */
+
+/* A warp's part: sixteen places number j, and its set, which is the first of its lines. */
+struct part { int tile[MT], set; };
+
+__device__ __forceinline__ part part_of()
+{
+    const int warp = threadIdx.x / 32;
+    part a;
+#pragma unroll
+    for (int j = 0; j < MT; j++) {
+        a.tile[j] = warp % PW * MT + j;
+    }
+    a.set = warp / PW;
+    return a;
+}
+
+/* This lane's element of the first of sixteen places in a slot; what there is none of may be any. */
+__device__ __forceinline__ int places_at(int tile)
+{
+    const int lane = threadIdx.x % 32, here = min(tile, IMAGES * ACROSS - 1);
+    const int place = here % ACROSS * 16, first = here / ACROSS * LINE;
+    return first + (HALVES ? (lane / 16 * 8 + lane % 8) * PITCH + min(place + lane / 8 % 2 * 8, PITCH - 8) : lane % 4 * PITCH + place + lane / 4);
+}
+
+/* (places, STEP filters), whose places lie side by side */
+__device__ __forceinline__ void read_places(u32 (&a)[4], const cell *at)
+{
+    if (HALVES) {
+        read_columns(a, (const unsigned short *)at);
+    } else {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            a[i] = cell_of(__uint_as_float(at[i / 2 * 4 * PITCH + i % 2 * 8]));
+        }
+    }
+}
+
+/* A line of y for lines Low to High of x; filters: of the row of taps that takes it to the first. */
+template <int Low, int High> __device__ __forceinline__ void multiply_line(float (&sum)[R][MT][NE][4], const cell *y, const int (&at)[MT], const uint2 *filters)
+{
+#pragma unroll
+    for (int k = 0; k < STEPS; k++) {
+        u32 a[MT][4];
+#pragma unroll
+        for (int j = 0; j < MT; j++) {
+            read_places(a[j], y + at[j] + k * STEP * PITCH);
+        }
+#pragma unroll
+        for (int i = Low; i < High; i++) {
+#pragma unroll
+            for (int e = 0; e < NE; e++) {
+                const uint2 b = filters[i * GW * FRAGMENTS + (k * NE + e) * 32];
+#pragma unroll
+                for (int j = 0; j < MT; j++) {
+                    multiply_as(T(), sum[i][j][e], a[j], b.x, b.y);
+                }
+            }
+        }
+    }
+}
+
+template <int I> struct one_by_one {
+    static __device__ __forceinline__ void multiply(float (&sum)[R][MT][NE][4], const cell *y, const int (&at)[MT], const uint2 *filters, int low, int high)
+    {
+        one_by_one<I - 1>::multiply(sum, y, at, filters, low, high);
+        if (I - 1 >= low && I - 1 < high) {
+            multiply_line<I - 1, I>(sum, y, at, filters);
+        }
+    }
+};
+template <> struct one_by_one<0> {
+    static __device__ __forceinline__ void multiply(float (&)[R][MT][NE][4], const cell *, const int (&)[MT], const uint2 *, int, int) {}
+};
+
+/* To those of a set's lines that it reaches. */
+__device__ __forceinline__ void multiply(const args &p, const walk &s, float (&sum)[R][MT][NE][4], const cell *y, const int (&at)[MT], const uint2 *filters, int set)
+{
+    const int row = s.row + set, a = row + p.pad[0] - SH * s.line;
+    const int low = (max(0, -a) + GW - 1) / GW, high = min(R, (min(KH - a, p.in[0] - row) + GW - 1) / GW);
+    const uint2 *const mine = filters + a * FRAGMENTS + threadIdx.x % 32;
+    if (low == 0 && high == R) {
+        multiply_line<0, R>(sum, y, at, mine);
+    } else if (R > 1) {
+        one_by_one<R>::multiply(sum, y, at, mine, low, high);
+    }
+}
+
+/* ---- from sums by columns of taps to x ---- */
+
+__device__ __forceinline__ void put_columns(const float (&sum)[MT][NE][4], float *z, const part &own)
+{
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int j = 0; j < MT; j++) {
+        const int tile = own.tile[j];
+        if (tile < IMAGES * ACROSS) {
+            float *const to = z + (own.set * IMAGES + tile / ACROSS) * (COLUMNS * ZPITCH) + tile % ACROSS * 16 + lane / 4;
+#pragma unroll
+            for (int e = 0; e < NE * 4; e++) {
+                const int column = e / 4 * 8 + lane % 4 * 2 + e % 2;
+                if (e / 4 * 8 + 8 <= COLUMNS || column < COLUMNS) {
+                    to[column * ZPITCH + e % 4 / 2 * 8] = sum[j][e / 4][e % 4];
+                }
+            }
+        }
+    }
+}
+
+/* What reaches place q of x, pads counted, of one channel's columns. */
+__device__ __forceinline__ float gathered(const float *z, int q)
+{
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < (KW + SW - 1) / SW; i++) {
+        const int b = q % SW + i * SW, v = q / SW - i;
+        if (b < KW && v >= 0 && v < OW) {
+            sum += z[b * ZPITCH + v];
+        }
+    }
+    return sum;
+}
+
+/* Line i of each set of warps. */
+__device__ __forceinline__ void put_lines(const args &p, const walk &s, const float *z, int i)
+{
+    const int width = p.in[1];
+    for (int e = threadIdx.x; e < GW * IMAGES * C * width; e += THREADS) {
+        const int plane = e / width, q = e - plane * width, c = plane % C, image = s.image + plane / C % IMAGES, r = s.row + plane / C / IMAGES + i * GW;
+        if (r < p.in[0] && image < p.n) {
+            const i64 at = image * p.xs[0] + c * p.xs[1] + r * p.xs[2] + q * p.xs[3];
+            const float sum = q + p.pad[1] < 0 ? 0.f : gathered(z + plane * (KW * ZPITCH), q + p.pad[1]);
+            p.x[at] = put<T>(p.alpha * sum + (HAS_C0 ? p.beta * get<float>(p.c0[at]) : 0.f));
+        }
+    }
+}
+
+__device__ __forceinline__ void finish_tile(const args &p, const walk &s, float (&sum)[R][MT][NE][4], float *z, const part &own)
+{
+#pragma unroll
+    for (int i = 0; i < R; i++) {
+        __syncthreads();        /* nobody reads what was there before any more */
+        put_columns(sum[i], z, own);
+        __syncthreads();
+        put_lines(p, s, z, i);
+    }
+#pragma unroll
+    for (int e = 0; e < R * MT * NE * 4; e++) {
+        sum[e / (MT * NE * 4)][e / (NE * 4) % MT][e / 4 % NE][e % 4] = 0;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) inputs(const __grid_constant__ args p)
+{
+    follow();
+    extern __shared__ uint4 room[];
+    uint2 *const filters = (uint2 *)room;
+    cell *const ring = (cell *)(filters + KH * FRAGMENTS);
+    float *const z = (float *)(ring + SLOTS * SLOT);
+    const part own = part_of();
+    float sum[R][MT][NE][4] = {};
+    int at[MT];
+    walk here, ahead;
+#pragma unroll
+    for (int j = 0; j < MT; j++) {
+        at[j] = places_at(own.tile[j]);
+    }
+    enter(p, here, blockIdx.x);
+    ahead = here;
+    bring_filters(p, filters, 0);
+    for (int i = 0; i < SLOTS - 1; i++, advance(p, ahead)) {
+        if (ahead.number < p.tiles) {
+            bring(p, ahead, ring + i * SLOT);
+        }
+        fetch_mark();
+    }
+    for (int turn = 0; here.number < p.tiles; turn = turn == SLOTS - 1 ? 0 : turn + 1, advance(p, here)) {
+        fetched_before<SLOTS - 2>();
+        __syncthreads();        /* this slot is there for all, and the one before is free */
+        if (p.chunks > 1 && here.line == here.first) {
+            bring_filters(p, filters, here.chunk);
+            fetched();
+            __syncthreads();
+        }
+#pragma unroll
+        for (int late = 0; late < 2; late++) {  /* some warps multiply while others ask for more */
+            if (late == (LATE && threadIdx.x >= THREADS / 2) && ahead.number < p.tiles) {
+                bring(p, ahead, ring + (turn == 0 ? SLOTS - 1 : turn - 1) * SLOT);
+            }
+            if (late == 0) {
+                multiply(p, here, sum, ring + turn * SLOT, at, filters, own.set);
+            }
+        }
+        fetch_mark();
+        if (ahead.number < p.tiles) {
+            advance(p, ahead);
+        }
+        if (ends(p, here)) {
+            finish_tile(p, here, sum, z, own);
+        }
+    }
+}

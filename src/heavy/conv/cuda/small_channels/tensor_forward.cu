@@ -1,0 +1,240 @@
+/* tensor_forward.cu: y of few channels on tensor cores (few_tensor.cu).
+ *
+ * A warp has PE eights of places times FE of filters, whose fragments its block makes once.  What lies side by side in y is
+ * columns of the product: G eights of it are dealt out so that a lane has RUN of them in a row, and writes those at once. */
+enum { STEPS = (TAPS + STEP - 1) / STEP, KEPT = STEPS * FE <= 16, RUN = 2 * G };
+enum { ROWS = BESIDE ? PE : FE, COLUMNS = BESIDE ? FE : PE };
+
+/* Which of the columns is number c of eight e. */
+__device__ __forceinline__ int dealt(int e, int c)
+{
+    return e / G * 8 * G + c / 2 * RUN + e % G * 2 + c % 2;
+}
+
+/* ---- filters ---- */
+
+struct alignas(4 * LANE) shifts { int tap[LANE]; };    /* a lane's terms, from the first of a window */
+
+__device__ __forceinline__ cell filter_cell(const args &p, int f, int k)
+{
+    return f < p.f && k < TAPS ? cell_of(p.w[weight_at(p.ws, f, k)]) : (cell)0;
+}
+
+/* (step, eight, lane) */
+__device__ __forceinline__ void load_filters(const args &p, uint2 *to, shifts *shift, int first)
+{
+    for (int e = threadIdx.x; e < STEPS * FE * 32; e += blockDim.x) {
+        const int eight = e / 32 % FE, number = e % 32 / 4, k = e / 32 / FE * STEP + e % 4 * LANE;
+        const int f = first + (BESIDE ? dealt(eight, number) : eight * 8 + number);
+        cell v[LANE];
+        u32 r[2];
+#pragma unroll
+        for (int i = 0; i < LANE; i++) {
+            v[i] = filter_cell(p, f, k + i);
+        }
+        join(r, v);
+        to[e].x = r[0];
+        to[e].y = r[1];
+    }
+    for (int k = threadIdx.x; k < STEPS * STEP; k += blockDim.x) {
+        shift[k / LANE].tap[k % LANE] = k < TAPS ? tap_at(p, k) : 0;
+    }
+}
+
+__device__ __forceinline__ void read_filters(u32 (&to)[FE][2], const uint2 *from)
+{
+#pragma unroll
+    for (int e = 0; e < FE; e++) {
+        const uint2 v = from[e * 32];
+        to[e][0] = v.x;
+        to[e][1] = v.y;
+    }
+}
+
+/* ---- a step ---- */
+
+__device__ __forceinline__ int place_of(int e, int number)
+{
+    return BESIDE ? e * 8 + number : dealt(e, number);
+}
+
+/* Windows of a lane's places; several follow from one where lines are whole numbers of them. */
+__device__ __forceinline__ void bases(const args &p, int (&base)[PE], int place0, int places)
+{
+    enum { SPAN = OW % (8 * PE) == 0 ? PE : BESIDE && OW % 16 == 0 ? 2 : 1 };
+    const int number = threadIdx.x % 32 / 4;
+#pragma unroll
+    for (int e = 0; e < PE; e++) {
+        const int from = e / SPAN * SPAN, apart = place_of(e, 0) - place_of(from, 0);
+        base[e] = e > from ? base[from] + apart * SW * MIXED * (int)sizeof(cell) : window_at(p, min(place0 + place_of(e, number), places - 1));
+    }
+}
+
+/* Terms beyond the last tap are zeros: what lies there may be infinite. */
+__device__ __forceinline__ void beyond(u32 (&mask)[2], int first)
+{
+    cell v[LANE];
+#pragma unroll
+    for (int i = 0; i < LANE; i++) {
+        v[i] = first + i < TAPS ? (cell)~0u : (cell)0;
+    }
+    join(mask, v);
+}
+
+__device__ __forceinline__ void step(float (&sum)[ROWS / 2][COLUMNS][4], const cell *x, const int (&base)[PE], const shifts &shift, const u32 (&filter)[FE][2],
+                                     const u32 (&mask)[2], bool last)
+{
+    u32 window[PE][2];
+#pragma unroll
+    for (int e = 0; e < PE; e++) {
+        cell v[LANE];
+#pragma unroll
+        for (int i = 0; i < LANE; i++) {
+            v[i] = cell_at(x, base[e] + shift.tap[i]);
+        }
+        join(window[e], v);
+        if (last && TAPS % STEP != 0) {
+            window[e][0] &= mask[0];
+            window[e][1] &= mask[1];
+        }
+    }
+#if BESIDE
+    const u32 (&row)[ROWS][2] = window, (&column)[COLUMNS][2] = filter;
+#else
+    const u32 (&row)[ROWS][2] = filter, (&column)[COLUMNS][2] = window;
+#endif
+#pragma unroll
+    for (int m = 0; m < ROWS / 2; m++) {
+        const u32 a[4] = { row[2 * m][0], row[2 * m + 1][0], row[2 * m][1], row[2 * m + 1][1] };
+#pragma unroll
+        for (int n = 0; n < COLUMNS; n++) {
+            multiply_as(T(), sum[m][n], a, column[n][0], column[n][1]);
+        }
+    }
+}
+
+/* ---- results ---- */
+
+__device__ __forceinline__ float finished(const args &p, float sum, i64 at, int f)
+{
+    return finish(p.alpha * sum + (HAS_C0 ? p.beta * get<float>(p.c0[at]) : 0.f) + (HAS_BIAS ? get<float>(p.bias[f]) : 0.f), ACT);
+}
+
+__device__ __forceinline__ u32 two(half, float a, float b)
+{
+    return halves_of(a, b);
+}
+__device__ __forceinline__ u32 two(bf16, float a, float b)
+{
+    u32 r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+    return r;
+}
+
+template <class S> __device__ __forceinline__ void write(S *to, const float (&v)[RUN])
+{
+    words<G> w;
+#pragma unroll
+    for (int i = 0; i < G; i++) {
+        w.v[i] = two(S(), v[2 * i], v[2 * i + 1]);
+    }
+    *(words<G> *)to = w;
+}
+__device__ __forceinline__ void write(float *to, const float (&v)[RUN])
+{
+    words<RUN> w;
+#pragma unroll
+    for (int i = 0; i < RUN; i++) {
+        w.v[i] = __float_as_uint(v[i]);
+    }
+    *(words<RUN> *)to = w;
+}
+
+/* RUN results side by side, from a place and a filter on. */
+__device__ __forceinline__ void put_run(const args &p, const tile &a, float (&v)[RUN], int place, int places, int f)
+{
+    if (place >= places || f >= p.f) {
+        return;
+    }
+    const i64 at = result_at(p, a, place) + f * p.ys[1];
+    if (p.whole) {
+#pragma unroll
+        for (int i = 0; i < RUN; i++) {
+            v[i] = finished(p, v[i], at + i, BESIDE ? f + i : f);
+        }
+        write(p.y + at, v);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < RUN; i++) {
+        if (BESIDE ? f + i < p.f : place + i < places) {
+            const i64 one = BESIDE ? at + i : result_at(p, a, place + i) + f * p.ys[1];
+            p.y[one] = put<T>(finished(p, v[i], one, BESIDE ? f + i : f));
+        }
+    }
+}
+
+__device__ __forceinline__ void put_all(const args &p, const tile &a, const float (&sum)[ROWS / 2][COLUMNS][4], int place0, int places, int f0)
+{
+    const int number = threadIdx.x % 32 / 4, turn = threadIdx.x % 4 * RUN;
+#pragma unroll
+    for (int row = 0; row < ROWS; row++) {
+#pragma unroll
+        for (int q = 0; q < COLUMNS / G; q++) {
+            const int r = row * 8 + number, c = q * 8 * G + turn;
+            float v[RUN];
+#pragma unroll
+            for (int i = 0; i < RUN; i++) {
+                v[i] = sum[row / 2][q * G + i / 2][row % 2 * 2 + i % 2];
+            }
+            put_run(p, a, v, place0 + (BESIDE ? r : c), places, f0 + (BESIDE ? c : r));
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) forward(const __grid_constant__ args p)
+{
+    follow();
+    extern __shared__ uint4 room[];
+    uint2 *const filters = (uint2 *)room;
+    shifts *const shift = (shifts *)(filters + STEPS * FE * 32);
+    cell *const x = (cell *)(shift + STEPS * 4);
+    const int lane = threadIdx.x % 32, f0 = blockIdx.y * FE * 8;
+    u32 kept[KEPT ? STEPS : 1][FE][2], mask[2];
+    shifts kept_shift[KEPT ? STEPS : 1];
+    load_filters(p, filters, shift, f0);
+    beyond(mask, (STEPS - 1) * STEP + lane % 4 * LANE);
+    __syncthreads();
+#pragma unroll
+    for (int s = 0; KEPT && s < STEPS; s++) {
+        read_filters(kept[s], filters + s * FE * 32 + lane);
+        kept_shift[s] = shift[s * 4 + lane % 4];
+    }
+    for (int t = blockIdx.x; t < p.tiles; t += gridDim.x) {
+        const tile a = tile_at(p, t);
+        const int places = a.images * a.rows * OW;
+        __syncthreads();        /* nobody reads the tile before any more */
+        load(p, a, x);
+        __syncthreads();
+        for (int place0 = threadIdx.x / 32 * 8 * PE; place0 < places; place0 += WARPS * 8 * PE) {
+            float sum[ROWS / 2][COLUMNS][4] = {};
+            int base[PE];
+            bases(p, base, place0, places);
+            if (KEPT) {
+#pragma unroll
+                for (int s = 0; s < (KEPT ? STEPS : 0); s++) {
+                    step(sum, x, base, kept_shift[s], kept[s], mask, s == STEPS - 1);
+                }
+            } else {
+#pragma unroll 1
+                for (int s = 0; s < STEPS - 1; s++) {
+                    read_filters(kept[0], filters + s * FE * 32 + lane);
+                    step(sum, x, base, shift[s * 4 + lane % 4], kept[0], mask, false);
+                }
+                read_filters(kept[0], filters + (STEPS - 1) * FE * 32 + lane);
+                step(sum, x, base, shift[(STEPS - 1) * 4 + lane % 4], kept[0], mask, true);
+            }
+            put_all(p, a, sum, place0, places, f0);
+        }
+    }
+}

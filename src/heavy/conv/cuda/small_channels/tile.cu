@@ -1,0 +1,35 @@
+/* tile.cu: what all kernels for images of few channels share: their tiles of y, where taps lie, and sums that blocks came to.
+ *
+ * A tile is some rows of one image, or some whole images.  Sizes of the filters are compiled in: C channels, KH x KW taps,
+ * strides SH and SW. */
+enum { TAPS = C * KH * KW };
+
+struct tile { int image, images, row, rows; };
+
+template <class Args> __device__ __forceinline__ tile tile_at(const Args &p, int t)
+{
+    const int block = t / p.down;
+    tile a;
+    a.image = block * p.images;
+    a.row = (t - block * p.down) * p.rows;
+    a.images = min(p.images, p.n - a.image);
+    a.rows = min(p.rows, p.out[0] - a.row);
+    return a;
+}
+
+/* Where tap k, of all channels', of filter f lies. */
+__device__ __forceinline__ i64 weight_at(const i64 (&ws)[4], int f, int k)
+{
+    return f * ws[0] + k / (KH * KW) * ws[1] + k / KW % KH * ws[2] + k % KW * ws[3];
+}
+
+/* What the blocks came to, of each weight: what is to be done with where it lies and its sum. */
+template <class Args, class Finish> __device__ __forceinline__ void add_blocks(const Args &p, Finish finish)
+{
+    follow();
+    const int count = p.f * TAPS, e = blockIdx.x * 32 + threadIdx.x % 32;
+    const float sum = sum_of_parts(p.parts, count, p.blocks, e);
+    if (threadIdx.x < 32 && e < count) {
+        finish(weight_at(p.ws, e / TAPS, e % TAPS), sum);
+    }
+}

@@ -1,0 +1,165 @@
+/* halves.cu: images as pairs of halves in shared memory, for tensor cores: whole.cu, whole_weights.cu and spread.cu build upon it.
+ *
+ * heavy/gemm/cuda/split.cu has the algebra: each number is a pair of halves, a product three of theirs, and products are summed over 64
+ * terms only before they are added up in float32.  There windows are gathered out of the GPU's memory; here a block keeps
+ * its images as (place, channel), so that a row of a matrix is read by the address of its place.
+ *
+ * Low halves are not scaled up here: so one accumulator will do for all three products.  What is lost lies 2^40 below an
+ * image's largest.  CC: channels that are taken at once, a multiple of 16.  Images of a block share a scale. */
+typedef unsigned u32;
+typedef unsigned short u16;
+enum { PITCH = CC + 8, C16 = CC / 16, MOST_WARPS = 32, SLOTS = 3 };   /* slots of a ring of filters */
+
+struct args {
+    const float *x, *y, *w;     /* images that windows are of; weights: y */
+    float *to;
+    const float *c0, *bias;
+    uint4 *filters;             /* for each step of 16 terms, eight results and lane: two of high halves, two of low ones */
+    float *scale;               /* 2^-e: of filters, for each result; weights: of cut images, for each chunk of x, then block of y */
+    float *parts;
+    u16 *cut;                   /* weights: images of x, then of y, as a block wants them */
+    i64 xs, ys, ts[2], ws[4];   /* from image to image; of the result: image, channel; of w: result, channel, taps */
+    int n, channels, results, chunks;
+    int in[2], out[2], pad[2], stride[2], dilation[2], k[2];
+    int images, down, right, tiles, steps;  /* gather: of a block: images, warps by places and by results; all eights of results; of a chunk */
+    int blocks, per_set;        /* weights: parts of the sums; taps of a block */
+    int fours;                  /* images can be brought four elements at a time */
+    float alpha, beta;
+};
+
+/* ---- images into halves ---- */
+
+__device__ __forceinline__ void bring(float *to, const float *from, int count, int fours)
+{
+    if (fours) {
+        for (int e = threadIdx.x * 4; e < count; e += blockDim.x * 4) {
+            fetch16(to + e, from + e);
+        }
+    } else {
+        for (int e = threadIdx.x; e < count; e += blockDim.x) {
+            fetch4(to + e, from + e, true);
+        }
+    }
+}
+
+__device__ __forceinline__ u32 size_of(float x)
+{
+    return __float_as_uint(x) & 0x7fffffff;
+}
+
+/* The largest finite |x| of what this thread brought itself: no other need have finished. */
+__device__ __forceinline__ u32 largest(const float *x, int count, int fours, u32 most)
+{
+    const u32 before = most;
+    const int unit = fours ? 4 : 1;
+    if (fours) {
+#pragma unroll 4
+        for (int e = threadIdx.x * 4; e < count; e += blockDim.x * 4) {
+            const float4 v = *(const float4 *)(x + e);
+            most = max(max(max(max(most, size_of(v.x)), size_of(v.y)), size_of(v.z)), size_of(v.w));
+        }
+    }
+    if (!fours || most >= 0x7f800000) {
+        most = before;
+        for (int e = threadIdx.x * unit; e < count; e += blockDim.x * unit) {
+            for (int i = 0; i < unit; i++) {
+                const u32 size = size_of(x[e + i]);
+                most = size < 0x7f800000 && size > most ? size : most;
+            }
+        }
+    }
+    return most;
+}
+
+/* The block's; ends with a barrier. */
+__device__ __forceinline__ u32 over_block(u32 most, u32 *seen)
+{
+    most = over_warp(most);
+    if (threadIdx.x % 32 == 0) {
+        seen[threadIdx.x / 32] = most;
+    }
+    __syncthreads();
+    for (int i = 0; i < (int)blockDim.x / 32; i++) {
+        most = seen[i] > most ? seen[i] : most;
+    }
+    return most;
+}
+
+/* Of what is not finite there is no low half. */
+__device__ __forceinline__ void put2(u16 *high, u16 *low, float a, float b, const float f[2])
+{
+    u32 h, l;
+    halve2(a * f[0] * f[1], b * f[0] * f[1], &h, &l);
+    *(u32 *)high = h;
+    *(u32 *)low = l & (((h & 0x7c00) != 0x7c00 ? 0xffff : 0) | ((h & 0x7c000000) != 0x7c000000 ? 0xffff0000 : 0));
+}
+
+/* An image of `have` channels as (place, channel).  Eight channels of 32 places a warp; its lanes take them in turns of four
+ * pairs, so that no two lanes write to one bank. */
+__device__ __forceinline__ void cut_image(const args &p, u16 *to, int low, const float *x, int have, const float f[2])
+{
+    const int places = p.in[0] * p.in[1], parts = (places + 31) / 32, lane = threadIdx.x % 32;
+    for (int part = threadIdx.x / 32; part < CC / 8 * parts; part += blockDim.x / 32) {
+        const int u = part / (CC / 8) * 32 + lane;
+        if (u < places) {
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int c = part % (CC / 8) * 8 + (i + lane / 8) % 4 * 2;
+                u16 *const at = to + u * PITCH + c;
+                put2(at, at + low, c < have ? x[c * places + u] : 0.f, c + 1 < have ? x[(c + 1) * places + u] : 0.f, f);
+            }
+        }
+    }
+}
+
+/* A chunk of channels of the block's images is asked for. */
+__device__ __forceinline__ void bring_images(const args &p, float *raw, int first, int here, int chunk)
+{
+    const int places = p.in[0] * p.in[1], have = min(CC, p.channels - chunk * CC);
+    for (int i = 0; i < here; i++) {
+        bring(raw + i * CC * places, p.x + (first + i) * p.xs + (i64)chunk * CC * places, have * places, p.fours);
+    }
+}
+
+/* Once it is there, it is cut.  Ends with a barrier; the result undoes its scale. */
+__device__ __forceinline__ float cut_images(const args &p, u16 *halves, int low, const float *raw, int here, int chunk, u32 *seen)
+{
+    const int places = p.in[0] * p.in[1], have = min(CC, p.channels - chunk * CC);
+    u32 most = 0;
+    float f[2];
+    fetched();
+    for (int i = 0; i < here; i++) {
+        most = largest(raw + i * CC * places, have * places, p.fours, most);
+    }
+    most = over_block(most, seen);
+    factors(most, f);
+    for (int i = 0; i < here; i++) {
+        cut_image(p, halves + i * places * PITCH, low, raw + i * CC * places, have, f);
+    }
+    __syncthreads();
+    return unscaled(most);
+}
+
+__device__ __forceinline__ void clear(u16 *to, int halves)
+{
+    for (int e = threadIdx.x; e < halves; e += blockDim.x) {
+        to[e] = 0;
+    }
+}
+
+/* Three products of two rows of tiles each; low ones first, while sums are small. */
+__device__ __forceinline__ void multiply3(float (&d)[2][4][4], const u32 (&h)[2][4], const u32 (&l)[2][4], const uint4 (&b)[4])
+{
+#pragma unroll
+    for (int e = 0; e < 8; e++) {
+        multiply(d[e / 4][e % 4], h[e / 4], b[e % 4].z, b[e % 4].w);
+    }
+#pragma unroll
+    for (int e = 0; e < 8; e++) {
+        multiply(d[e / 4][e % 4], l[e / 4], b[e % 4].x, b[e % 4].y);
+    }
+#pragma unroll
+    for (int e = 0; e < 8; e++) {
+        multiply(d[e / 4][e % 4], h[e / 4], b[e % 4].x, b[e % 4].y);
+    }
+}

@@ -1,0 +1,153 @@
+/* scatter.cu: float32 gradients of the inputs of small images on tensor cores, with whole images in shared memory (halves.cu).
+ *
+ * Each place of y times all taps, added to x where they meet: nothing is multiplied that lies beside an image.  A warp holds
+ * 32 places of y, cut, in registers from the first tap to the last; filters pass by in a ring, a tap a slot, and the 64 terms
+ * that a tap sums are what is added in float32, to planes of x in shared memory.  Within a tap all places meet different
+ * elements of x, and a barrier stands between taps: sums have one order.
+ *
+ * Here `in` is y and `out` is x; channels are y's, results x's. */
+__device__ __forceinline__ int pitch_of(int cells)
+{
+    return (cells + 12) / 16 * 16 + 4;  /* four planes and eight cells of each are different banks; one cell is spare */
+}
+
+/* ---- what a tap came to, added to x: eight planes at four places a lane ---- */
+
+/* The spare cell, where a place meets nothing. */
+__device__ __forceinline__ void meet(float *(&to)[4], float *x, const args &p, const int (&plane)[4], const int (&line)[4], const int (&along)[4], int down, int right, int cells)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int y = line[i] + down, z = along[i] + right;
+        to[i] = x + plane[i] + ((u32)y < (u32)p.out[0] && (u32)z < (u32)p.out[1] ? y * p.out[1] + z : cells);
+    }
+}
+
+__device__ __forceinline__ void look(float (&was)[4][8], float *const (&to)[4], int pitch)
+{
+#pragma unroll
+    for (int e = 0; e < 32; e++) {
+        was[e / 8][e % 8] = to[e / 8][(e % 8 / 2 * 8 + e % 2) * pitch];
+    }
+}
+
+__device__ __forceinline__ void add(float *const (&to)[4], const float (&was)[4][8], const float (&part)[2][4][4], float scale, int pitch)
+{
+#pragma unroll
+    for (int e = 0; e < 32; e++) {
+        const int i = e / 8;
+        to[i][(e % 8 / 2 * 8 + e % 2) * pitch] = was[i][e % 8] + part[i / 2][e % 8 / 2][i % 2 * 2 + e % 2] * scale;
+    }
+}
+
+__device__ __forceinline__ void next(const args &p, int &down, int &right)
+{
+    right += p.dilation[1];
+    if (right == p.k[1] * p.dilation[1]) {
+        right = 0;
+        down += p.dilation[0];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __grid_constant__ args p)
+{
+    follow();
+    extern __shared__ uint4 room[];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, places = p.in[0] * p.in[1], cells = p.out[0] * p.out[1], pitch = pitch_of(cells);
+    const int first = blockIdx.x * p.images, here = min(p.images, p.n - first), low = p.images * places * PITCH, taps = p.k[0] * p.k[1];
+    const int planes = p.right * 32, slot = C16 * p.right * 128, tile = warp % p.down, column = warp / p.down * 4;
+    float *const x = (float *)room, *const raw = x + p.images * planes * pitch; /* raw: images, before they are cut; then filters */
+    uint4 *const ring = (uint4 *)raw;
+    u16 *const halves = (u16 *)raw + max(SLOTS * slot * 8, p.images * places * CC * 2);
+    u32 *const seen = (u32 *)(halves + 2 * low);
+    int plane[4], line[4], along[4];    /* of this lane's four places: where the first tap falls */
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int r = tile * 32 + i * 8 + lane / 4, image = r / places, u = r - image * places;
+        line[i] = image < here ? u / p.in[1] * p.stride[0] - p.pad[0] : -(1 << 20);
+        along[i] = u % p.in[1] * p.stride[1] - p.pad[1];
+        plane[i] = ((image < here ? image : 0) * planes + column * 8 + lane % 4 * 2) * pitch;
+    }
+    for (int chunk = 0; chunk < p.chunks; chunk++) {
+        const int step0 = chunk * p.steps;
+        u32 h[C16][2][4], l[C16][2][4];
+        __syncthreads();        /* nobody reads the ring any more */
+        bring_images(p, raw, first, here, chunk);
+        for (int e = threadIdx.x * 4; chunk == 0 && e < p.images * planes * pitch; e += blockDim.x * 4) {
+            *(float4 *)(x + e) = { 0, 0, 0, 0 };
+        }
+        const float scale = cut_images(p, halves, low, raw, here, chunk, seen);
+        bring_filters<C16>(p, ring, step0);
+        fetch_mark();
+        if (taps > 1) {
+            bring_filters<C16>(p, ring + slot, step0 + C16);
+        }
+        fetch_mark();
+#pragma unroll
+        for (int m = 0; m < 2; m++) {
+            const int r = tile * 32 + m * 16 + lane % 16;
+            const u16 *const row = halves + (r < here * places ? r : 0) * PITCH + lane / 16 * 8;
+#pragma unroll
+            for (int j = 0; j < C16; j++) {
+                read_rows(h[j][m], row + j * 16);
+                read_rows(l[j][m], row + j * 16 + low);
+            }
+        }
+        float part[2][4][4] = {};
+        int down = 0, right = 0;        /* of the tap, in elements of x */
+        for (int tap = 0, turn = 0; tap < taps; tap++, turn = turn == SLOTS - 1 ? 0 : turn + 1) {
+            const uint4 *const mine = ring + turn * slot + column * 32 + lane;
+            float was[4][8], before[2][4][4];
+            float *to[4];
+            fetched_before<1>();
+            __syncthreads();    /* this slot is there for all, the one before the last is free, and the tap before the last is added */
+            if (tap + 2 < taps) {
+                bring_filters<C16>(p, ring + (turn == 0 ? SLOTS - 1 : turn - 1) * slot, step0 + (tap + 2) * C16);
+            }
+            fetch_mark();
+            if (tap > 0) {
+                meet(to, x, p, plane, line, along, down, right, cells);
+                look(was, to, pitch);
+                next(p, down, right);
+            }
+#pragma unroll
+            for (int e = 0; e < 32; e++) {
+                before[e / 16][e / 4 % 4][e % 4] = part[e / 16][e / 4 % 4][e % 4];
+                part[e / 16][e / 4 % 4][e % 4] = 0;
+            }
+#pragma unroll
+            for (int j = 0; j < C16; j++) {
+                uint4 b[4];
+#pragma unroll
+                for (int t = 0; t < 4; t++) {
+                    b[t] = mine[j * p.right * 128 + t * 32];
+                }
+                multiply3(part, h[j], l[j], b);
+            }
+            if (tap > 0) {
+                add(to, was, before, scale, pitch);
+            }
+        }
+        float was[4][8];
+        float *to[4];
+        __syncthreads();
+        meet(to, x, p, plane, line, along, down, right, cells);
+        look(was, to, pitch);
+        add(to, was, part, scale, pitch);
+    }
+    __syncthreads();
+    for (int r = warp; r < here * p.right * 4; r += blockDim.x / 32) {     /* eight planes */
+        const int image = r / (p.right * 4), result = blockIdx.y * planes + (r - image * p.right * 4) * 8, some = min(8, p.results - result);
+        const float mine = lane < some ? p.alpha * p.scale[result + lane] : 0.f;
+        const float *from = x + r * 8 * pitch;
+        i64 to = (first + image) * p.ts[0] + result * p.ts[1];
+        for (int q = 0; q < some; q++, from += pitch, to += p.ts[1]) {
+            const float scale = __shfl_sync(0xffffffffu, mine, q);
+#pragma unroll 4
+            for (int u = lane; u < cells; u += 32) {
+                const float v = from[u] * scale;
+                p.to[to + u] = p.c0 ? v + p.beta * p.c0[to + u] : v;
+            }
+        }
+    }
+}

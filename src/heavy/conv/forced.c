@@ -1,0 +1,110 @@
+/* forced.c: the flags conv.algo_*, and algo of a node: a solver's own name, or a word of Theano's cuDNN flags.
+ *
+ * A solver's own name is an order: what it declines is an error with its reason.  Theano's words for
+ * algorithms fall back as they do there.  guess and time choose how to plan: on_shape_change for each shape, which
+ * functions and wisdom remember; once for the first shape that a function meets, whose solver serves the others too
+ * unless it declines them.  Every solver of ours gives the same bits on every run, so deterministic leaves the
+ * choice free.
+ *
+ * Invariant: problems inside of a solver that wraps another are never forced. */
+#include "heavy/conv/solver.h"
+
+enum { AS_FLAG = -1, ESTIMATE, MEASURE };
+static const struct word {
+    const char *word;
+    int mode;               /* in the order of the flag plan's words */
+    const char *solvers[5]; /* the first that does not decline; with none of them: auto */
+} words[] = {
+    { "auto",                  AS_FLAG,  { NULL } },
+    { "none",                  AS_FLAG,  { "one", "cudnn", "im2col", "relayout" } },
+    { "small",                 AS_FLAG,  { "one", "cudnn", "im2col", "relayout" } },
+    { "large",                 AS_FLAG,  { "im2col", "relayout" } },
+    { "fft",                   AS_FLAG,  { "fft", "cudnn", "im2col", "relayout" } },
+    { "fft_tiling",            AS_FLAG,  { "fft_tiling", "fft", "cudnn", "im2col", "relayout" } },
+    { "winograd",              AS_FLAG,  { "winograd", "cudnn", "im2col", "relayout" } },
+    { "winograd_non_fused",    AS_FLAG,  { "winograd", "cudnn" } },
+    { "deterministic",         AS_FLAG,  { NULL } },
+    { "guess_once",            ESTIMATE, { NULL } },
+    { "guess_on_shape_change", ESTIMATE, { NULL } },
+    { "time_once",             MEASURE,  { NULL } },
+    { "time_on_shape_change",  MEASURE,  { NULL } },
+};
+static const enum mc_flag flag_of[] = {
+    [CONV_FORWARD] = FLAG_conv_algo_fwd, [CONV_INPUTS] = FLAG_conv_algo_bwd_data, [CONV_WEIGHTS] = FLAG_conv_algo_bwd_filter,
+};
+
+static const struct mc_solver *solver(const struct mc_solver *const *s, const char *name)
+{
+    for (; *s; s++) {
+        if (strcmp((*s)->name, name) == 0) {
+            return *s;
+        }
+    }
+    return NULL;
+}
+
+static const char *first_able(const struct mc_problem *p, const struct word *w)
+{
+    for (size_t i = 0; i < NELEM(w->solvers) && w->solvers[i]; i++) {
+        const struct mc_solver *s = solver(p->family->solvers, w->solvers[i]);
+        const char *no = !s ? "is not among the solvers" : s->refuse ? s->refuse(p) : NULL;
+        if (!no) {
+            return s->name;
+        }
+        LOG(LOG_PLAN, "algorithm %s: %s %s", w->word, w->solvers[i], no);
+    }
+    return "auto";
+}
+
+/* NULL: what was asked for leaves p to the planner, or is no word. */
+static const struct word *find(const char *text)
+{
+    for (size_t i = 0; i < NELEM(words); i++) {
+        if (strcmp(words[i].word, text) == 0) {
+            return &words[i];
+        }
+    }
+    return NULL;
+}
+
+bool mc_conv_chooses_once(const char *algo)
+{
+    return strcmp(algo, "guess_once") == 0 || strcmp(algo, "time_once") == 0;
+}
+
+const char *mc_conv_lasting(const char *algo)
+{
+    const char *names[128];
+    const size_t n = mc_flag_names_of[FLAG_conv_algo_fwd](names, NELEM(names));
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(names[i], algo) == 0) {
+            return names[i];
+        }
+    }
+    return algo;
+}
+
+const char *mc_conv_asked(const struct mc_conv_problem *p)
+{
+    return p->inner ? "auto" : p->algo ? p->algo : mc_flag_text(flag_of[p->s.pass]);
+}
+
+size_t mc_conv_words(const char **names, size_t room)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < NELEM(words) && n < room; i++) {
+        names[n++] = words[i].word;
+    }
+    return n;
+}
+
+const char *mc_conv_forced(const struct mc_problem *p, int64_t *mode)
+{
+    const char *text = mc_conv_asked(conv(p));
+    const struct word *w = find(text); /* inside of others: auto, which keeps the mode */
+    if (!w) {
+        return text; /* the planner knows whether there is such a solver */
+    }
+    *mode = w->mode == AS_FLAG ? *mode : w->mode;
+    return first_able(p, w);
+}

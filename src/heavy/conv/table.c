@@ -1,0 +1,69 @@
+/* table.c: the family of convolutions: its solvers, and their names as flags and nodes have them.  A new solver is a file and
+ * a row.
+ *
+ * Invariant: the last takes every problem. */
+#include "heavy/conv/cuda/cuda.h"
+#include "op/conv.h"
+
+const struct mc_solver *const mc_conv_solvers[] = {
+    &mc_conv_one,       /* filters of one tap are matrices */
+    &mc_conv_fft,       /* spectra of tiles, multiplied */
+    &mc_conv_winograd,  /* the same with tiles of 4 and fewer products for 3 by 3 taps */
+    &mc_conv_winograd4, /* tiles of 6: fewer still, and a digit less */
+    &mc_conv_depth,     /* as many groups as channels */
+    &mc_conv_direct,    /* tap by tap, over padded planes */
+    &mc_conv_spread,    /* places of y over the taps of x, for inputs */
+    &mc_conv_im2col,    /* windows as columns of a matrix product */
+    &mc_conv_exchange,  /* taps and places change places: forward by the weights pass, and back */
+    &mc_conv_exchange_full, /* forward by the inputs pass, and back */
+    &mc_conv_onednn,    /* a library, where there is one */
+    &mc_conv_onednn_winograd,
+    &mc_conv_relayout,  /* what the others decline for layout or dtype: copied for them */
+    &mc_conv_reference, /* any, slowly */
+    NULL,
+};
+
+const struct mc_family mc_conv_family = {
+    .name         = "conv",
+    .solvers      = mc_conv_solvers,
+    .problem_size = sizeof(struct mc_conv_problem),
+    .word         = mc_conv_word,
+    .sample       = mc_conv_sample,
+    .operands     = mc_conv_operands,
+    .discard      = mc_conv_discard,
+    .verify       = mc_conv_verify,
+    .forced       = mc_conv_forced,
+};
+
+struct mc_plan *mc_conv_plan(const struct mc_conv_problem *p)
+{
+    return mc_conv_plan_in(&mc_conv_family, p);
+}
+
+/* ---- names ---- */
+
+static size_t algo_names(const char **names, size_t room)
+{
+    return mc_solver_names(mc_conv_cuda_solvers, names, mc_solver_names(mc_conv_solvers, names, mc_conv_words(names, room), room), room);
+}
+
+/* A node asks for what there is; so it is refused while it is built. */
+static mc_status known(const char *algo)
+{
+    const char *names[128];
+    const size_t n = algo_names(names, NELEM(names));
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(names[i], algo) == 0) {
+            return MC_OK;
+        }
+    }
+    const char *near = mc_near_miss(algo, names, n);
+    return near ? mc_fail(MC_EARG, "there is no algo '%s'; did you mean '%s'?", algo, near)
+                : mc_fail(MC_EARG, "there is no algo '%s'; it is a solver of convolutions, or a word of the flag conv.algo_fwd", algo);
+}
+
+__attribute__((constructor)) static void install(void)
+{
+    mc_conv_algo_hook = known;
+    mc_flag_names_of[FLAG_conv_algo_fwd] = mc_flag_names_of[FLAG_conv_algo_bwd_data] = mc_flag_names_of[FLAG_conv_algo_bwd_filter] = algo_names;
+}

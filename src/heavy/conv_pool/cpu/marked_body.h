@@ -1,0 +1,98 @@
+/* marked_body.h: the one text of the sums over marked windows, compiled for each instruction set by the file that includes
+ * it, which defines TARGET, L (lanes), MOST (vectors of a call for inputs), EACH(F) for 1 to MOST, and for weights SHAPES(F),
+ * the lines and columns of vectors that registers hold, SUMS, how many that are at most, and LINES, the most lines by columns.
+ *
+ * Invariant: a sum begins at zero and has its terms in their order; then it is added to what is there. */
+#include "heavy/conv/cpu/lanes.h"
+
+FUSED void add_to(float *p, V v)
+{
+    store(p, load(p) + v);
+}
+
+/* Distances in bytes: a register each, or a place beside the stack, not to be read again through a pointer. */
+FUSED void in_bytes(const int nv, int64_t *to, const int64_t *from)
+{
+    UNROLL(12)
+    for (int v = 0; v < nv; v++) {
+        to[v] = from[v] * (int64_t)sizeof(float);
+    }
+}
+
+FUSED void weights_of(const int lines, const int columns, const struct mc_marked_weights *a)
+{
+    V sum[SUMS];
+    const int64_t line = a->x_line;
+    UNROLL(28)
+    for (int v = 0; v < lines * columns; v++) {
+        sum[v] = (V){ 0 };
+    }
+    for (int64_t i = 0; i < a->n; i++) {
+        const float *x = a->x + a->first[i] + a->off[a->mark[i]];
+        const float g = a->g[i];
+        UNROLL(7)
+        for (int u = 0; u < lines; u++) {
+            __asm__("" : "+r"(x)); /* one register: columns are constants from it, not distances in registers of their own */
+            UNROLL(7)
+            for (int v = 0; v < columns; v++) {
+                sum[u * columns + v] += g * load(x + v * L);
+            }
+            x += line;
+        }
+    }
+    UNROLL(28)
+    for (int v = 0; v < lines * columns; v++) {
+        add_to(a->sum + v / columns * a->sum_line + v % columns * L, sum[v]);
+    }
+}
+
+FUSED void inputs_of(const int nv, const struct mc_marked_inputs *a)
+{
+    int64_t tap[MOST];
+    in_bytes(nv, tap, a->tap);
+    for (int64_t e = 0; e < a->n; e++) {
+        V sum[MOST];
+        char *const x = (char *)(a->x + a->place[e]);
+        if (a->begin[e] == a->begin[e + 1]) {
+            continue;
+        }
+        UNROLL(12)
+        for (int v = 0; v < nv; v++) {
+            sum[v] = (V){ 0 };
+        }
+        for (int64_t i = a->begin[e]; i < a->begin[e + 1]; i++) {
+            const float *w = a->w + a->at[i], g = a->g[i];
+            UNROLL(12)
+            for (int v = 0; v < nv; v++) {
+                sum[v] += g * load(w + v * L);
+            }
+        }
+        UNROLL(12)
+        for (int v = 0; v < nv; v++) {
+            add_to((float *)(void *)(x + tap[v]), sum[v]);
+        }
+    }
+}
+
+#define WEIGHTS(lines, columns) \
+    static TARGET void weights_##lines##x##columns(const struct mc_marked_weights *a) { weights_of(lines, columns, a); }
+#define INPUTS(nv) \
+    static TARGET void inputs_##nv(const struct mc_marked_inputs *a) { inputs_of(nv, a); }
+SHAPES(WEIGHTS)
+EACH(INPUTS)
+
+#define WEIGHTS_ROW(lines, columns) [lines][columns] = weights_##lines##x##columns,
+#define INPUTS_ROW(nv) [nv] = inputs_##nv,
+static void weights(const struct mc_marked_weights *a, int lines, int columns)
+{
+    static void (*const of[][MARKED_ACROSS + 1])(const struct mc_marked_weights *a) = { SHAPES(WEIGHTS_ROW) };
+    of[lines][columns](a);
+}
+
+static void inputs(const struct mc_marked_inputs *a, int vectors)
+{
+    static void (*const of[])(const struct mc_marked_inputs *) = { EACH(INPUTS_ROW) };
+    of[vectors](a);
+}
+
+static const struct mc_marked_kernel kernel = { .lanes = L, .most = MOST, .lines = LINES, .weights = weights, .inputs = inputs };

@@ -1,0 +1,23 @@
+/* marked_generic.c: sums over marked windows in whatever the compiler makes of vectors of four numbers.
+ *
+ * Invariant: runs everywhere. */
+#include "heavy/gemm/cpu/kernel.h"
+#include "heavy/conv_pool/cpu/marked.h"
+
+#define TARGET
+#define L       4
+#define MOST    6
+#define EACH(F) F(1) F(2) F(3) F(4) F(5) F(6)
+#define SUMS    7
+#define SHAPES(F) \
+    F(1, 1) F(2, 1) F(3, 1) F(4, 1) F(5, 1) F(6, 1) \
+    F(1, 2) F(2, 2) F(3, 2) \
+    F(1, 3) F(2, 3) \
+    F(1, 4) \
+    F(1, 5) \
+    F(1, 6) \
+    F(1, 7)
+#define LINES   { 0, 6, 3, 2, 1, 1, 1, 1 }
+#include "heavy/conv_pool/cpu/marked_body.h"
+
+const struct mc_marked_kernel *const mc_marked_plain = &kernel;

@@ -1,0 +1,214 @@
+/* small_channels.cu: a convolution of images of few channels whose y is pooled to its maxima: y is neither written nor read.
+ *
+ *   forward   lines of an image lie in shared memory with their zeros around; a thread has all W1 x P elements of y under P / W2
+ *             windows, for Q filters, and writes the largest of each window and its mark
+ *   weights   a lane has a filter, whose C x KH x KW sums stay in its registers; a warp has some windows of an image.  Its lanes
+ *             read x where their marks say: at one of W1 x W2 places, which lie in different banks.  What a block's warps came
+ *             to is added up, and what blocks came to by `add`, in order
+ *
+ * Windows are compiled in: W1 x W2, strides S1, S2; heavy/conv/cuda/small_channels/lines.cu has the rest. */
+enum { THREADS = 160, SIDE = P / W2 > 0 ? P / W2 : 1 };
+
+struct args {
+    const float *x;
+    float *w;
+    float *g;
+    unsigned char *mark;
+    float *parts;
+    i64 xs[4], ws[4], gs[2], ks[2];     /* n, c (f), row, column; w: f, c, taps; maxima and marks: n, f */
+    int n, f, in[2], y[2], out[2], pad[2], before[2];  /* y: of the convolution; out: windows; before: cells in front of the first */
+    int lines, pitch, across;           /* of a channel in shared memory; groups of P in a line of y */
+    int windows, fours, filters;        /* of a plane; floats from filter to filter there, of maxima; forward: from a tap to the next */
+    int blocks, whole;                  /* weights: parts of the sums; planes can be moved four numbers at a time */
+};
+
+__device__ __forceinline__ void load(const args &p, int image, float *to)
+{
+    load_lines(p, image, 1, 0, to);
+}
+
+#if PASS == 0
+/* ---- forward ---- */
+
+/* The first of the largest cells of window k of a thread; a NaN is larger than anything. */
+__device__ __forceinline__ void largest(const args &p, const float (&sum)[W1][P], int k, int row, int col, float *most, unsigned char *mark)
+{
+    *most = sum[0][k * W2];
+    *mark = 0;
+#pragma unroll
+    for (int e = 1; e < W1 * W2; e++) {
+        const float v = sum[e / W2][k * W2 + e % W2];
+        if (row + e / W2 < p.y[0] && col + e % W2 < p.y[1] && (v > *most || (v != v && *most == *most))) {
+            *most = v;
+            *mark = (unsigned char)e;
+        }
+    }
+}
+
+__device__ __forceinline__ void put_windows(const args &p, const float (&sum)[W1][P], int image, int f, int u, int v)
+{
+    float *const g = p.g + image * p.gs[0] + f * p.gs[1] + u * p.out[1] + v;
+    unsigned char *const mark = p.mark ? p.mark + image * p.ks[0] + f * p.ks[1] + u * p.out[1] + v : 0;
+    float most[SIDE];
+    unsigned char cell[SIDE];
+#pragma unroll
+    for (int k = 0; k < SIDE; k++) {
+        largest(p, sum, k, u * W1, (v + k) * W2, &most[k], &cell[k]);
+    }
+    if (SIDE == 2 && p.whole && mark) {
+        float2 both;
+        both.x = most[0];
+        both.y = most[SIDE - 1];
+        *(float2 *)g = both;
+        *(unsigned short *)mark = (unsigned short)(cell[0] | cell[SIDE - 1] << 8);
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < SIDE; k++) {
+        if (v + k < p.out[1]) {
+            g[k] = most[k];
+            if (mark) {
+                mark[k] = cell[k];
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 4) forward(const __grid_constant__ args p)
+{
+    follow();
+    extern __shared__ float4 room[];
+    float *const w = (float *)room, *const x = w + TAPS * p.filters;
+    const int chunks = (p.f + Q - 1) / Q, each = p.out[0] * p.across;
+    load(p, blockIdx.x, x);
+    load_filters(p, w);
+    fetched();
+    __syncthreads();
+    for (int s = threadIdx.x; s < each * chunks; s += blockDim.x) {
+        const int f = s / each * Q, place = s % each, u = place / p.across, group = place - u * p.across;
+        const float *const mine = x + u * W1 * SH * p.pitch + group * P * SW;
+        float sum[Q][W1][P] = {};
+#pragma unroll 1
+        for (int c = 0; c < C; c++) {
+#pragma unroll 1
+            for (int i = 0; i < KH; i++) {
+                float v[W1][WIDE];
+#pragma unroll
+                for (int r = 0; r < W1; r++) {
+                    read_line(v[r], mine + (c * p.lines + r * SH + i) * p.pitch);
+                }
+#pragma unroll
+                for (int j = 0; j < KW; j++) {
+                    const float4 *const tap = (const float4 *)(w + ((c * KH + i) * KW + j) * p.filters + f);
+#pragma unroll
+                    for (int q = 0; q < Q; q += 4) {
+                        const float4 t = tap[q / 4];
+#pragma unroll
+                        for (int k = 0; k < W1 * P; k++) {
+                            const float a = v[k / P][k % P * SW + j];
+                            sum[q][k / P][k % P] += t.x * a;
+                            sum[q + 1][k / P][k % P] += t.y * a;
+                            sum[q + 2][k / P][k % P] += t.z * a;
+                            sum[q + 3][k / P][k % P] += t.w * a;
+                        }
+                    }
+                }
+            }
+        }
+#pragma unroll
+        for (int q = 0; q < Q; q++) {
+            if (f + q < p.f) {
+                put_windows(p, sum[q], blockIdx.x, f + q, u, group * SIDE);
+            }
+        }
+    }
+}
+#else
+/* ---- weights ---- */
+
+/* Maxima and marks of 32 filters: (filter, fours) floats and (filter, fours) bytes, which begin in banks of their own. */
+__device__ __forceinline__ void load_windows(const args &p, int image, int first, float *g, unsigned char *mark)
+{
+    const float *const from = p.g + image * p.gs[0] + first * p.gs[1];
+    const unsigned char *const marks = p.mark + image * p.ks[0] + first * p.ks[1];
+    const int count = min(32, p.f - first), step = p.whole ? 4 : 1, each = p.windows / step;
+    for (int e = threadIdx.x; e < count * each; e += blockDim.x) {
+        const int f = e / each, k = (e - f * each) * step;
+        if (p.whole) {
+            fetch16(g + f * p.fours + k, from + f * p.gs[1] + k);
+            fetch4((float *)(mark + f * p.fours + k), (const float *)(marks + f * p.ks[1] + k), true);
+        } else {
+            g[f * p.fours + k] = from[f * p.gs[1] + k];
+            mark[f * p.fours + k] = marks[f * p.ks[1] + k];
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) weights(const __grid_constant__ args p)
+{
+    follow();
+    extern __shared__ float4 room[];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.y * 32;
+    const int size = (C * p.lines * p.pitch + 3) / 4 * 4, half = size + 40 * p.fours;    /* floats of an image and its windows */
+    int *const at = (int *)room;        /* by window: where its cell 0 reads */
+    float *const begin = (float *)(at + (p.windows + 3) / 4 * 4);
+    float sum[TAPS] = {};
+    for (int e = threadIdx.x; e < p.windows; e += blockDim.x) {
+        const int u = e / p.out[1], v = e - u * p.out[1];
+        at[e] = (u * S1 - p.before[0]) * SH * p.pitch + (v * S2 - p.before[1]) * SW;
+    }
+    load(p, blockIdx.x, begin);
+    load_windows(p, blockIdx.x, first, begin + size, (unsigned char *)(begin + size + 32 * p.fours));
+    for (int image = blockIdx.x, turn = 0; image < p.n; image += gridDim.x, turn ^= 1) {
+        float *const x = begin + turn * half, *const next = begin + (turn ^ 1) * half;
+        fetched();
+        __syncthreads();        /* all have what was fetched, and are done with what lay in the other half */
+        if (image + (int)gridDim.x < p.n) {
+            load(p, image + gridDim.x, next);
+            load_windows(p, image + gridDim.x, first, next + size, (unsigned char *)(next + size + 32 * p.fours));
+        }
+        const float *const g = x + size + lane * p.fours;
+        const unsigned char *const mark = (const unsigned char *)(x + size + 32 * p.fours) + lane * p.fours;
+        if (first + lane < p.f) {
+#pragma unroll 1
+            for (int k = warp * 4; k < p.windows; k += WARPS * 4) {
+                const float4 four = *(const float4 *)(g + k);
+                const float each[4] = { four.x, four.y, four.z, four.w };
+                const unsigned cells = *(const unsigned *)(mark + k);
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    if (k + i < p.windows) {
+                        const int cell = cells >> 8 * i & 255;
+                        const float *const from = x + at[k + i] + cell / W2 * SH * p.pitch + cell % W2 * SW;
+#pragma unroll
+                        for (int t = 0; t < TAPS; t++) {
+                            sum[t] += each[i] * from[(t / (KH * KW) * p.lines + t / KW % KH) * p.pitch + t % KW];
+                        }
+                    }
+                }
+            }
+        }
+    }
+    __syncthreads();
+    float *const all = (float *)room;   /* (warp, tap, lane) */
+#pragma unroll
+    for (int t = 0; t < TAPS; t++) {
+        all[(warp * TAPS + t) * 32 + lane] = sum[t];
+    }
+    __syncthreads();
+    for (int e = threadIdx.x; e < TAPS * 32; e += blockDim.x) {
+        float v = all[e];
+        for (int k = 1; k < WARPS; k++) {
+            v += all[k * TAPS * 32 + e];
+        }
+        if (first + e % 32 < p.f) {
+            p.parts[((i64)blockIdx.x * p.f + first + e % 32) * TAPS + e / 32] = v;
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
+{
+    add_blocks(p, [&](i64 at, float sum) { p.w[at] = sum; });
+}
+#endif

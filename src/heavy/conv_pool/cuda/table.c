@@ -1,0 +1,58 @@
+/* table.c: the family of pooled convolutions on a GPU: the same problems with solvers of their own. */
+#include "heavy/cuda/cuda.h"
+#include "heavy/conv_pool/solver.h"
+
+static const struct mc_solver *const solvers[] = { &mc_pooled_cuda_few, NULL };
+
+/* ---- operands ---- */
+
+/* Random, but for marks. */
+static mc_status operands(const struct mc_problem *p_, void *operand[8])
+{
+    const struct mc_pooled_problem *p = pooled(p_);
+    struct mc_extent e[4];
+    mc_pooled_extents(p, e);
+    const size_t size = mc_dtypes[p->marks].size, bytes = (size_t)e[POOLED_MARKS].count * size, front = (size_t)e[POOLED_MARKS].before * size;
+    char *marks = mc_alloc_pages(bytes, "planner");
+    mc_status s = marks ? mc_cuda_operands(e, 4, operand) : MC_EMEMORY;
+    if (s >= 0) {
+        mc_pooled_some_marks(p, marks + front);
+        s = mc_cuda_put(mc_cuda_current(), (char *)operand[POOLED_MARKS] - front, marks, bytes);
+        if (s < 0) {
+            mc_cuda_discard(e, 4, operand);
+        }
+    }
+    mc_free_pages(marks);
+    return s;
+}
+
+static void discard(const struct mc_problem *p, void *operand[8])
+{
+    struct mc_extent e[4];
+    mc_pooled_extents(pooled(p), e);
+    mc_cuda_discard(e, 4, operand);
+}
+
+static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan)
+{
+    static const struct mc_cuda_check check = { &mc_pooled_family, &mc_pooled_reference, NULL, mc_pooled_compare };
+    struct mc_extent e[4];
+    mc_pooled_extents(pooled(p), e);
+    return mc_cuda_verify(&check, p, plan, e, 4);
+}
+
+const struct mc_family mc_pooled_cuda = {
+    .name         = "pooled",
+    .solvers      = solvers,
+    .problem_size = sizeof(struct mc_pooled_problem),
+    .site         = &mc_site_cuda,
+    .word         = mc_pooled_word,
+    .operands     = operands,
+    .discard      = discard,
+    .verify       = verify,
+};
+
+struct mc_plan *mc_pooled_cuda_plan(const struct mc_pooled_problem *p)
+{
+    return mc_pooled_plan_in(&mc_pooled_cuda, p);
+}

@@ -1,0 +1,27 @@
+/* solver.h: what the solvers of pooled convolutions share.
+ *
+ * Invariant: a result depends on the problem alone, never on how many threads there were. */
+#ifndef MC_POOLED_SOLVER_H
+#define MC_POOLED_SOLVER_H
+
+#include "heavy/conv/solver.h"
+#include "heavy/conv_pool/conv_pool.h"
+
+extern const struct mc_solver mc_pooled_marked, mc_pooled_reference, mc_pooled_cuda_few;
+extern const struct mc_cuda_text mc_pooled_few_text;
+
+static inline const struct mc_pooled_problem *pooled(const struct mc_problem *p)
+{
+    return (const struct mc_pooled_problem *)(const void *)p;
+}
+
+/* ---- problem.c ---- */
+void mc_pooled_word(const struct mc_problem *p, struct mc_str *out);
+void mc_pooled_extents(const struct mc_pooled_problem *p, struct mc_extent e[4]);
+void mc_pooled_some_marks(const struct mc_pooled_problem *p, void *marks);  /* of cells that are there */
+mc_status mc_pooled_compare(const struct mc_problem *p, const struct mc_plan *plan, void *const *got, void *const *want);
+struct mc_plan *mc_pooled_plan_in(const struct mc_family *family, const struct mc_pooled_problem *asked);
+int mc_pooled_result(const struct mc_pooled_problem *p);    /* the first operand that is written */
+const char *mc_pooled_not_plain(const struct mc_pooled_problem *p); /* refuses what no solver takes: all but float32 in two dimensions */
+
+#endif

@@ -1,0 +1,167 @@
+/* copy.c: an array into another layout or dtype, on the GPU.
+ *
+ * Axes of size 1 go, neighbours join; if the axis that is closest together is the same in both arrays, elements are
+ * copied in that order, else in tiles that turn through shared memory.
+ *
+ * Invariant: no axis of `to` has stride 0 unless its size is 1. */
+#include "heavy/cuda/cuda.h"
+#include "value/value.h"
+#include <stdlib.h>
+
+static const char text[] = {
+#include "heavy/cuda/copy_text.h"
+    , 0 };
+const struct mc_cuda_text mc_cuda_copy_text = { "heavy/cuda/copy.cu", text };
+
+struct args {
+    void *to;
+    const void *from;
+    int64_t count, part, size[8], ts[8], fs[8];
+};
+struct mc_cuda_copy {
+    int64_t from_first;         /* bytes to the element that is read first */
+    void *kernel;
+    struct mc_grid grid;
+    struct args args;
+};
+
+static int64_t far(int64_t stride)
+{
+    return stride < 0 ? -stride : stride;
+}
+
+static void swap(int64_t *v, int i, int k)
+{
+    const int64_t t = v[i];
+    v[i] = v[k];
+    v[k] = t;
+}
+
+static void drop(struct mc_cuda_axes *a, int i)
+{
+    a->rank--;
+    for (int k = i; k < a->rank; k++) {
+        a->size[k] = a->size[k + 1];
+        for (int z = 0; z < a->arrays; z++) {
+            a->stride[z][k] = a->stride[z][k + 1];
+        }
+    }
+}
+
+/* Is axis i + 1 right inside of axis i in every array? */
+static bool joins(const struct mc_cuda_axes *a, int i)
+{
+    bool all = true;
+    for (int z = 0; z < a->arrays; z++) {
+        all = all && a->stride[z][i] == a->stride[z][i + 1] * a->size[i + 1];
+    }
+    return all;
+}
+
+void mc_cuda_axes_join(struct mc_cuda_axes *a)
+{
+    for (int i = a->rank - 1; i >= 0; i--) {
+        if (a->size[i] == 1) {
+            drop(a, i);
+        }
+    }
+    for (int i = 1; i < a->rank; i++) {
+        for (int k = i; k > 0 && far(a->stride[0][k]) > far(a->stride[0][k - 1]); k--) {
+            swap(a->size, k, k - 1);
+            for (int z = 0; z < a->arrays; z++) {
+                swap(a->stride[z], k, k - 1);
+            }
+        }
+    }
+    for (int i = a->rank - 2; i >= 0; i--) {
+        if (joins(a, i)) {
+            a->size[i + 1] *= a->size[i];
+            drop(a, i);
+        }
+    }
+    if (a->rank == 0) {
+        a->rank = 1;
+        a->size[0] = 1;
+        for (int z = 0; z < a->arrays; z++) {
+            a->stride[z][0] = 1;
+        }
+    }
+}
+
+/* The axis that FROM has closest together; a broadcast one does not count. */
+static int closest(const struct mc_cuda_layout *l)
+{
+    int best = l->rank - 1;
+    for (int i = 0; i < l->rank; i++) {
+        const int64_t f = far(l->from_stride[i]), b = far(l->from_stride[best]);
+        best = f && (!b || f < b) ? i : best;
+    }
+    return best;
+}
+
+/* Puts axis i right before the last. */
+static void before_last(struct mc_cuda_layout *l, int i)
+{
+    const int64_t size = l->size[i], to = l->to_stride[i], from = l->from_stride[i];
+    for (int k = i; k < l->rank - 2; k++) {
+        l->size[k] = l->size[k + 1];
+        l->to_stride[k] = l->to_stride[k + 1];
+        l->from_stride[k] = l->from_stride[k + 1];
+    }
+    l->size[l->rank - 2] = size;
+    l->to_stride[l->rank - 2] = to;
+    l->from_stride[l->rank - 2] = from;
+}
+
+struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
+{
+    struct mc_cuda_layout l = *layout;
+    struct mc_str defines = { 0 };
+    int64_t count = 1, first = 0;
+    for (int i = 0; i < l.rank; i++) {
+        count *= l.size[i];
+        first += l.flip[i] ? (l.size[i] - 1) * l.from_stride[i] : 0;
+        l.from_stride[i] = l.flip[i] ? -l.from_stride[i] : l.from_stride[i];
+    }
+    struct mc_cuda_copy *c = mc_calloc(1, sizeof *c, "plans");
+    if (!c || count == 0) {
+        return c;
+    }
+    c->from_first = first * mc_dtypes[l.from].size;
+    const int64_t all = count;
+    struct mc_cuda_axes axes = { l.rank, 2, l.size, { l.to_stride, l.from_stride } };
+    mc_cuda_axes_join(&axes);
+    l.rank = axes.rank;
+    const int inner = closest(&l);
+    const int64_t side = mc_dtypes[l.from].size <= 2 ? 64 : 32; /* of a tile */
+    const bool turn = inner != l.rank - 1 && l.size[inner] >= 4 && l.size[l.rank - 1] >= 4;
+    if (turn) {
+        before_last(&l, inner);
+        count /= l.size[l.rank - 1] * l.size[l.rank - 2];
+    }
+    c->args.count = count;
+    memcpy(c->args.size, l.size, sizeof l.size);
+    memcpy(c->args.ts, l.to_stride, sizeof l.to_stride);
+    memcpy(c->args.fs, l.from_stride, sizeof l.from_stride);
+    mc_str_addf(&defines, "#define TO %s\n#define FROM %s\n#define RANK %d\n", mc_dtypes[l.to].c, mc_dtypes[l.from].c, l.rank);
+    mc_cuda_index(&defines, all);
+    c->grid = mc_cuda_line(turn ? count * ((l.size[l.rank - 1] + side - 1) / side) * ((l.size[l.rank - 2] + side - 1) / side) * 256 : count, 256);
+    if (!mc_cuda_kernels(&mc_cuda_copy_text, &defines, &(struct mc_cuda_named){ &c->kernel, turn ? "tile" : "line" }, 1)) {
+        mc_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+mc_status mc_cuda_copy_run(const struct mc_cuda_copy *c, void *to, const void *from)
+{
+    struct args args = c->args;
+    args.to = to;
+    args.from = (const char *)from + c->from_first;
+    return c->kernel ? mc_cuda_follow(mc_cuda_current(), c->kernel, "copy", &c->grid, &args, sizeof args) : MC_OK;
+}
+
+void mc_cuda_copy_free(struct mc_cuda_copy *c)
+{
+    mc_free(c);
+}

@@ -1,0 +1,239 @@
+/* site.c: timing on a GPU, operands to time with, and the check of a plan against the host's reference.
+ *
+ * Invariant: a time is that of the work on the device: runs are recorded and launched together, so that what the host
+ * needs to enqueue them does not count, as it does not in a function that is replayed. */
+#include "heavy/cuda/cuda.h"
+#include "value/value.h"
+#include <stdlib.h>
+
+static const char fill_text[] = {
+#include "heavy/cuda/fill_text.h"
+    , 0 };
+const struct mc_cuda_text mc_cuda_fill_text = { "heavy/cuda/fill.cu", fill_text };
+
+/* ---- the place ---- */
+
+static void word(struct mc_str *out)
+{
+    const struct mc_cuda *d = mc_cuda_current();
+    mc_str_addf(out, "cuda %s", d ? d->name : "?");
+}
+
+static void *take(size_t bytes)
+{
+    return mc_cuda_alloc(mc_cuda_current(), bytes, "planner");
+}
+
+static void give(void *p)
+{
+    mc_cuda_free(mc_cuda_current(), p);
+}
+
+/* ---- time ---- */
+
+enum { SAMPLES = 15, MOST = 256 };
+static const double grain = 200e-6; /* a batch shorter than this measures the launch of its graph */
+
+/* n runs as one graph; NULL: it cannot be recorded. */
+static void *record(struct mc_cuda *d, mc_status (*run)(void *arg), void *arg, int n)
+{
+    void *graph = NULL;
+    mc_status s = mc_cuda_capture(d);
+    if (s < 0) {
+        return NULL;
+    }
+    for (int i = 0; i < n && s >= 0; i++) {
+        s = run(arg);
+    }
+    if (mc_cuda_captured(d, &graph) < 0 || s < 0) {
+        mc_cuda_graph_free(d, graph);
+        return NULL;
+    }
+    return graph;
+}
+
+/* Seconds between two marks around the graph; negative: failed. */
+static double replay(struct mc_cuda *d, void *graph)
+{
+    void *from = mc_cuda_mark(d);
+    const mc_status s = mc_cuda_replay(d, graph);
+    void *to = mc_cuda_mark(d);
+    const double t = from && to ? mc_cuda_between(d, from, to) : -1;
+    return s < 0 ? -1 : t;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The first run alone tells whether it works at all, and how many make a batch. */
+static struct mc_timing time_runs(mc_status (*run)(void *arg), void *arg, double budget, double hopeless)
+{
+    struct mc_cuda *d = mc_cuda_current();
+    struct mc_timing t = { 0 };
+    double sample[SAMPLES], begun = mc_now(), end = begun + budget;
+    if (run(arg) < 0 || mc_cuda_wait(d) < 0) {
+        return t;
+    }
+    const double start = mc_now(), first = start - begun;
+    if (hopeless > 0 && first > 10 * hopeless + 0.05) { /* more than loading takes */
+        return (struct mc_timing){ first, first, first, 1 };
+    }
+    if (run(arg) < 0 || mc_cuda_wait(d) < 0) {
+        return t;
+    }
+    const double once = mc_now() - start;
+    if (hopeless > 0 && once > 2 * hopeless + 100e-6) { /* the host's part of a call is no more than that */
+        return (struct mc_timing){ once, once, once, 1 };
+    }
+    const int n = once > grain ? 1 : (int)MC_MIN(grain / MC_MAX(once / 4, 1e-6) + 1, (double)MOST);
+    void *graph = record(d, run, arg, n);
+    if (!graph) {
+        return t;
+    }
+    if (replay(d, graph) >= 0) { /* the first launch of a graph uploads it */
+        double got;
+        do {
+            got = replay(d, graph) / n;
+            if (got < 0) {
+                t.n = 0;
+                break;
+            }
+            sample[t.n++] = got;
+        } while (t.n < SAMPLES && mc_now() < end && !(hopeless > 0 && got > hopeless));
+    }
+    mc_cuda_graph_free(d, graph);
+    if (t.n > 0) {
+        qsort(sample, (size_t)t.n, sizeof sample[0], by_value);
+        t.median = sample[t.n / 2];
+        t.least = sample[0];
+        t.most = sample[t.n - 1];
+    }
+    return t;
+}
+
+const struct mc_site mc_site_cuda = { .word = word, .take = take, .give = give, .time = time_runs };
+
+/* ---- operands ---- */
+
+static size_t bytes_of(const struct mc_extent *e)
+{
+    return (size_t)e->count * mc_dtypes[e->dtype].size;
+}
+
+static size_t front(const struct mc_extent *e)
+{
+    return (size_t)e->before * mc_dtypes[e->dtype].size;
+}
+
+void mc_cuda_discard(const struct mc_extent *e, int n, void *operand[8])
+{
+    for (int i = 0; i < n; i++) {
+        if (e[i].count > 0 && operand[i]) {
+            mc_cuda_free(mc_cuda_current(), (char *)operand[i] - front(&e[i]));
+        }
+    }
+    memset(operand, 0, 8 * sizeof operand[0]);
+}
+
+static mc_status fill(const struct mc_extent *e, void *to)
+{
+    struct { void *to; int64_t count; } args = { to, e->count };
+    struct mc_str defines = { 0 };
+    void *kernel;
+    mc_cuda_types(&defines, e->dtype, false);
+    if (!mc_cuda_kernels(&mc_cuda_fill_text, &defines, &(struct mc_cuda_named){ &kernel, "fill" }, 1)) {
+        return mc_last_status();
+    }
+    const struct mc_grid grid = mc_cuda_line(e->count, 256);
+    return mc_cuda_follow(mc_cuda_current(), kernel, "fill", &grid, &args, sizeof args);
+}
+
+mc_status mc_cuda_operands(const struct mc_extent *e, int n, void *operand[8])
+{
+    memset(operand, 0, 8 * sizeof operand[0]);
+    for (int i = 0; i < n; i++) {
+        if (e[i].count <= 0) {
+            continue;
+        }
+        char *at = mc_cuda_alloc(mc_cuda_current(), bytes_of(&e[i]), "planner");
+        operand[i] = at ? at + front(&e[i]) : NULL;
+        const mc_status s = at ? fill(&e[i], at) : MC_EMEMORY;
+        if (s < 0) {
+            mc_cuda_discard(e, n, operand);
+            return s;
+        }
+    }
+    return MC_OK;
+}
+
+/* ---- verification ---- */
+
+/* All that the host has there, or all of it back. */
+static mc_status move(const struct mc_extent *e, int n, void *const *host, void *const *there, bool back)
+{
+    for (int i = 0; i < n; i++) {
+        if (e[i].count > 0) {
+            char *h = (char *)host[i] - front(&e[i]), *t = (char *)there[i] - front(&e[i]);
+            struct mc_cuda *d = mc_cuda_current();
+            TRY(back ? mc_cuda_get(d, h, t, bytes_of(&e[i])) : mc_cuda_put(d, t, h, bytes_of(&e[i])));
+        }
+    }
+    return MC_OK;
+}
+
+static mc_status run_there(const struct mc_plan *plan, const struct mc_extent *e, int n, void *const *host)
+{
+    void *there[8], *workspace = NULL;
+    TRY(mc_cuda_operands(e, n, there));
+    mc_status s = move(e, n, host, there, false);
+    if (s >= 0 && plan->workspace) {
+        workspace = take(plan->workspace);
+        s = workspace ? MC_OK : MC_EMEMORY;
+    }
+    s = s < 0 ? s : plan->run(plan, there, workspace, 0);
+    s = s < 0 ? s : move(e, n, host, there, true);
+    give(workspace);
+    mc_cuda_discard(e, n, there);
+    return s;
+}
+
+static mc_status run_reference(const struct mc_cuda_check *c, const struct mc_problem *p, void *const *operand)
+{
+    struct mc_problem *copy = mc_alloc(p->family->problem_size, "plans");
+    if (!copy) {
+        return MC_EMEMORY;
+    }
+    memcpy(copy, p, p->family->problem_size);
+    copy->family = c->host;
+    struct mc_plan *truth = mc_plan_with(copy, c->reference);
+    const mc_status s = truth ? truth->run(truth, operand, NULL, 0) : MC_EMEMORY;
+    mc_plan_free(truth);
+    mc_free(copy);
+    return s;
+}
+
+mc_status mc_cuda_verify(const struct mc_cuda_check *c, const struct mc_problem *p, const struct mc_plan *plan,
+                         const struct mc_extent *e, int n)
+{
+    void *got[8], *want[8];
+    TRY(c->host->operands(p, got));
+    mc_status s = c->host->operands(p, want);
+    if (s < 0) {
+        c->host->discard(p, got);
+        return s;
+    }
+    s = run_there(plan, e, n, got);
+    s = s < 0 ? s : run_reference(c, p, want);
+    if (s >= 0) {
+        if (c->after) {
+            c->after(p, want);
+        }
+        s = c->compare(p, plan, got, want);
+    }
+    c->host->discard(p, got);
+    c->host->discard(p, want);
+    return s;
+}

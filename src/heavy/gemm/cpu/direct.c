@@ -1,0 +1,186 @@
+/* direct.c: products whose operands are read where they lie.  Where B's columns are not adjacent, a
+ * panel of them at a time is turned round first.  A call that is one task touches no other thread.
+ *
+ * Invariant: each element of C is one sum over k in order. */
+#include "heavy/gemm/solver.h"
+#include "device/cpu/cpu.h"
+
+struct direct {
+    struct mc_plan base;
+    const struct mc_gemm_kernel *kernel;
+    bool turned;            /* B is copied into panels */
+    bool stream;            /* C is larger than the caches */
+    int64_t mb, nb;         /* rows and columns of a task, multiples of mr and nr */
+    int slots;
+    size_t panel_bytes;     /* of the workspace, one panel a slot */
+};
+struct call {
+    struct mc_gemm_run r;
+    const struct direct *d;
+};
+struct area {
+    int64_t batch, i0, i1, j0, j1;
+};
+
+/* One tile; t has what all tiles of the area share. */
+static void tile(const struct call *x, struct mc_gemm_tile *t, int64_t batch, int64_t i, int64_t j)
+{
+    _Alignas(64) char spare[GEMM_MAX_MR * GEMM_MAX_NR * sizeof(double)];
+    t->a = gemm_a(&x->r, batch, i, 0);
+    t->c = gemm_c(&x->r, batch, i, j);
+    mc_gemm_tile_c0(&x->r, batch, i, j, t, spare);
+    x->d->kernel->direct[gemm_ceil(t->n, x->d->kernel->lanes)](t);
+}
+
+/* Row by row of tiles, as C lies in memory. */
+static void in_place(const struct call *x, struct mc_gemm_tile *t, const struct area *s)
+{
+    const int64_t mr = x->d->kernel->mr, nr = x->d->kernel->nr;
+    for (int64_t i = s->i0; i < s->i1; i += mr) {
+        t->m = MC_MIN(s->i1 - i, mr);
+        for (int64_t j = s->j0; j < s->j1; j += nr) {
+            t->n = MC_MIN(s->j1 - j, nr);
+            t->b = gemm_b(&x->r, s->batch, 0, j);
+            tile(x, t, s->batch, i, j);
+        }
+    }
+}
+
+/* Panel by panel. */
+static void turned(const struct call *x, struct mc_gemm_tile *t, const struct area *s, void *panel)
+{
+    const struct mc_gemm_kernel *kernel = x->d->kernel;
+    const struct mc_gemm_problem *p = x->r.p;
+    t->b = panel;
+    for (int64_t j = s->j0; j < s->j1; j += kernel->nr) {
+        t->n = MC_MIN(s->j1 - j, (int64_t)kernel->nr);
+        t->b_row = gemm_ceil(t->n, kernel->lanes) * kernel->lanes;
+        kernel->pack(panel, gemm_b(&x->r, s->batch, 0, j), p->bs[2], p->bs[1], t->n, p->k, t->b_row);
+        for (int64_t i = s->i0; i < s->i1; i += kernel->mr) {
+            t->m = MC_MIN(s->i1 - i, (int64_t)kernel->mr);
+            tile(x, t, s->batch, i, j);
+        }
+    }
+}
+
+static void task(void *arg, int64_t at, int slot)
+{
+    const struct call *x = arg;
+    const struct direct *d = x->d;
+    const struct mc_gemm_problem *p = x->r.p;
+    const int64_t down = gemm_ceil(p->m, d->mb), across = gemm_ceil(p->n, d->nb);
+    struct area s = { .batch = at / (down * across), .i0 = at % down * d->mb, .j0 = at / down % across * d->nb };
+    struct mc_gemm_tile t = { .k = p->k, .a_row = p->as[1], .a_col = p->as[2], .b_row = p->bs[1], .alpha = p->alpha,
+                              .c_row = p->cs[1], .stream = d->stream };
+    s.i1 = MC_MIN(s.i0 + d->mb, p->m);
+    s.j1 = MC_MIN(s.j0 + d->nb, p->n);
+    if (d->turned) {
+        turned(x, &t, &s, x->r.workspace + (size_t)slot * d->panel_bytes);
+    } else {
+        in_place(x, &t, &s);
+    }
+    if (d->stream) {
+        d->kernel->drain();
+    }
+    gemm_finish(&x->r, s.batch, s.i0, s.j0, s.i1 - s.i0, s.j1 - s.j0);
+}
+
+static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct direct *d = (const struct direct *)(const void *)plan;
+    struct call x = { mc_gemm_bind(plan, operand, workspace, threads), d };
+    const struct mc_gemm_problem *p = x.r.p;
+    mc_team_tasks(task, &x, p->batch * gemm_ceil(p->m, d->mb) * gemm_ceil(p->n, d->nb), d->slots, x.r.threads,
+                  mc_gemm_work(p));
+    return MC_OK;
+}
+
+static const char *refuse(const struct mc_problem *p_)
+{
+    const struct mc_gemm_problem *p = gemm(p_);
+    if (mc_dtypes[p->dtype].size < 4) {
+        return "takes float32 and float64 only";
+    }
+    return mc_gemm_hollow(p);
+}
+
+static bool needs_turning(const struct mc_gemm_problem *p)
+{
+    return p->bs[2] != 1 && p->n > 1;
+}
+
+/* Rows a multiple of 4 KiB apart fall into the same lines of the first cache. */
+static bool collides(int64_t apart, int64_t size, int64_t rows)
+{
+    return rows > 32 && apart * size % 4096 == 0;
+}
+
+/* Seconds that loads of B across two cache lines add where the last panel is narrower than a tile: it has too few sums
+ * to hide them.  Rows that are whole lines apart have no such loads. */
+static double split_rows(const struct mc_gemm_problem *p, const struct mc_gemm_kernel *kernel, double tiles)
+{
+    const int64_t size = mc_dtypes[p->dtype].size, n = p->n % kernel->nr, vector = kernel->lanes * size;
+    const double crossing = p->bs[1] * size % 64 == 0 ? 0 : (double)MC_MIN(vector, 64) / 64;
+    return tiles * (double)p->k * (double)gemm_ceil(n, kernel->lanes) * crossing * 0.5e-9;
+}
+
+/* Operands cost the more the less of them the caches and the table of pages hold; A the more where its k are
+ * not adjacent: a line of it serves one tile. */
+static double estimate(const struct mc_problem *p_)
+{
+    const struct mc_gemm_problem *p = gemm(p_);
+    const struct mc_gemm_kernel *kernel = mc_gemm_kernel(p->dtype);
+    const double m = (double)gemm_ceil(p->m, kernel->mr) * kernel->mr, k = (double)p->k, b = (double)p->batch;
+    const double n = (double)gemm_ceil(p->n, kernel->lanes) * kernel->lanes, panels = (double)gemm_ceil(p->n, kernel->nr);
+    const int64_t size = mc_dtypes[p->dtype].size;
+    const double math = 2 * b * m * n * k / mc_gemm_peak(p), sweep = MC_MIN((n + m) * k * (double)size / 400e6, 0.3);
+    double seconds = math * (0.975 + sweep) + b * m * panels * 1.9e-9;
+    if (!needs_turning(p) && collides(p->bs[1], size, p->k) && p->m > kernel->mr) {
+        seconds += 0.15 * math;
+    }
+    if (p->as[2] != 1 && p->k > 1) {
+        seconds += b * (double)p->m * k * panels * (collides(p->as[2], size, p->k) ? 0.12e-9 : 0.04e-9);
+    }
+    if (!needs_turning(p) && p->n > 1) {
+        seconds += split_rows(p, kernel, b * m / kernel->mr);
+    }
+    if (needs_turning(p)) {
+        seconds += b * n * k * 0.03e-9 * (double)size;
+    }
+    if (k * (double)(MC_MIN(p->n, (int64_t)kernel->nr) * size) > (double)mc_cpu()->l2) { /* B again for each row of tiles */
+        seconds += b * (m / kernel->mr - 1) * n * k * (double)size / 80e9;
+    }
+    seconds += mc_gemm_traffic(p);
+    const double tasks = b * (needs_turning(p) && p->m < 64 ? 1 : m / kernel->mr) * panels;
+    return 6e-8 + 1e-8 * b + mc_gemm_spread(seconds, tasks);
+}
+
+static struct mc_plan *plan(const struct mc_problem *p_)
+{
+    const struct mc_gemm_problem *p = gemm(p_);
+    const int64_t size = mc_dtypes[p->dtype].size;
+    struct direct *d = mc_calloc(1, sizeof *d, "plans");
+    if (!d) {
+        return NULL;
+    }
+    d->base.run = run;
+    d->kernel = mc_gemm_kernel(p->dtype);
+    d->turned = needs_turning(p);
+    d->stream = mc_gemm_streams(p);
+    d->slots = mc_team_size();
+    const int64_t mr = d->kernel->mr, nr = d->kernel->nr, panels = gemm_ceil(p->n, nr);
+    /* Half the second cache holds the B of a task; a turned panel is used by all rows. */
+    d->nb = d->turned ? nr : MC_MIN(panels, MC_MAX((int64_t)mc_cpu()->l2 / 2 / (p->k * size * nr), 1)) * nr;
+    d->mb = gemm_ceil(p->m, mr) * mr;
+    const int64_t columns = p->batch * gemm_ceil(p->n, d->nb), want = d->turned ? 4 * d->slots : 24 * d->slots;
+    if (columns < want && mc_gemm_work(p) > 2e-6) {
+        d->mb = MC_MAX(gemm_ceil(p->m, gemm_ceil(want, columns) * mr), d->turned ? 4 : 1) * mr;
+    }
+    if (d->turned) {
+        d->panel_bytes = ((size_t)(p->k * nr * size) + 127) / 128 * 128;
+        d->base.workspace = d->panel_bytes * (size_t)d->slots;
+    }
+    return &d->base;
+}
+
+const struct mc_solver mc_gemm_direct = { .name = "direct", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -1,0 +1,156 @@
+/* rate.c: how the libraries fare beside our own solvers, on this machine.
+ *
+ * plan=estimate times no product of the user's.  But which of two ways to multiply large matrices is faster
+ * on a processor, no table of constants tells; so three products of ours stand for all of their kind, are
+ * timed when a large one of that kind is first planned, and remembered as wisdom:
+ *
+ *     rate gemm f32 nn m768n768k768 t2 onednn    onednn 1.16e-03
+ *
+ * Invariant: what is remembered decides; a library that gained less than a twelfth then is never opened. */
+#include "heavy/gemm/cpu/foreign.h"
+
+enum { THIN = 16, SHORT = 64 };             /* rows or columns, and k, at most */
+static const double worth = 200e-6;         /* estimated seconds from which a product may ask for timing */
+static const double budget = 16e-3;         /* seconds a timing */
+static const double gain = 0.92;            /* a library must take less than this part of our time */
+
+static const struct {
+    int64_t thin, k;                        /* the lesser of m and n, and k, at most: products of the kind */
+    int64_t example[3];                     /* m, n, k */
+} kinds[] = {
+    { THIN,      INT64_MAX, { 1024, 16, 1024 } },
+    { INT64_MAX, SHORT,     { 2048, 2048, 32 } },
+    { INT64_MAX, INT64_MAX, { 768, 768, 768 }  },
+};
+
+static struct mc_gemm_problem example(const struct mc_gemm_problem *p)
+{
+    size_t at = 0;
+    while (MC_MIN(p->m, p->n) > kinds[at].thin || p->k > kinds[at].k) {
+        at++;
+    }
+    const int64_t m = kinds[at].example[0], n = kinds[at].example[1], k = kinds[at].example[2];
+    return (struct mc_gemm_problem){ .base.family = p->base.family, .dtype = p->dtype, .batch = 1, .m = m, .n = n,
+                                     .k = k, .as = { 0, k, 1 }, .bs = { 0, n, 1 }, .cs = { 0, n, 1 }, .alpha = 1 };
+}
+
+/* ---- timing ---- */
+
+/* Seconds for p by s; 0 where that failed. */
+static double timed(const struct mc_gemm_problem *p, const struct mc_solver *s)
+{
+    struct mc_trials t;
+    struct mc_plan *plan = mc_plan_with(&p->base, s);
+    double seconds = 0;
+    if (plan && mc_trials_begin(&t, &p->base, budget, 1) >= 0) {
+        seconds = mc_trials_run(&t, plan, plan->cost) ? plan->cost : 0;
+        mc_trials_end(&t);
+    }
+    mc_plan_free(plan);
+    return seconds;
+}
+
+/* Seconds remembered for p by `name`; 0: none. */
+static double known(const struct mc_gemm_problem *p, const char *name, struct mc_str *word)
+{
+    char solver[64];
+    double seconds = 0;
+    word->n = 0;
+    mc_str_add(word, "rate ");
+    p->base.family->word(&p->base, word);
+    mc_str_addf(word, " t%d %s", mc_team_size(), name);
+    return !word->bad && mc_wisdom_find(word->s, solver, &seconds) ? seconds : 0;
+}
+
+/* The least of `before` and what s takes now; 0 where there is neither. */
+static double learned(const struct mc_gemm_problem *p, const char *name, const struct mc_solver *s, double before)
+{
+    struct mc_str word = { 0 };
+    const double known_now = known(p, name, &word), now = timed(p, s);
+    const double least = before > 0 && before < now ? before : now > 0 ? now : before;
+    if (least > 0 && least != known_now && !word.bad) {
+        LOG(LOG_PLAN, "%s: %s takes %.3g us", word.s, s->name, least * 1e6);
+        mc_wisdom_put(word.s, s->name, least);
+    }
+    mc_str_free(&word);
+    return least;
+}
+
+/* Ours is timed before: the threads of a library may spin on for a while after its call.  And once more where it seems
+ * to lose: another program may have had the processors. */
+static double compare(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
+{
+    struct mc_str word = { 0 };
+    double ours = known(p, "own", &word), theirs = ours > 0 ? known(p, f->solver, &word) : 0;
+    mc_str_free(&word);
+    if (!(theirs > 0) && mc_foreign_open(f)) {
+        ours = ours > 0 ? ours : learned(p, "own", mc_gemm_own(p), 0);
+        theirs = ours > 0 ? learned(p, f->solver, library, 0) : 0;
+        if (theirs < gain * ours) {
+            ours = learned(p, "own", mc_gemm_own(p), ours);
+        }
+        mc_clear_error(); /* a timing that failed is no one's error */
+    }
+    return ours > 0 && theirs > 0 && theirs < gain * ours ? theirs / ours : 1;
+}
+
+/* ---- external ---- */
+
+const struct mc_solver *mc_gemm_own(const struct mc_gemm_problem *p)
+{
+    static const struct mc_solver *const own[] = { &mc_gemm_direct, &mc_gemm_thin, &mc_gemm_packed };
+    const struct mc_solver *found = &mc_gemm_packed;
+    for (size_t i = 0; i < NELEM(own); i++) {
+        if (!own[i]->refuse(&p->base) && own[i]->estimate(&p->base) < found->estimate(&p->base)) {
+            found = own[i];
+        }
+    }
+    return found;
+}
+
+double mc_gemm_rate(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
+{
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    static _Thread_local bool comparing; /* planning an example asks for its estimate, and so comes here again */
+    const bool row = p->m == 1 || p->n == 1; /* memory is as fast for everyone */
+    if (comparing || row || mc_dtypes[p->dtype].size < 4 || mc_gemm_own(p)->estimate(&p->base) < worth) {
+        return 1;
+    }
+    const struct mc_gemm_problem e = example(p);
+    pthread_mutex_lock(&one_at_a_time);
+    comparing = true;
+    const double rate = compare(f, library, &e);
+    comparing = false;
+    pthread_mutex_unlock(&one_at_a_time);
+    return rate;
+}
+
+static bool only_estimates(const struct mc_foreign *f)
+{
+    return mc_flag_int(FLAG_plan) == 0 && strcmp(mc_flag_text(FLAG_gemm_algo), f->solver) != 0;
+}
+
+const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
+{
+    struct mc_foreign_matrix any;
+    if (mc_gemm_hollow(p)) {
+        return mc_gemm_hollow(p);
+    }
+    if (p->alpha == 0) {
+        return "would not read A and B, whose NaN must show";
+    }
+    if (!mc_foreign_matrix(p->as, p->m, p->k, &any) || !mc_foreign_matrix(p->bs, p->k, p->n, &any) ||
+        (p->m > 1 && p->cs[1] < p->n)) {
+        return "takes no overlapping rows";
+    }
+    if (only_estimates(f) && mc_gemm_rate(f, library, p) >= 1) {
+        return "showed no gain on products like this; plan=measure tries it, or its name";
+    }
+    return NULL;
+}
+
+double mc_foreign_estimate(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
+{
+    return only_estimates(f) ? mc_gemm_rate(f, library, p) * mc_gemm_own(p)->estimate(&p->base)
+                             : 1e-6 + 1.1 * mc_gemm_packed.estimate(&p->base);
+}

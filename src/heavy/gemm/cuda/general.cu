@@ -1,0 +1,90 @@
+/* general.cu: C = alpha A B + beta C0, any strides: a block makes TM by TN elements of C, a thread RM by RN of them.
+ *
+ * Every element is one sum over k in order, so results do not depend on the size of tiles. */
+#define TM (16 * RM)
+#define TN (16 * RN)
+#define TK 16
+
+struct args {
+    const T *a, *b, *c0;
+    T *c;
+    i64 batch, m, n, k;
+    i64 as[3], bs[3], cs[3], c0s[3];
+    double alpha, beta;
+};
+
+/* Rows [i, i + R) of a matrix and columns [k, k + TK): turned, zero outside.  BY_K: threads walk along k. */
+template <int R, bool BY_K>
+__device__ __forceinline__ void load(A (*to)[R + 1], const T *from, i64 row, i64 col, i64 i, i64 rows, i64 k, i64 cols)
+{
+#pragma unroll
+    for (int e = threadIdx.x; e < R * TK; e += 256) {
+        const int x = BY_K ? e / TK : e % R, y = BY_K ? e % TK : e / R;
+        to[y][x] = i + x < rows && k + y < cols ? get<A>(from[(i + x) * row + (k + y) * col]) : (A)0;
+    }
+}
+
+__device__ __forceinline__ void store(const args &p, i64 batch, i64 i, i64 j, A sum)
+{
+#if FLOAT
+    A v = (A)p.alpha * sum;
+    if (HAS_C0) {
+        v += (A)p.beta * get<A>(p.c0[batch * p.c0s[0] + i * p.c0s[1] + j * p.c0s[2]]);
+    }
+    v = finish(v, ACT);
+#else
+    A v = (A)(i64)p.alpha * sum;
+    if (HAS_C0) {
+        v += (A)(i64)p.beta * get<A>(p.c0[batch * p.c0s[0] + i * p.c0s[1] + j * p.c0s[2]]);
+    }
+    v = ACT == 1 && (T)v < (T)0 ? (A)0 : v;
+#endif
+    p.c[batch * p.cs[0] + i * p.cs[1] + j * p.cs[2]] = put<T>(v);
+}
+
+extern "C" __global__ void __launch_bounds__(256) gemm(const __grid_constant__ args p)
+{
+    follow();
+    __shared__ A sa[TK][TM + 1], sb[TK][TN + 1];
+    const i64 across = (p.n + TN - 1) / TN, down = (p.m + TM - 1) / TM, tiles = across * down;
+    const int x = threadIdx.x % 16, y = threadIdx.x / 16;
+    for (i64 block = blockIdx.x; block < tiles * p.batch; block += gridDim.x) {
+        const i64 batch = block / tiles, i = block % tiles / across * TM, j = block % across * TN;
+        const T *a = p.a + batch * p.as[0], *b = p.b + batch * p.bs[0];
+        A acc[RM][RN] = {};
+        for (i64 k = 0; k < p.k; k += TK) {
+            load<TM, A_BY_K>(sa, a, p.as[1], p.as[2], i, p.m, k, p.k);
+            load<TN, B_BY_K>(sb, b, p.bs[2], p.bs[1], j, p.n, k, p.k);
+            __syncthreads();
+#pragma unroll
+            for (int z = 0; z < TK; z++) {
+                A va[RM], vb[RN];
+#pragma unroll
+                for (int r = 0; r < RM; r++) {
+                    va[r] = sa[z][y + 16 * r];
+                }
+#pragma unroll
+                for (int r = 0; r < RN; r++) {
+                    vb[r] = sb[z][x + 16 * r];
+                }
+#pragma unroll
+                for (int r = 0; r < RM; r++) {
+#pragma unroll
+                    for (int q = 0; q < RN; q++) {
+                        acc[r][q] += va[r] * vb[q];
+                    }
+                }
+            }
+            __syncthreads();
+        }
+#pragma unroll
+        for (int r = 0; r < RM; r++) {
+#pragma unroll
+            for (int q = 0; q < RN; q++) {
+                if (i + y + 16 * r < p.m && j + x + 16 * q < p.n) {
+                    store(p, batch, i + y + 16 * r, j + x + 16 * q, acc[r][q]);
+                }
+            }
+        }
+    }
+}

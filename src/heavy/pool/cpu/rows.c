@@ -1,0 +1,323 @@
+/* rows.c: pooling where the columns of an image lie side by side: windows of one row of the result at a time.
+ *
+ * Invariant: windows that the border cuts, in front and behind, are taken one by one; marks that cannot be in a
+ * window mean some cell of it. */
+#include "heavy/pool/solver.h"
+
+enum { TABLE = 256 };
+struct rows {
+    struct mc_pool_planes planes;
+    struct mc_pool_span whole[3];
+    int64_t offset[TABLE];              /* SPREAD, GATHER: of the cell with this mark in a window that is not cut */
+};
+/* What all rows of a plane share. */
+struct columns {
+    const struct mc_pool_problem *p;
+    const struct mc_pool_plane *at;
+    const struct rows *plan;
+    const struct mc_pool_kernel *kernel;
+    int64_t size, mark_size, from, to;  /* whole[2] */
+};
+/* Rows of the result, one or several whose windows are not cut: slots 0 and 1 of the first. */
+struct band {
+    struct mc_pool_cut cut[2];
+    int64_t bands;
+    char *y, *key;
+};
+
+/* ---- which columns, which rows ---- */
+
+static struct band band_at(const struct columns *c, int64_t u0, int64_t u1, int64_t bands)
+{
+    const struct mc_pool_grid *g = c->at->g;
+    struct band b = { .cut = { pool_cut(g->s, 0, u0), pool_cut(g->s, 1, u1) }, .bands = bands };
+    b.y = c->at->at[POOL_Y] + (u0 * g->slot[POOL_Y][0] + u1 * g->slot[POOL_Y][1]) * c->size;
+    b.key = c->at->at[POOL_KEY] ? c->at->at[POOL_KEY] + (u0 * g->slot[POOL_KEY][0] + u1 * g->slot[POOL_KEY][1]) * c->mark_size : NULL;
+    return b;
+}
+
+/* Calls kernel for n windows from column j on whose cells [lo, lo + w) are there; skip: the mark of the first. */
+static void over_rows(const struct columns *c, const struct band *b, int64_t j, int64_t n, int64_t lo, int64_t w, int64_t skip,
+                      mc_pool_row_kernel *kernel)
+{
+    const struct mc_pool_shape *s = &c->p->s;
+    const struct mc_pool_grid *g = c->at->g;
+    const int64_t *xs = g->slot[POOL_X];
+    int64_t left = (b->cut[0].hi - b->cut[0].lo) * (b->cut[1].hi - b->cut[1].lo);
+    const double scale = pool_scale(s, left * w);
+    struct mc_pool_row r; /* most of its rows are not there: not cleared */
+    r.n = n;
+    r.s = n == 1 ? 1 : s->stride[2];
+    r.w = (int)w;
+    r.nrow = 0;
+    r.wide = s->mark != MC_UINT8;
+    r.more = false;
+    r.y = b->y + j * c->size;
+    r.key = b->key ? b->key + j * c->mark_size : NULL;
+    r.bands = b->bands;
+    r.x_band = s->stride[1] * xs[1] * c->size;
+    r.y_band = g->slot[POOL_Y][1] * c->size;
+    r.key_band = g->slot[POOL_KEY][1] * c->mark_size;
+    for (int64_t a = b->cut[0].lo; a < b->cut[0].hi; a++) {
+        for (int64_t d = b->cut[1].lo; d < b->cut[1].hi; d++) {
+            r.x[r.nrow] = c->at->at[POOL_X] + (a * xs[0] + d * xs[1] + lo) * c->size;
+            r.mark[r.nrow++] = (int32_t)(((a - b->cut[0].lo + b->cut[0].skip) * s->w[1] + d - b->cut[1].lo + b->cut[1].skip) * s->w[2] + skip);
+            left--;
+            if (r.nrow == POOL_ROWS || left == 0) {
+                r.scale = left ? 1 : scale; /* of the whole sum, once */
+                kernel(&r);
+                r.more = true;
+                r.nrow = 0;
+            }
+        }
+    }
+}
+
+static void one_by_one(const struct columns *c, const struct band *b, int64_t from, int64_t to, mc_pool_row_kernel *kernel)
+{
+    for (int64_t j = from; j < to; j++) {
+        const struct mc_pool_cut cut = pool_cut(&c->p->s, 2, j);
+        over_rows(c, b, j, 1, cut.lo, cut.hi - cut.lo, cut.skip, kernel);
+    }
+}
+
+static void over_columns(const struct columns *c, const struct band *b, mc_pool_row_kernel *kernel)
+{
+    const struct mc_pool_shape *s = &c->p->s;
+    if (c->to > c->from) {
+        over_rows(c, b, c->from, c->to - c->from, c->from * s->stride[2] - s->pad[2], s->w[2], 0, kernel);
+    }
+    one_by_one(c, b, 0, c->from, kernel);
+    one_by_one(c, b, c->to, s->out[2], kernel);
+}
+
+/* ---- spread and gather by marks ---- */
+
+static int64_t mark_at(const struct columns *c, const struct band *b, int64_t j)
+{
+    return c->p->s.mark == MC_UINT8 ? ((const uint8_t *)b->key)[j] : ((const int32_t *)(void *)b->key)[j];
+}
+
+/* Where window j of a band keeps its maximum, in elements of the plane; every coordinate looked at. */
+static int64_t careful(const struct columns *c, const struct band *b, int64_t j)
+{
+    const struct mc_pool_shape *s = &c->p->s;
+    const int64_t *xs = c->at->g->slot[POOL_X], m = mark_at(c, b, j);
+    const struct mc_pool_cut cut[3] = { b->cut[0], b->cut[1], pool_cut(s, 2, j) };
+    const int64_t part[3] = { m / s->w[2] / s->w[1], m / s->w[2] % s->w[1], m % s->w[2] };
+    int64_t at = 0;
+    for (int i = 0; i < 3; i++) {
+        const int64_t k = cut[i].lo - cut[i].skip + part[i];
+        at += (k < cut[i].lo || k >= cut[i].hi ? cut[i].lo : k) * xs[i];
+    }
+    return at;
+}
+
+/* quick: marks are bytes, and windows [from, to) of all bands are whole. */
+#define MOVES(T, name)                                                                             \
+    static void move_##name(const struct columns *c, const struct band *b, int64_t from, int64_t to, bool quick) \
+    {                                                                                              \
+        const struct mc_pool_shape *s = &c->p->s;                                                  \
+        const struct mc_pool_grid *g = c->at->g;                                                   \
+        const bool spreads = s->pass == POOL_SPREAD;                                               \
+        const int64_t *xs = g->slot[POOL_X], *offset = c->plan->offset, st = s->stride[2];         \
+        T *x = (T *)(void *)c->at->at[POOL_X], *y = (T *)(void *)b->y;                             \
+        for (int64_t j = from; j < to && !quick; j++) {                                            \
+            T *cell = x + careful(c, b, j);                                                        \
+            *(spreads ? cell : y + j) = spreads ? *cell + y[j] : *cell;                            \
+        }                                                                                          \
+        x += b->cut[0].lo * xs[0] + b->cut[1].lo * xs[1] - s->pad[2];                              \
+        const uint8_t *key = (const uint8_t *)b->key;                                              \
+        for (int64_t k = 0; k < b->bands && quick; k++) {                                          \
+            T *cell = x + from * st;                                                               \
+            for (int64_t j = from; j < to && spreads; j++, cell += st) {                           \
+                cell[offset[key[j]]] += y[j];                                                      \
+            }                                                                                      \
+            for (int64_t j = from; j < to && !spreads; j++, cell += st) {                          \
+                y[j] = cell[offset[key[j]]];                                                       \
+            }                                                                                      \
+            x += s->stride[1] * xs[1];                                                             \
+            y += g->slot[POOL_Y][1];                                                               \
+            key += g->slot[POOL_KEY][1];                                                           \
+        }                                                                                          \
+    }
+MOVES(float, f32)
+MOVES(double, f64)
+
+static void by_marks(const struct columns *c, const struct band *b)
+{
+    const struct mc_pool_shape *s = &c->p->s;
+    bool whole = s->mark == MC_UINT8, apart = s->w[2] == 2 && s->stride[2] == 2;
+    for (int i = 0; i < 2; i++) {
+        whole = whole && b->cut[i].hi - b->cut[i].lo == s->w[i];
+        apart = apart && s->stride[i] >= s->w[i];
+    }
+    const int64_t from = whole ? c->from : 0, to = whole ? c->to : 0;
+    if (s->pass == POOL_SPREAD && apart && to > from) {
+        over_rows(c, b, from, to - from, from * 2 - s->pad[2], 2, 0, c->kernel->put); /* no two windows meet */
+    } else {
+        (c->size == 4 ? move_f32 : move_f64)(c, b, from, to, true);
+    }
+    for (struct band one = *b; one.bands > 0 && (from > 0 || to < s->out[2]); one.bands--) {
+        (c->size == 4 ? move_f32 : move_f64)(c, &one, 0, from, false);
+        (c->size == 4 ? move_f32 : move_f64)(c, &one, to, s->out[2], false);
+        one.cut[1].lo += s->stride[1];
+        one.cut[1].hi += s->stride[1];
+        one.y += c->at->g->slot[POOL_Y][1] * c->size;
+        one.key += c->at->g->slot[POOL_KEY][1] * c->mark_size;
+    }
+}
+
+/* ---- spread of sums: a row of the image that all rows of the band get ---- */
+
+#define SHARES(T, name)                                                                            \
+    static void share_##name(const struct columns *c, const struct band *b, int64_t rows)          \
+    {                                                                                              \
+        const struct mc_pool_shape *s = &c->p->s;                                                  \
+        const T *y = (const T *)(void *)b->y, scale = (T)pool_scale(s, rows * s->w[2]);            \
+        T *e = c->at->scratch;                                                                     \
+        memset(e, 0, (size_t)s->in[2] * sizeof *e);                                                \
+        for (int64_t j = c->from; j < c->to; j++) {                                                \
+            const T g = y[j] * scale;                                                              \
+            T *cell = e + j * s->stride[2] - s->pad[2];                                            \
+            for (int64_t k = 0; k < s->w[2]; k++) {                                                \
+                cell[k] += g;                                                                      \
+            }                                                                                      \
+        }                                                                                          \
+        for (int64_t j = c->from > 0 ? 0 : c->to; j < s->out[2]; j = j + 1 == c->from ? c->to : j + 1) { \
+            const struct mc_pool_cut cut = pool_cut(s, 2, j);                                      \
+            const T g = y[j] * (T)pool_scale(s, rows * (cut.hi - cut.lo));                         \
+            for (int64_t k = cut.lo; k < cut.hi; k++) {                                            \
+                e[k] += g;                                                                         \
+            }                                                                                      \
+        }                                                                                          \
+    }
+SHARES(float, f32)
+SHARES(double, f64)
+
+static void by_shares(const struct columns *c, const struct band *b)
+{
+    const struct mc_pool_shape *s = &c->p->s;
+    const int64_t *xs = c->at->g->slot[POOL_X];
+    const int64_t rows = (b->cut[0].hi - b->cut[0].lo) * (b->cut[1].hi - b->cut[1].lo);
+    struct mc_pool_row r;
+    r.n = s->in[2];
+    r.s = r.w = r.nrow = 1;
+    r.bands = 1;
+    r.x_band = r.y_band = r.key_band = 0;
+    r.y = c->at->scratch;
+    r.scale = 1;
+    r.more = false;
+    (c->size == 4 ? share_f32 : share_f64)(c, b, rows);
+    for (int64_t a = b->cut[0].lo; a < b->cut[0].hi; a++) {
+        for (int64_t d = b->cut[1].lo; d < b->cut[1].hi; d++) {
+            r.x[0] = c->at->at[POOL_X] + (a * xs[0] + d * xs[1]) * c->size;
+            c->kernel->share(&r);
+        }
+    }
+}
+
+/* ---- a plane ---- */
+
+/* Windows that do not meet and cover the image leave nothing to clear. */
+static bool covered(const struct columns *c)
+{
+    const struct mc_pool_shape *s = &c->p->s;
+    bool all = s->key == POOL_KEY_MARKS && s->mark == MC_UINT8 && s->w[2] == 2;
+    for (int i = 0; i < 3; i++) {
+        all = all && s->stride[i] == s->w[i] && s->pad[i] == 0 && s->in[i] == s->out[i] * s->w[i];
+    }
+    return all;
+}
+
+static void clear(const struct columns *c)
+{
+    const struct mc_pool_shape *s = &c->p->s;
+    const int64_t *xs = c->at->g->slot[POOL_X], row = s->in[2] * c->size;
+    if ((s->in[0] == 1 || xs[0] == xs[1] * s->in[1]) && (s->in[1] == 1 || xs[1] == s->in[2])) {
+        memset(c->at->at[POOL_X], 0, (size_t)(s->in[0] * s->in[1] * row));
+        return;
+    }
+    for (int64_t a = 0; a < s->in[0]; a++) {
+        for (int64_t b = 0; b < s->in[1]; b++) {
+            memset(c->at->at[POOL_X] + (a * xs[0] + b * xs[1]) * c->size, 0, (size_t)row);
+        }
+    }
+}
+
+static void take_band(const struct columns *c, int64_t u0, int64_t u1, int64_t bands)
+{
+    const struct band b = band_at(c, u0, u1, bands);
+    const bool max = c->p->s.mode == POOL_MAX;
+    if (c->p->s.pass == POOL_FORWARD) {
+        over_columns(c, &b, max ? c->kernel->max : c->kernel->sum);
+    } else if (max) {
+        by_marks(c, &b);
+    } else {
+        by_shares(c, &b);
+    }
+}
+
+static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
+{
+    const struct rows *r = (const struct rows *)(const void *)plan;
+    const struct mc_pool_problem *p = pooling(plan->problem);
+    const struct mc_pool_shape *s = &p->s;
+    const bool shares = s->pass == POOL_SPREAD && s->mode != POOL_MAX;
+    const struct mc_pool_span rows = shares ? (struct mc_pool_span){ 0, 0 } : r->whole[1]; /* shares come row by row */
+    const struct columns c = { .p = p, .at = at, .plan = r, .kernel = mc_pool_kernel(p->dtype == MC_FLOAT64, r->whole[2].to - r->whole[2].from),
+                               .size = mc_dtypes[p->dtype].size, .mark_size = mc_dtypes[s->mark].size, .from = r->whole[2].from,
+                               .to = r->whole[2].to };
+    if (s->pass == POOL_SPREAD && !covered(&c)) {
+        clear(&c);
+    }
+    for (int64_t u0 = 0; u0 < s->out[0]; u0++) {
+        for (int64_t u1 = 0; u1 < s->out[1]; u1++) {
+            const bool many = u1 == rows.from && rows.to > u1;
+            take_band(&c, u0, u1, many ? rows.to - u1 : 1);
+            u1 = many ? rows.to - 1 : u1;
+        }
+    }
+}
+
+static const char *refuse(const struct mc_problem *p_)
+{
+    const struct mc_pool_problem *p = pooling(p_);
+    const struct mc_pool_shape *s = &p->s;
+    if (p->dtype != MC_FLOAT32 && p->dtype != MC_FLOAT64) {
+        return "takes float32 and float64 only";
+    }
+    if (s->pass != POOL_FORWARD && s->key == POOL_KEY_X) {
+        return "knows marks only, not ties that share";
+    }
+    return mc_pool_hollow_columns(p);
+}
+
+static double estimate(const struct mc_problem *p_)
+{
+    const struct mc_pool_problem *p = pooling(p_);
+    return 1e-6 + mc_pool_seconds(p) * (1 + 0.04 * (double)(p->s.w[0] * p->s.w[1] * p->s.w[2]));
+}
+
+static struct mc_plan *plan(const struct mc_problem *p)
+{
+    const struct mc_pool_problem *q = pooling(p);
+    struct rows *r = mc_pool_planes(sizeof *r, q, work);
+    if (!r) {
+        return NULL;
+    }
+    for (int i = 0; i < 3; i++) {
+        r->whole[i] = mc_pool_whole_windows(&q->s, i);
+    }
+    const int64_t *w = q->s.w, *xs = r->planes.grid.slot[POOL_X];
+    for (int64_t m = 0; m < TABLE; m++) { /* a mark that no window has is some cell of it */
+        const int64_t a = m / w[2] / w[1];
+        r->offset[m] = (a < w[0] ? a : 0) * xs[0] + m / w[2] % w[1] * xs[1] + m % w[2] * xs[2];
+    }
+    if (q->s.pass == POOL_SPREAD && q->s.mode != POOL_MAX) {
+        mc_pool_scratch(&r->planes, (size_t)q->s.in[2] * mc_dtypes[q->dtype].size);
+    }
+    return &r->planes.base;
+}
+
+const struct mc_solver mc_pool_rows = { .name = "rows", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -1,0 +1,269 @@
+/* run.c: the grid of a problem, and its planes over the thread team.
+ *
+ * Invariant: a plane, or a part of its lanes, is one thread's; no two write the same element. */
+#include "heavy/pool/solver.h"
+
+bool mc_pool_keyed(const struct mc_pool_problem *p)
+{
+    return p->s.pass == POOL_FORWARD ? p->s.key == POOL_KEY_MARKS && p->marks : p->s.key != POOL_KEY_NONE;
+}
+
+/* ---- the grid ---- */
+
+/* Axis i runs on where axis i + 1 ends, in every array. */
+static bool joins(const struct mc_pool_grid *g, int i)
+{
+    bool yes = true;
+    for (int r = 0; r < POOL_NARRAY; r++) {
+        yes = yes && g->at[r][i] == g->at[r][i + 1] * g->size[i + 1];
+    }
+    return yes;
+}
+
+static void drop(struct mc_pool_grid *g, int i)
+{
+    g->nfree--;
+    for (int k = i; k < g->nfree; k++) {
+        g->size[k] = g->size[k + 1];
+        for (int r = 0; r < POOL_NARRAY; r++) {
+            g->at[r][k] = g->at[r][k + 1];
+        }
+    }
+}
+
+/* axis[i]: which axis of x the i-th is. */
+static void take_lanes(struct mc_pool_grid *g, const int *axis, bool keyed)
+{
+    int best = -1;
+    for (int i = 0; i < g->nfree; i++) {
+        bool one = g->at[POOL_X][i] == 1 && g->at[POOL_Y][i] == 1 && (!keyed || g->at[POOL_KEY][i] == 1);
+        best = one && (best < 0 || g->size[i] > g->size[best]) ? i : best;
+    }
+    g->lanes = 1;
+    g->lane_axis = -1;
+    if (best >= 0) {
+        g->lanes = g->size[best];
+        g->lane_axis = axis[best];
+        drop(g, best);
+    }
+}
+
+static bool pooled(const struct mc_pool_shape *s, int axis)
+{
+    return axis == s->axis[0] || axis == s->axis[1] || axis == s->axis[2];
+}
+
+void mc_pool_grid(const struct mc_pool_problem *p, struct mc_pool_grid *g)
+{
+    const bool keyed = mc_pool_keyed(p);
+    int axis[MC_MAX_RANK];
+    *g = (struct mc_pool_grid){ .s = &p->s, .planes = 1 };
+    for (int i = 0; i < p->s.rank; i++) {
+        if (pooled(&p->s, i) || p->s.dims[i] == 1) {
+            continue;
+        }
+        axis[g->nfree] = i;
+        g->size[g->nfree] = p->s.dims[i];
+        for (int r = 0; r < POOL_NARRAY; r++) {
+            g->at[r][g->nfree] = r == POOL_KEY && !keyed ? 0 : p->at[r][i];
+        }
+        g->nfree++;
+    }
+    for (int i = 0; i < 3; i++) {
+        for (int r = 0; r < POOL_NARRAY; r++) {
+            g->slot[r][i] = p->s.axis[i] < 0 || (r == POOL_KEY && !keyed) ? 0 : p->at[r][p->s.axis[i]];
+        }
+    }
+    take_lanes(g, axis, keyed);
+    for (int i = g->nfree - 2; i >= 0; i--) {
+        if (joins(g, i)) {
+            g->size[i + 1] *= g->size[i];
+            drop(g, i);
+        }
+    }
+    for (int i = 0; i < g->nfree; i++) {
+        g->planes *= g->size[i];
+    }
+}
+
+struct mc_pool_span mc_pool_whole_windows(const struct mc_pool_shape *s, int slot)
+{
+    const int64_t st = s->stride[slot], pad = s->pad[slot], room = s->in[slot] - s->w[slot] + pad;
+    struct mc_pool_span v = { MC_MIN(pad > 0 ? (pad + st - 1) / st : 0, s->out[slot]), 0 };
+    v.to = MC_MAX(room < 0 ? 0 : MC_MIN(room / st + 1, s->out[slot]), v.from);
+    return v;
+}
+
+/* ---- what is finished ---- */
+
+/* Planes are counted along the axes that are neither pooled nor lanes, the last fastest: however they were joined. */
+void mc_pool_finish(void *const *operand, const struct mc_pool_grid *g, int64_t from, int64_t to, int64_t lane, int64_t lanes)
+{
+    const struct mc_pool_shape *s = g->s;
+    const int64_t *result = s->pass == POOL_SPREAD ? s->in : s->out;
+    mc_pool_epilogue *finish;
+    memcpy(&finish, &operand[POOL_EPILOGUE], sizeof finish); /* a function behind a void pointer */
+    for (int64_t count = 0; finish && from < to; from += count) {
+        int64_t at[MC_MAX_RANK] = { 0 }, size[MC_MAX_RANK], rest = from;
+        bool whole = true; /* what is inside of this axis */
+        count = 1;
+        for (int i = s->rank - 1; i >= 0; i--) {
+            size[i] = s->dims[i];
+            if (i == g->lane_axis) {
+                at[i] = lane;
+                size[i] = lanes;
+            } else if (!pooled(s, i)) {
+                at[i] = rest % s->dims[i];
+                rest /= s->dims[i];
+                size[i] = whole ? MC_MIN(s->dims[i] - at[i], (to - from) / count) : 1;
+                whole = whole && size[i] == s->dims[i];
+                count *= size[i];
+            }
+        }
+        for (int i = 0; i < 3; i++) {
+            if (s->axis[i] >= 0) {
+                size[s->axis[i]] = result[i];
+            }
+        }
+        finish(operand[POOL_EPILOGUE_ARG], at, size);
+    }
+}
+
+/* ---- planes ---- */
+
+enum { NEAR = 32 << 10 }; /* bytes of a result that are worth finishing at once: the nearest cache has them still */
+struct job {
+    const struct mc_pool_planes *d;
+    void *const *operand;
+    char *scratch;
+    int64_t chunk, n, near;
+};
+
+/* Part `cut` of the lanes: whole lines of the caches. */
+static int64_t lanes_from(const struct mc_pool_planes *d, int64_t cut)
+{
+    const int64_t blocks = (d->grid.lanes + 63) / 64;
+    return MC_MIN(blocks * cut / d->cuts * 64, d->grid.lanes);
+}
+
+/* Planes may be small: no division here but where there are several axes or cuts. */
+static void one(const struct job *j, int64_t number, int slot)
+{
+    const struct mc_pool_planes *d = j->d;
+    const struct mc_pool_grid *g = &d->grid;
+    const struct mc_pool_problem *q = pooling(d->base.problem);
+    const int64_t size = mc_dtypes[q->dtype].size;
+    int64_t plane = number, from = 0, to = g->lanes;
+    if (d->cuts > 1) {
+        plane = number / d->cuts;
+        from = lanes_from(d, number % d->cuts);
+        to = lanes_from(d, number % d->cuts + 1);
+    }
+    int64_t at[POOL_NARRAY] = { from, from, from };
+    for (int i = g->nfree - 1; i >= 0; i--) {
+        const int64_t k = i ? plane % g->size[i] : plane;
+        for (int r = 0; r < POOL_NARRAY; r++) {
+            at[r] += k * g->at[r][i];
+        }
+        plane = i ? plane / g->size[i] : 0;
+    }
+    const struct mc_pool_plane p = {
+        .g = g, .lanes = to - from, .scratch = j->scratch + (size_t)slot * d->bytes,
+        .at = { (char *)j->operand[POOL_X] + at[POOL_X] * size, (char *)j->operand[POOL_Y] + at[POOL_Y] * size,
+                mc_pool_keyed(q) ? (char *)j->operand[POOL_KEY] + at[POOL_KEY] * (int64_t)mc_dtypes[q->s.mark].size : NULL },
+    };
+    if (to > from) {
+        d->work(&d->base, &p);
+    }
+}
+
+/* Planes whose result the nearest cache holds. */
+static int64_t near_planes(const struct mc_pool_planes *d)
+{
+    const struct mc_pool_problem *q = pooling(d->base.problem);
+    const int64_t *result = q->s.pass == POOL_SPREAD ? q->s.in : q->s.out;
+    const int64_t bytes = result[0] * result[1] * result[2] * d->grid.lanes * mc_dtypes[q->dtype].size;
+    return MC_MAX(NEAR / MC_MAX(bytes, 1), 1);
+}
+
+static void chunk(void *arg, int64_t task, int slot)
+{
+    const struct job *j = arg;
+    const struct mc_pool_planes *d = j->d;
+    int64_t begin = task * j->chunk;
+    for (int64_t i = begin, end = MC_MIN(i + j->chunk, j->n); i < end; i++) {
+        one(j, i, slot);
+        if (d->cuts > 1) {
+            const int64_t from = lanes_from(d, i % d->cuts), to = lanes_from(d, i % d->cuts + 1);
+            mc_pool_finish(j->operand, &d->grid, i / d->cuts, i / d->cuts + (to > from), from, to - from);
+        } else if (i + 1 == end || i + 1 - begin == j->near) {
+            mc_pool_finish(j->operand, &d->grid, begin, i + 1, 0, d->grid.lanes);
+            begin = i + 1;
+        }
+    }
+}
+
+static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct mc_pool_planes *d = (const struct mc_pool_planes *)(const void *)plan;
+    struct job j = { .d = d, .operand = operand, .scratch = workspace, .n = d->grid.planes * d->cuts, .near = near_planes(d) };
+    threads = threads > 0 ? MC_MIN(threads, d->slots) : d->slots;
+    j.chunk = MC_MAX(j.n / (8 * (int64_t)threads), 1);
+    mc_team_tasks(chunk, &j, (j.n + j.chunk - 1) / j.chunk, d->slots, threads, mc_pool_seconds(pooling(plan->problem)));
+    return MC_OK;
+}
+
+void *mc_pool_planes(size_t size, const struct mc_pool_problem *p, mc_pool_work *work)
+{
+    struct mc_pool_planes *d = mc_calloc(1, size, "plans");
+    if (d) {
+        d->base.run = run;
+        d->work = work;
+        d->cuts = 1;
+        d->slots = mc_team_size();
+        mc_pool_grid(p, &d->grid);
+    }
+    return d;
+}
+
+void mc_pool_scratch(struct mc_pool_planes *d, size_t bytes)
+{
+    d->bytes = (bytes + 127) / 128 * 128;
+    d->base.workspace = d->bytes * (size_t)d->slots;
+}
+
+/* ---- estimates ---- */
+
+static const double bytes_a_second = 15e9; /* of one thread */
+
+double mc_pool_seconds(const struct mc_pool_problem *p)
+{
+    double x = 1, y = 1;
+    for (int i = 0; i < p->s.rank; i++) {
+        x *= (double)p->s.dims[i];
+    }
+    for (int i = 0; i < 3; i++) {
+        y *= p->s.in[i] ? (double)p->s.out[i] / (double)p->s.in[i] : 0;
+    }
+    return x * (1 + y) * mc_dtypes[p->dtype].size / bytes_a_second;
+}
+
+const char *mc_pool_hollow(const struct mc_pool_problem *p)
+{
+    for (int i = 0; i < p->s.rank; i++) {
+        if (p->s.dims[i] == 0) {
+            return "leaves empty images to the reference";
+        }
+    }
+    return p->s.out[0] * p->s.out[1] * p->s.out[2] == 0 ? "leaves empty results to the reference" : NULL;
+}
+
+const char *mc_pool_hollow_columns(const struct mc_pool_problem *p)
+{
+    const struct mc_pool_shape *s = &p->s;
+    struct mc_pool_grid g;
+    mc_pool_grid(p, &g);
+    bool far = s->in[2] > 1 && g.slot[POOL_X][2] != 1;
+    far = far || (s->out[2] > 1 && (g.slot[POOL_Y][2] != 1 || (mc_pool_keyed(p) && g.slot[POOL_KEY][2] != 1)));
+    return far || g.lanes > 1 ? "needs columns side by side" : mc_pool_hollow(p);
+}

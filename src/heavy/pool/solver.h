@@ -1,0 +1,87 @@
+/* solver.h: what the solvers of pooling share.
+ *
+ * Invariant: a result depends on the problem alone: a plane is one thread's, and within it order is fixed. */
+#ifndef MC_POOL_SOLVER_H
+#define MC_POOL_SOLVER_H
+
+#include "device/cpu/cpu.h"
+#include "heavy/pool/cpu/kernel.h"
+#include "heavy/pool/pool.h"
+#include "value/value.h"
+
+/* ---- table.c ---- */
+extern const struct mc_solver *const mc_pool_solvers[];
+extern const struct mc_solver mc_pool_whole, mc_pool_rows, mc_pool_slide, mc_pool_lanes, mc_pool_packed, mc_pool_reference;
+
+/* ---- problem.c ---- */
+void mc_pool_word(const struct mc_problem *p, struct mc_str *out);
+void mc_pool_extents(const struct mc_pool_problem *p, struct mc_extent e[POOL_NARRAY]);
+mc_status mc_pool_compare(const struct mc_pool_problem *p, const struct mc_plan *plan, void *const *got, void *const *want);
+struct mc_plan *mc_pool_plan_in(const struct mc_family *family, const struct mc_pool_problem *asked);
+
+/* ---- grid.c: the problem without what makes no difference ---- */
+/* Axes that are not pooled, those of size 1 dropped and neighbours joined; if one has stride 1 in all arrays it is
+ * the lanes.  The others span the planes. */
+struct mc_pool_grid {
+    const struct mc_pool_shape *s;
+    int64_t slot[POOL_NARRAY][3];   /* strides of the pooled axes */
+    int nfree;
+    int64_t size[MC_MAX_RANK], at[POOL_NARRAY][MC_MAX_RANK];
+    int64_t planes, lanes;          /* lanes 1: there is no such axis */
+    int lane_axis;                  /* of x; -1: none */
+};
+void mc_pool_grid(const struct mc_pool_problem *p, struct mc_pool_grid *g);
+
+/* ---- run.c ---- */
+/* A plane: where its arrays begin. */
+struct mc_pool_plane {
+    const struct mc_pool_grid *g;
+    char *at[POOL_NARRAY];          /* KEY may be NULL */
+    int64_t lanes;                  /* of them, from there on */
+    void *scratch;                  /* its thread's */
+};
+typedef void mc_pool_work(const struct mc_plan *plan, const struct mc_pool_plane *at);
+/* How a plan begins that goes plane by plane on the team. */
+struct mc_pool_planes {
+    struct mc_plan base;
+    struct mc_pool_grid grid;
+    mc_pool_work *work;
+    int64_t cuts;                   /* parts of a plane's lanes: 1 unless the plan says more */
+    int slots;                      /* threads at most */
+    size_t bytes;                   /* of scratch for each of them */
+};
+/* A plan of so many bytes that begins so, all else zeros; NULL: no memory. */
+void *mc_pool_planes(size_t size, const struct mc_pool_problem *p, mc_pool_work *work);
+void mc_pool_scratch(struct mc_pool_planes *d, size_t bytes);   /* so many for a thread */
+bool mc_pool_keyed(const struct mc_pool_problem *p);  /* is there a third array? */
+/* Planes [from, to) of the result are finished, of each of them `lanes` lanes from `lane` on. */
+void mc_pool_finish(void *const *operand, const struct mc_pool_grid *g, int64_t from, int64_t to, int64_t lane, int64_t lanes);
+double mc_pool_seconds(const struct mc_pool_problem *p);    /* of one thread, at the speed of memory */
+const char *mc_pool_hollow(const struct mc_pool_problem *p); /* refuses what only the reference takes */
+const char *mc_pool_hollow_columns(const struct mc_pool_problem *p); /* and where columns are not side by side */
+
+static inline const struct mc_pool_problem *pooling(const struct mc_problem *p)
+{
+    return (const struct mc_pool_problem *)(const void *)p;
+}
+
+/* One window along one slot: cells [lo, hi) of the image, the first of which is cell `skip` of the window. */
+struct mc_pool_cut { int64_t lo, hi, skip; };
+static inline struct mc_pool_cut pool_cut(const struct mc_pool_shape *s, int slot, int64_t u)
+{
+    const int64_t first = u * s->stride[slot] - s->pad[slot], lo = first > 0 ? first : 0;
+    return (struct mc_pool_cut){ lo, MC_MIN(first + s->w[slot], s->in[slot]), lo - first };
+}
+
+/* Windows [from, to) of a slot are not cut. */
+struct mc_pool_span { int64_t from, to; };
+struct mc_pool_span mc_pool_whole_windows(const struct mc_pool_shape *s, int slot); /* run.c */
+
+/* What a sum over `cells` cells of a window is multiplied by. */
+static inline double pool_scale(const struct mc_pool_shape *s, int64_t cells)
+{
+    const int64_t whole = s->w[0] * s->w[1] * s->w[2];
+    return s->mode == POOL_AVERAGE_INC ? 1 / (double)(s->whole ? whole : cells) : s->mode == POOL_AVERAGE_EXC ? 1 / (double)cells : 1;
+}
+
+#endif

@@ -1,0 +1,347 @@
+/* profile.c: Theano's tables of where the time and the memory go.
+ *
+ * Invariant: shares are of the time in all steps, so the column of sums ends at 100%. */
+#include "exec/backend.h"
+#include "exec/heavy/heavy.h"
+#include "inspect/profile.h"
+#include <stdlib.h>
+
+enum { MOST_VALUES = 20, LINE_COLUMNS = 160, NAME_COLUMNS = 40 };
+
+/* ---- rows ---- */
+
+static const char *const kernel_kind[] = {
+    [KERNEL_MAP] = "kernel map", [KERNEL_ROW] = "kernel row", [KERNEL_COLUMN] = "kernel column", [KERNEL_FOLD] = "kernel fold",
+};
+
+static void classify(const struct mc_function *f, int step, struct mc_step_row *r)
+{
+    const struct mc_step *s = &f->code->program.step.at[step];
+    bool compiled = mc_step_compiled(f, step);
+    switch (s->kind) {
+    case STEP_KERNEL:
+        mc_snprintf(r->class, sizeof r->class, "%s", kernel_kind[s->kernel->mode]);
+        r->type = !compiled ? "ref" : f->code->backend->language;
+        break;
+    case STEP_HEAVY: {
+        mc_snprintf(r->class, sizeof r->class, "%s %s%s", mc_heavy_family(s), f->plans ? mc_heavy_solver(f->plans->step[step].heavy) : "", s->kernel ? " + kernel" : "");
+        r->type = s->kernel && !compiled ? "ref" : "lib";
+        break;
+    }
+    case STEP_VIEW:
+        mc_snprintf(r->class, sizeof r->class, "view");
+        r->type = "view";
+        break;
+    default:
+        mc_snprintf(r->class, sizeof r->class, "host %.40s", s->node[0]->op->name);
+        r->type = "ref";
+    }
+}
+
+/* What the step reads and writes at the newest shape; views are looked through only as far as they reach. */
+static double step_bytes(const struct mc_function *f, int step)
+{
+    const struct mc_step *s = &f->code->program.step.at[step];
+    double bytes = 0;
+    for (int i = 0; i < s->nsrc + s->ndst; i++) {
+        const struct mc_slot *at = &f->plans->slot[i < s->nsrc ? s->src[i] : s->dst[i - s->nsrc]];
+        bytes += at->base == BASE_NONE || at->base == BASE_TYPE ? 0 : (double)mc_slot_bytes(at);
+    }
+    return bytes;
+}
+
+static int by_seconds(const void *a, const void *b)
+{
+    const struct mc_step_row *x = a, *y = b;
+    return x->seconds > y->seconds ? -1 : x->seconds < y->seconds ? 1 : (x->step > y->step) - (x->step < y->step);
+}
+
+static mc_status find_rows(struct mc_profile *p, const struct mc_function *f)
+{
+    for (int i = 0; i < f->code->nstep; i++) {
+        enum mc_step_kind kind = f->code->program.step.at[i].kind;
+        const struct mc_step_time *t = &f->time[i];
+        struct mc_step_row r = { .step = i, .calls = t->calls, .seconds = t->seconds, .flops = t->flops, .bytes = t->bytes };
+        if (!t->calls || kind == STEP_EARLY || kind == STEP_TYPE) {
+            continue;
+        }
+        classify(f, i, &r);
+        if (kind != STEP_KERNEL && kind != STEP_VIEW && f->plans) {
+            r.bytes = step_bytes(f, i) * (double)t->calls;
+        }
+        p->seconds += r.seconds;
+        if (!VEC_PUSH(p->row, r)) {
+            return MC_EMEMORY;
+        }
+    }
+    if (p->row.n) {
+        qsort(p->row.at, p->row.n, sizeof *p->row.at, by_seconds);
+    }
+    return MC_OK;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct mc_life *x = a, *y = b;
+    return x->bytes > y->bytes ? -1 : x->bytes < y->bytes ? 1 : (x->value > y->value) - (x->value < y->value);
+}
+
+static mc_status find_lives(struct mc_profile *p, const struct mc_function *f)
+{
+    const struct mc_program *pr = &f->code->program;
+    const struct mc_shape_plan *plan = f->plans;
+    for (size_t i = 0; plan && i < pr->value.n; i++) {
+        const struct mc_value *v = &pr->value.at[i];
+        const struct mc_slot *at = &plan->slot[i];
+        bool own = v->kind == VALUE_TEMP || (v->kind == VALUE_VIEW && at->own);
+        if (!own || at->base != BASE_ARENA || v->step < 0) {
+            continue;
+        }
+        struct mc_life l = { (int)i, mc_slot_bytes(at), at->offset, v->step, MC_MIN(MC_MAX(v->last, v->step), f->code->nstep - 1) };
+        p->separate += (l.bytes + 63) / 64 * 64;
+        if (!VEC_PUSH(p->life, l)) {
+            return MC_EMEMORY;
+        }
+    }
+    if (p->life.n) {
+        qsort(p->life.at, p->life.n, sizeof *p->life.at, by_bytes);
+    }
+    p->arena = plan ? plan->arena : 0;
+    p->scratch = plan ? plan->scratch : 0;
+    return MC_OK;
+}
+
+mc_status mc_profile_make(struct mc_profile *p, const struct mc_function *f)
+{
+    *p = (struct mc_profile){ 0 };
+    mc_status s = find_rows(p, f);
+    s = s < 0 ? s : find_lives(p, f);
+    if (s < 0) {
+        mc_profile_free(p);
+    }
+    return s;
+}
+
+void mc_profile_free(struct mc_profile *p)
+{
+    VEC_FREE(p->row);
+    VEC_FREE(p->life);
+}
+
+/* ---- words ---- */
+
+void mc_value_text(struct mc_str *out, const struct mc_function *f, int value)
+{
+    const struct mc_program *p = &f->code->program;
+    const mc_node *n = p->value.at[value].node;
+    for (int i = 0; i < p->noutput; i++) {
+        if (p->output[i] == value && f->code->output_name[i]) {
+            mc_str_add(out, f->code->output_name[i]);
+            return;
+        }
+    }
+    for (int i = 0; i < p->nupdate; i++) {
+        if (p->update[i] == value) {
+            mc_str_addf(out, "new %s", mc_shared_name(p->shared[i]));
+            return;
+        }
+    }
+    if (n->name) {
+        mc_str_add(out, n->name);
+    } else {
+        mc_node_print(out, n, 3);
+    }
+}
+
+void mc_seconds_text(struct mc_str *out, double seconds)
+{
+    static const struct { double least, scale; const char *unit; } unit[] = {
+        { 1, 1, "s" }, { 1e-3, 1e3, "ms" }, { 1e-6, 1e6, "µs" }, { 0, 1e9, "ns" },
+    };
+    for (size_t i = 0; i < NELEM(unit); i++) {
+        if (seconds >= unit[i].least) {
+            double v = seconds * unit[i].scale;
+            mc_str_addf(out, "%.*f %s", v < 10 ? 2 : v < 100 ? 1 : 0, v, unit[i].unit);
+            return;
+        }
+    }
+}
+
+void mc_rate_text(struct mc_str *out, double amount, double seconds)
+{
+    if (amount > 0 && seconds > 0) {
+        mc_str_addf(out, "%.2f", amount / seconds * 1e-9);
+    } else {
+        mc_str_add(out, "-");
+    }
+}
+
+/* ---- tables ---- */
+
+static double share(double part, double whole)
+{
+    return whole > 0 ? 100 * part / whole : 0;
+}
+
+static void header(struct mc_str *out, const struct mc_function *f, const struct mc_profile *p)
+{
+    const struct mc_code_unit *c = f->code;
+    mc_str_addf(out, "Function profiling\n==================\n  Function: %s\n", f->name);
+    mc_str_addf(out, "  Time in %lld calls to mc_call: %.6es\n", (long long)f->calls, f->call_seconds);
+    mc_str_addf(out, "  Time in steps: %.6es (%.3f%%)\n", p->seconds, share(p->seconds, f->call_seconds));
+    mc_str_addf(out, "  Time in %lld plans: %.6es (%.3f%%)\n", (long long)f->planned, f->plan_seconds, share(f->plan_seconds, f->call_seconds));
+    mc_str_addf(out, "  Total compile time: %.6es\n", c->compile_seconds);
+    mc_str_addf(out, "    Number of nodes: %zu before the rewriting, %zu after\n", c->nodes_before, c->nodes_after);
+    mc_str_addf(out, "    Number of steps: %d, of which %d kernels\n", c->nstep, c->program.nkernel);
+    mc_str_addf(out, "    Rewriting time: %.6es\n", c->rewrite_seconds);
+    mc_str_addf(out, "    Rendering and C compiler time: %.6es\n", c->cc_seconds);
+    if (!f->profile) {
+        mc_str_add(out, "\n  The steps were not timed: compile with .profile = 1, or set the flag profile.\n");
+    }
+    mc_str_add(out, "\n");
+}
+
+/* Rows of one class and type become one; the slowest first. */
+static mc_status by_class(const struct mc_profile *p, struct mc_profile *sums)
+{
+    for (size_t i = 0; i < p->row.n; i++) {
+        const struct mc_step_row *r = &p->row.at[i];
+        size_t k = 0;
+        while (k < sums->row.n && (strcmp(sums->row.at[k].class, r->class) != 0 || strcmp(sums->row.at[k].type, r->type) != 0)) {
+            k++;
+        }
+        if (k == sums->row.n) {
+            struct mc_step_row new = *r;
+            new.step = 0; /* counts them here */
+            new.calls = 0;
+            new.seconds = 0;
+            if (!VEC_PUSH(sums->row, new)) {
+                return MC_EMEMORY;
+            }
+        }
+        sums->row.at[k].step++;
+        sums->row.at[k].calls += r->calls;
+        sums->row.at[k].seconds += r->seconds;
+    }
+    if (sums->row.n) {
+        qsort(sums->row.at, sums->row.n, sizeof *sums->row.at, by_seconds);
+    }
+    return MC_OK;
+}
+
+static mc_status class_table(struct mc_str *out, const struct mc_profile *p)
+{
+    struct mc_profile sums = { 0 };
+    double sum = 0;
+    mc_status s = by_class(p, &sums);
+    mc_str_add(out, "Class\n---\n<% time> <sum %> <step time> <time per call> <type> <#call> <#step> <Class name>\n");
+    for (size_t i = 0; i < sums.row.n && s == MC_OK; i++) {
+        const struct mc_step_row *r = &sums.row.at[i];
+        sum += r->seconds;
+        mc_str_addf(out, "%6.1f%%  %6.1f%%  %9.3fs      %.2es  %-6s %7lld %7d  %s\n", share(r->seconds, p->seconds), share(sum, p->seconds),
+                    r->seconds, r->seconds / (double)r->calls, r->type, (long long)r->calls, r->step, r->class);
+    }
+    mc_str_add(out, "\n");
+    mc_profile_free(&sums);
+    return s;
+}
+
+static void results(struct mc_str *out, const struct mc_function *f, int step)
+{
+    const struct mc_step *s = &f->code->program.step.at[step];
+    for (int i = 0; i < s->ndst && f->plans; i++) {
+        const struct mc_slot *at = &f->plans->slot[s->dst[i]];
+        if (at->base != BASE_NONE) {
+            struct mc_str what = { 0 };
+            mc_value_text(&what, f, s->dst[i]);
+            mc_str_addf(out, "%*s", 68, "");
+            mc_str_line(out, what.s ? what.s : "", NAME_COLUMNS);
+            mc_str_add(out, ": ");
+            out->bad |= what.bad;
+            mc_str_free(&what);
+            mc_type_text(out, &at->type);
+            mc_str_add(out, mc_slot_contiguous(at) ? "\n" : ", strided\n");
+        }
+    }
+}
+
+static void step_table(struct mc_str *out, const struct mc_function *f, const struct mc_profile *p)
+{
+    double sum = 0;
+    mc_str_add(out, "Steps\n------\n<% time> <sum %> <step time> <time per call> <#call> <id> <GFLOP/s> <GB/s> <Step>\n");
+    for (size_t i = 0; i < p->row.n; i++) {
+        const struct mc_step_row *r = &p->row.at[i];
+        struct mc_str flops = { 0 }, bytes = { 0 };
+        sum += r->seconds;
+        mc_rate_text(&flops, r->flops, r->seconds);
+        mc_rate_text(&bytes, r->bytes, r->seconds);
+        out->bad |= flops.bad || bytes.bad;
+        if (!out->bad) {
+            mc_str_addf(out, "%6.1f%%  %6.1f%%  %9.3fs      %.2es %7lld %4d %9s %6s  %s: ", share(r->seconds, p->seconds),
+                        share(sum, p->seconds), r->seconds, r->seconds / (double)r->calls, (long long)r->calls, r->step, flops.s,
+                        bytes.s, r->class);
+        }
+        mc_str_line(out, mc_step_name(f, r->step), LINE_COLUMNS);
+        mc_str_add(out, "\n");
+        results(out, f, r->step);
+        mc_str_free(&flops);
+        mc_str_free(&bytes);
+    }
+    mc_str_add(out, "\n");
+}
+
+static void memory_table(struct mc_str *out, const struct mc_function *f, const struct mc_profile *p)
+{
+    mc_str_add(out, "Memory of the newest shape\n---\n");
+    if (!f->plans) {
+        mc_str_add(out, "  Not planned yet: the function was not called.\n");
+        return;
+    }
+    mc_str_add(out, "  Arena of intermediate values: ");
+    mc_str_bytes(out, (double)p->arena);
+    mc_str_add(out, " planned, ");
+    mc_str_bytes(out, (double)p->separate);
+    mc_str_add(out, " if no two shared memory\n  Workspaces and row buffers: ");
+    mc_str_bytes(out, (double)p->scratch);
+    mc_str_addf(out, "\n\n<bytes> <offset> <from step> <to step> <type> <value>\n");
+    for (size_t i = 0; i < p->life.n && i < MOST_VALUES; i++) {
+        const struct mc_life *l = &p->life.at[i];
+        struct mc_str what = { 0 };
+        mc_value_text(&what, f, l->value);
+        mc_str_addf(out, "%10zu %10lld %4d %4d  ", l->bytes, (long long)l->offset, l->first, l->last);
+        mc_type_text(out, &f->plans->slot[l->value].type);
+        mc_str_add(out, "  ");
+        mc_str_line(out, what.s ? what.s : "", LINE_COLUMNS);
+        mc_str_add(out, "\n");
+        out->bad |= what.bad;
+        mc_str_free(&what);
+    }
+    if (p->life.n > MOST_VALUES) {
+        mc_str_addf(out, "   ... and %zu smaller values\n", p->life.n - MOST_VALUES);
+    }
+}
+
+mc_status mc_function_profile(const mc_function *f, FILE *to)
+{
+    struct mc_profile p;
+    struct mc_str out = { 0 };
+    if (!f) {
+        return mc_fail(MC_EARG, "profile: there is no function");
+    }
+    pthread_mutex_t *lock = &((mc_function *)f)->lock;
+    pthread_mutex_lock(lock);
+    mc_status s = mc_profile_make(&p, f);
+    if (s == MC_OK) {
+        header(&out, f, &p);
+        s = class_table(&out, &p);
+        step_table(&out, f, &p);
+        memory_table(&out, f, &p);
+        mc_profile_free(&p);
+    }
+    pthread_mutex_unlock(lock);
+    if (s < 0) {
+        mc_str_free(&out);
+        return s;
+    }
+    return mc_str_write(&out, to, "profile");
+}

@@ -1,0 +1,41 @@
+/* profile.h: what a function's steps took and where its values lie, as rows: for the tables of
+ * profile.c and the page of report.c.
+ *
+ * Invariant: rows only point into the function; its lock is held while they are made and used. */
+#ifndef MC_PROFILE_H
+#define MC_PROFILE_H
+
+#include "exec/function.h"
+#include "graph/picture.h"
+
+struct mc_step_row {
+    int step;
+    const char *type;            /* "C", "lib", "ref", "view" */
+    char class[48];              /* kind of kernel, solver, op */
+    int64_t calls;
+    double seconds, flops, bytes;
+};
+struct mc_life {                 /* a value in the arena */
+    int value;
+    size_t bytes;
+    int64_t offset;
+    int first, last;             /* steps */
+};
+struct mc_profile {
+    VEC(struct mc_step_row) row; /* the slowest first; steps that never ran are left out */
+    double seconds;              /* in all steps */
+    VEC(struct mc_life) life;    /* the largest first; empty before the first call */
+    size_t arena, scratch, separate; /* bytes planned, and as if no two values shared memory */
+};
+mc_status mc_profile_make(struct mc_profile *p, const struct mc_function *f);
+void mc_profile_free(struct mc_profile *p);
+void mc_value_text(struct mc_str *out, const struct mc_function *f, int value); /* name or formula, short */
+void mc_seconds_text(struct mc_str *out, double seconds);                       /* "1.5 ms" */
+void mc_rate_text(struct mc_str *out, double amount, double seconds);           /* in 1e9 a second; "-" if there is none */
+
+/* trace.c */
+mc_status mc_trace_open(bool *on);                                              /* the file of the flag; on: there is to be one */
+void mc_trace_step(const struct mc_function *f, const struct mc_shape_plan *p, int step, double from, double seconds);
+void mc_trace_call(const struct mc_function *f, double from, double seconds);   /* an event that finds no memory is left out */
+
+#endif

@@ -1,0 +1,43 @@
+/* step_info.c: a compiled function as others see it. */
+#include "exec/backend.h"
+#include "exec/heavy/heavy.h"
+
+static const char *const kinds[] = { [STEP_KERNEL] = "kernel", [STEP_VIEW] = "view", [STEP_EARLY] = "size", [STEP_TYPE] = "size", [STEP_HOST] = "host" };
+
+int mc_function_nsteps(const mc_function *f)
+{
+    return f ? f->code->nstep : 0;
+}
+
+mc_step_info mc_function_step(const mc_function *f, int i)
+{
+    mc_step_info info = { .kind = "", .text = "", .device = "cpu", .solver = "", .reason = "" };
+    if (!f || i < 0 || i >= f->code->nstep) {
+        return info;
+    }
+    const struct mc_step *s = &f->code->program.step.at[i];
+    info.kind = s->heavy ? mc_heavy_family(s) : kinds[s->kind];
+    info.text = f->code->step_text[i];
+    info.reason = s->reason;
+    bool host = s->kind == STEP_HOST && (!f->code->backend->left || f->code->backend->left(f, i));
+    if (!host && s->kind != STEP_EARLY && s->kind != STEP_TYPE) {
+        info.device = f->code->device->name;
+    } else if (host && !*info.reason) {
+        info.reason = f->code->backend->elsewhere;
+    }
+    info.calls = f->time[i].calls;
+    info.seconds = f->time[i].seconds;
+    info.flops = f->time[i].flops;
+    info.bytes = f->time[i].bytes;
+    if (s->kernel) {
+        info.solver = s->kernel->name;
+    }
+    if (s->heavy && f->plans && f->plans->step[i].heavy) {
+        info.solver = mc_heavy_solver(f->plans->step[i].heavy);
+    }
+    return info;
+}
+
+const char *mc_function_source(const mc_function *f) { return f ? f->code->source : ""; }
+const char *mc_function_graph_text(const mc_function *f) { return f ? f->code->text : ""; }
+size_t mc_function_memory(const mc_function *f) { return f && f->plans ? f->plans->memory : 0; }

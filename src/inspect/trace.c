@@ -1,0 +1,130 @@
+/* trace.c: the file of the flag `trace`: calls and their steps with times, as Chrome's and Perfetto's viewers read them.
+ *
+ * Invariant: between two calls the file is whole JSON; who writes next writes over the bracket that closes it. */
+#include "exec/backend.h"
+#include "inspect/profile.h"
+#include <errno.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum { FORMULA_COLUMNS = 200, GPU_TRACK = 1 << 24 }; /* tracks: threads in the order of their first call, GPUs from there on */
+
+static struct {
+    pthread_mutex_t lock;
+    char *name;
+    FILE *to;
+    bool named[MC_DEVICE_MOST];   /* the track of that GPU has its name */
+} trace = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static mc_status begin(const char *name)
+{
+    char *copy = mc_strdup(name);
+    FILE *to = copy ? fopen(name, "w") : NULL;
+    if (!to) {
+        mc_free(copy);
+        return copy ? mc_fail(MC_EFILE, "trace: cannot write '%s': %s", name, strerror(errno)) : MC_EMEMORY;
+    }
+    if (trace.to) {
+        fclose(trace.to);
+    }
+    mc_free(trace.name);
+    trace.name = copy;
+    trace.to = to;
+    memset(trace.named, 0, sizeof trace.named);
+    mc_fprintf(to, "[{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"monochord\"}}\n]", (int)getpid());
+    fflush(to);
+    return MC_OK;
+}
+
+mc_status mc_trace_open(bool *on)
+{
+    const char *name = mc_flag_text(FLAG_trace);
+    *on = *name != '\0';
+    pthread_mutex_lock(&trace.lock);
+    mc_status s = *on && !(trace.to && strcmp(trace.name, name) == 0) ? begin(name) : MC_OK;
+    pthread_mutex_unlock(&trace.lock);
+    return s;
+}
+
+static void add(const struct mc_str *event)
+{
+    if (!event->bad && trace.to) {
+        fseek(trace.to, -2, SEEK_END);
+        mc_fprintf(trace.to, ",\n%s\n]", event->s);
+        fflush(trace.to);
+    }
+}
+
+static int own_track(void)
+{
+    static atomic_int threads;
+    static _Thread_local int track;
+    track = track ? track : atomic_fetch_add(&threads, 1) + 1;
+    return track;
+}
+
+/* "name": ..., on the track of the GPU or of the calling thread */
+static void head(struct mc_str *out, const char *name, int gpu, double from, double seconds)
+{
+    mc_str_add(out, "{\"name\":");
+    mc_str_json(out, name);
+    mc_str_addf(out, ",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f", (int)getpid(), gpu >= 0 ? GPU_TRACK + gpu : own_track(),
+                from * 1e6, seconds * 1e6);
+}
+
+static void name_track(int gpu, const char *device)
+{
+    if (gpu < 0 || trace.named[gpu]) {
+        return;
+    }
+    struct mc_str out = { 0 };
+    mc_str_addf(&out, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":", (int)getpid(), GPU_TRACK + gpu);
+    mc_str_json(&out, device);
+    mc_str_add(&out, "}}");
+    add(&out);
+    trace.named[gpu] = true;
+    mc_str_free(&out);
+}
+
+void mc_trace_step(const struct mc_function *f, const struct mc_shape_plan *p, int step, double from, double seconds)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    if (st->kind != STEP_KERNEL && st->kind != STEP_HEAVY && st->kind != STEP_HOST) {
+        return;
+    }
+    mc_step_info info = mc_function_step(f, step);
+    int gpu = strcmp(info.device, mc_host.name) == 0 ? -1 : f->code->device->number;
+    struct mc_str out = { 0 }, name = { 0 }, text = { 0 }, shape = { 0 };
+    mc_str_addf(&name, "%s %s", info.kind, info.solver);
+    mc_str_line(&text, info.text, FORMULA_COLUMNS);
+    for (int i = 0; i < st->ndst; i++) {
+        mc_str_add(&shape, i ? ", " : "");
+        mc_type_text(&shape, &p->slot[st->dst[i]].type);
+    }
+    head(&out, name.s ? name.s : "", gpu, from, seconds);
+    mc_str_addf(&out, ",\"cat\":\"step\",\"args\":{\"step\":%d,\"formula\":", step);
+    mc_str_json(&out, text.s ? text.s : "");
+    mc_str_add(&out, ",\"result\":");
+    mc_str_json(&out, shape.s ? shape.s : "");
+    mc_str_add(&out, "}}");
+    out.bad |= name.bad | text.bad | shape.bad;
+    pthread_mutex_lock(&trace.lock);
+    name_track(gpu, info.device);
+    add(&out);
+    pthread_mutex_unlock(&trace.lock);
+    mc_str_free(&out);
+    mc_str_free(&name);
+    mc_str_free(&text);
+    mc_str_free(&shape);
+}
+
+void mc_trace_call(const struct mc_function *f, double from, double seconds)
+{
+    struct mc_str out = { 0 };
+    head(&out, f->name, -1, from, seconds);
+    mc_str_addf(&out, ",\"cat\":\"call\",\"args\":{\"call\":%lld}}", (long long)f->calls);
+    pthread_mutex_lock(&trace.lock);
+    add(&out);
+    pthread_mutex_unlock(&trace.lock);
+    mc_str_free(&out);
+}

@@ -1,0 +1,95 @@
+/* in_place.c: on a GPU, a new value of a shared variable made where the old one lies: no second copy of all weights, and no
+ * pass that moves it over.
+ *
+ * Invariant: nothing reads the old value behind the step that writes the new one, and nothing that may fail, and so keep the
+ * update from being made, runs behind it; what failed before it is told to its kernel (mc_grid_head's `held`).  So it is not
+ * done where steps may run beside each other. */
+#include "schedule/schedule.h"
+#include "exec/heavy/heavy.h"
+
+static int only_update(const struct mc_program *pr, int v)
+{
+    int found = -1;
+    for (int i = 0; i < pr->nupdate; i++) {
+        if (pr->update[i] == v) {
+            if (found >= 0) {
+                return -1;
+            }
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* The value that the update replaces; -1: the program does not read it. */
+static int old_value(const struct mc_function *f, int update)
+{
+    const struct mc_program *pr = &f->code->program;
+    int found = -1;
+    for (int v = 0; v < (int)pr->value.n && found < 0; v++) {
+        found = pr->value.at[v].kind == VALUE_SHARED && pr->value.at[v].node->shared == f->target[update] ? v : -1;
+    }
+    return found;
+}
+
+static bool is_output(const struct mc_program *pr, int v)
+{
+    bool yes = false;
+    for (int i = 0; i < pr->noutput; i++) {
+        yes |= mc_value_root(pr, pr->output[i]) == v;
+    }
+    return yes;
+}
+
+/* Does the step read the old value nowhere but at the element that it writes? */
+static bool reads_own_element(const struct mc_function *f, const struct mc_step *st, int old)
+{
+    const struct mc_program *pr = &f->code->program;
+    bool own = !mc_heavy_reads(f, st, old);
+    for (size_t k = 0; k < st->kernel->operand.n && own; k++) {
+        const struct mc_koperand *o = &st->kernel->operand.at[k];
+        const int v = o->index || o->dst ? -1 : st->operand[k];
+        own = v < 0 || mc_value_root(pr, v) != old || (v == old && o->varies == st->kernel->varies);
+    }
+    return own;
+}
+
+int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v)
+{
+    const struct mc_program *pr = &f->code->program;
+    const struct mc_step *st = &pr->step.at[step];
+    const bool may = f->code->backend->in_place && f->code->mode == MODE_FAST_RUN && !pr->dynamic && !f->skip_updates &&
+                     !mc_steps_beside(f);
+    const int update = may ? only_update(pr, v) : -1;
+    if (update < 0 || !st->kernel || st->kernel->mode != KERNEL_MAP || step <= pr->last_check || is_output(pr, v)) {
+        return -1;
+    }
+    const int old = old_value(f, update);
+    const struct mc_slot *to = old < 0 ? NULL : &p->slot[old], *from = &p->slot[v];
+    if (!to || to->base != BASE_SHARED || to->type.dtype != from->type.dtype || !mc_slot_contiguous(to) || is_output(pr, old) ||
+        !mc_dims_equal(to->type.rank, to->type.dims, from->type.rank, from->type.dims) || pr->value.at[old].last > step ||
+        (pr->value.at[old].last == step && !reads_own_element(f, st, old))) {
+        return -1;
+    }
+    return to->index;
+}
+
+/* An input that is a shared variable's own memory is copied: it is to be read as it was when the call began. */
+mc_status mc_inputs_apart(struct mc_function *f)
+{
+    for (int i = 0; i < f->code->program.ninput; i++) {
+        bool meets = false;
+        for (int u = 0; u < f->code->program.nupdate && !meets && mc_array_space(f->arg[i]) == f->code->device->space; u++) {
+            meets = mc_array_overlaps(f->arg[i], f->target[u]->value);
+        }
+        if (meets) {
+            mc_array *copy = mc_array_copy(f->arg[i]);
+            if (!copy) {
+                return mc_last_status();
+            }
+            mc_array_unref(&f->arg[i]);
+            f->arg[i] = copy;
+        }
+    }
+    return MC_OK;
+}

@@ -1,0 +1,362 @@
+/* memory.c: one arena for all intermediates of a plan.  A value lives from the step that makes it to the
+ * last that reads it, through views too; first fit into the gaps, in the order of steps, or the largest first
+ * where that needs clearly less.  Work that only maps may write over a source that dies with it, unless the
+ * reference may have to do it again.  What a step needs while it runs lies in the gaps there are then, or
+ * behind the last value alive.  Where steps of a GPU may run beside each other, memory is left alone for some
+ * steps before it is used again: sharing it would be a reason to wait.
+ *
+ * Invariant: two blocks that are alive at one step lie apart. */
+#include "schedule/schedule.h"
+#include "exec/heavy/heavy.h"
+#include <stdlib.h>
+
+enum { ALIGN = 256 };         /* what cuBLASLt asks of a workspace */
+enum { APART = 8 };           /* steps until memory is used again where they may run beside each other, if all of it is less than a
+                               * fourth of the GPU's */
+
+struct arena {
+    mc_blocks *all;     /* in the order in which they were asked for */
+    VEC(int) live;      /* of these, sorted by address */
+    int *of;            /* by value: its block; -1: it has none */
+    int64_t front, top; /* front: bytes before the first, for what a GPU is sent */
+    int apart;          /* steps that memory is left alone before it is used again */
+};
+
+static int64_t rounded(size_t n)
+{
+    return (int64_t)((n + ALIGN - 1) / ALIGN * ALIGN);
+}
+
+static struct arena arena_of(const struct mc_function *f, struct mc_shape_plan *p)
+{
+    const int64_t front = f->code->backend->front ? rounded(f->code->backend->front(f)) : 0;
+    return (struct arena){ .all = &p->block, .front = front, .top = front, .apart = p->apart };
+}
+
+static void give_back(struct arena *a, int step)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < a->live.n; i++) {
+        if (a->all->at[a->live.at[i]].last >= step) {
+            a->live.at[k++] = a->live.at[i];
+        }
+    }
+    a->live.n = k;
+}
+
+/* The lowest gap that is large enough among those alive; *before: how many of them lie in front of it. */
+static int64_t gap(const struct arena *a, int64_t size, size_t *before)
+{
+    int64_t at = a->front;
+    size_t i = 0;
+    for (; i < a->live.n; i++) {
+        const struct mc_block *b = &a->all->at[a->live.at[i]];
+        if (b->at - at >= size) {
+            break;
+        }
+        at = MC_MAX(at, b->at + b->size);
+    }
+    *before = i;
+    return at;
+}
+
+/* The last step for which a block is held whose value is read by `last` at last. */
+static int held(const struct arena *a, int last)
+{
+    return last < INT32_MAX - a->apart ? last + a->apart : last;
+}
+
+static bool enter(struct arena *a, size_t i, int block)
+{
+    if (!VEC_PUSH(a->live, block)) {
+        return false;
+    }
+    memmove(&a->live.at[i + 1], &a->live.at[i], (a->live.n - 1 - i) * sizeof *a->live.at);
+    a->live.at[i] = block;
+    return true;
+}
+
+/* The number of a new block; negative: no memory. */
+static int take(struct arena *a, int64_t size, int step, int last)
+{
+    size_t i;
+    const struct mc_block b = { gap(a, size, &i), size, step, held(a, last) };
+    if (!VEC_PUSH(*a->all, b) || !enter(a, i, (int)a->all->n - 1)) {
+        return -1;
+    }
+    a->top = MC_MAX(a->top, b.at + size);
+    return (int)a->all->n - 1;
+}
+
+/* A source of step s whose memory result v may take over: dies here, same size and layout, read element by element. */
+static int dying_source(const struct mc_function *f, const struct mc_shape_plan *p, const struct arena *a, int step, int v)
+{
+    const struct mc_program *pr = &f->code->program;
+    const struct mc_step *st = &pr->step.at[step];
+    if (!st->kernel || st->kernel->mode != KERNEL_MAP || st->kernel->bounded || f->code->mode == MODE_DEBUG || !mc_step_compiled(f, step)) {
+        return -1;
+    }
+    for (size_t i = 0; i < st->kernel->operand.n; i++) {
+        const struct mc_koperand *o = &st->kernel->operand.at[i];
+        int src = o->dst || o->index ? -1 : st->operand[i];
+        if (src < 0 || pr->value.at[src].kind != VALUE_TEMP || pr->value.at[src].last != step || p->slot[src].base != BASE_ARENA ||
+            mc_heavy_reads(f, st, src) || mc_dtypes[o->dtype].size != mc_dtypes[p->slot[v].type.dtype].size || o->varies != st->kernel->varies ||
+            !mc_dims_equal(p->slot[src].type.rank, p->slot[src].type.dims, p->slot[v].type.rank, p->slot[v].type.dims)) {
+            continue;
+        }
+        bool alone = true; /* no other view of it in this kernel, and not taken over already */
+        for (size_t k = 0; k < st->kernel->operand.n; k++) {
+            int other = st->kernel->operand.at[k].index ? -1 : st->operand[k];
+            if (k != i && other >= 0 && (mc_value_root(pr, other) == src || (other != v && a->of[other] == a->of[src] && st->kernel->operand.at[k].dst))) {
+                alone = false;
+            }
+        }
+        if (alone) {
+            return src;
+        }
+    }
+    return -1;
+}
+
+/* Results the caller wants fresh are made where he wants them, when nothing else needs their memory. */
+static int direct_output(const struct mc_function *f, const struct mc_program *pr, int v)
+{
+    int found = -1;
+    for (int i = 0; i < pr->noutput; i++) {
+        if (pr->output[i] == v) {
+            if (found >= 0 || f->output[i].borrow) {
+                return -1;
+            }
+            found = i;
+        }
+    }
+    for (int i = 0; i < pr->nupdate; i++) {
+        if (pr->update[i] == v) {
+            return -1;
+        }
+    }
+    for (size_t k = 0; k < pr->value.n; k++) {
+        if (pr->value.at[k].view_of == v && pr->value.at[k].is_output) {
+            return -1;
+        }
+    }
+    return found;
+}
+
+/* heavy: what a product makes, before its finisher has read anything: it writes over no source. */
+static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, struct arena *a, int step, int v, bool heavy)
+{
+    const struct mc_program *pr = &f->code->program;
+    struct mc_slot *slot = &p->slot[v];
+    int out = pr->value.at[v].is_output && !f->code->device->space ? direct_output(f, pr, v) : -1;
+    if (out >= 0) {
+        slot->base = BASE_OUTPUT;
+        slot->index = out;
+        return MC_OK;
+    }
+    const int shared = heavy ? -1 : mc_update_in_place(f, p, step, v);
+    if (shared >= 0) {
+        slot->base = BASE_SHARED;
+        slot->index = shared;
+        return MC_OK;
+    }
+    int last = MC_MAX(pr->value.at[v].last, step), src = heavy ? -1 : dying_source(f, p, a, step, v);
+    slot->base = BASE_ARENA;
+    if (src >= 0) {
+        a->of[v] = a->of[src];
+        a->all->at[a->of[v]].last = held(a, last);
+        return MC_OK;
+    }
+    if (f->code->mode == MODE_DEBUG) {
+        last = 0x7fffffff; /* everything stays, so that each step can be computed again */
+    }
+    a->of[v] = take(a, rounded(mc_slot_bytes(slot)), step, last);
+    return a->of[v] < 0 ? MC_EMEMORY : MC_OK;
+}
+
+/* Views follow their root, whose place is known by now; until here their offsets count from it. */
+static void place_view(const struct mc_program *pr, struct mc_shape_plan *p, const struct mc_step *st)
+{
+    struct mc_slot *to = &p->slot[st->dst[0]];
+    int root = st->src[0];
+    while (pr->value.at[root].view_of >= 0 && !p->slot[root].own) {
+        root = pr->value.at[root].view_of;
+    }
+    if (to->base != BASE_FIXED) {
+        to->base = p->slot[root].base;
+        to->index = p->slot[root].index;
+        to->offset += p->slot[root].offset;
+    }
+}
+
+/* The results of a step. */
+static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, struct arena *a, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    mc_status s = MC_OK;
+    if (st->kind == STEP_EARLY || st->kind == STEP_TYPE || (st->kind == STEP_VIEW && !p->slot[st->dst[0]].own)) {
+        return MC_OK;
+    }
+    if (mc_heavy_is_idle(&p->step[step])) {
+        p->slot[st->dst[0]].base = BASE_TYPE;
+        return MC_OK;
+    }
+    const int product = st->heavy && st->kernel ? st->operand[st->product] : -1;
+    const bool tail = (p->step[step].heavy && p->step[step].heavy->tail.there);
+    if (tail) {
+        p->slot[product].base = BASE_TYPE;
+    } else if (product >= 0) { /* first: its finisher may write over it */
+        s = place_result(f, p, a, step, product, true);
+    }
+    for (int k = 0; k < st->ndst && s == MC_OK; k++) {
+        s = st->dst[k] == product ? s : place_result(f, p, a, step, st->dst[k], tail);
+    }
+    return s;
+}
+
+/* ---- the largest first ---- */
+
+enum { MANY = 2000 };               /* blocks beyond which the time for it is not taken: it grows with their square */
+static const double clearly = 0.95; /* of what first fit needs */
+
+static int by_size(const void *a_, const void *b_)
+{
+    const struct mc_block *a = *(const struct mc_block *const *)a_, *b = *(const struct mc_block *const *)b_;
+    return a->size != b->size ? (a->size > b->size ? -1 : 1) : a->first != b->first ? a->first - b->first : a < b ? -1 : a > b;
+}
+
+/* Each into the lowest gap among those that were placed before it and are alive with it. */
+static bool largest_first(mc_blocks *all, int64_t front, int64_t *top)
+{
+    struct mc_block **order = mc_alloc((all->n + 1) * sizeof *order, "plan");
+    mc_blocks placed = { 0 };       /* sorted by address */
+    bool good = order != NULL;
+    *top = front;
+    for (size_t i = 0; i < all->n && good; i++) {
+        order[i] = &all->at[i];
+    }
+    if (good) {
+        qsort(order, all->n, sizeof(struct mc_block *), by_size);
+    }
+    for (size_t i = 0; i < all->n && good; i++) {
+        struct mc_block *b = order[i];
+        int64_t at = front;
+        for (size_t k = 0; k < placed.n && placed.at[k].at - at < b->size; k++) {
+            const struct mc_block *o = &placed.at[k];
+            at = o->first <= b->last && b->first <= o->last ? MC_MAX(at, o->at + o->size) : at;
+        }
+        b->at = at;
+        *top = MC_MAX(*top, at + b->size);
+        good = VEC_PUSH(placed, *b);
+        for (size_t k = placed.n - 1; good && k > 0 && placed.at[k - 1].at > at; k--) {
+            placed.at[k] = placed.at[k - 1];
+            placed.at[k - 1] = *b;
+        }
+    }
+    VEC_FREE(placed);
+    mc_free(order);
+    return good;
+}
+
+/* False: no memory. */
+static bool pack_better(struct arena *a)
+{
+    mc_blocks other = { 0 };
+    int64_t top = a->top;
+    bool good = a->all->n == 0 || VEC_RESERVE(other, a->all->n);
+    if (good && a->all->n > 0) {
+        memcpy(other.at, a->all->at, a->all->n * sizeof *other.at);
+        other.n = a->all->n;
+        good = largest_first(&other, a->front, &top);
+    }
+    if (good && (double)top < clearly * (double)a->top) {
+        memcpy(a->all->at, other.at, other.n * sizeof *other.at);
+        a->top = top;
+    }
+    VEC_FREE(other);
+    return good;
+}
+
+static void place_all(const struct mc_program *pr, struct mc_shape_plan *p, const struct arena *a)
+{
+    for (size_t v = 0; v < pr->value.n; v++) {
+        p->slot[v].offset = a->of[v] >= 0 ? a->all->at[a->of[v]].at : p->slot[v].offset;
+    }
+    for (size_t i = 0; i < pr->step.n; i++) {
+        if (pr->step.at[i].kind == STEP_VIEW && !p->slot[pr->step.at[i].dst[0]].own) {
+            place_view(pr, p, &pr->step.at[i]);
+        }
+    }
+}
+
+static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int apart)
+{
+    const struct mc_program *pr = &f->code->program;
+    p->apart = apart;
+    p->block.n = 0;
+    struct arena a = arena_of(f, p);
+    a.of = mc_alloc((pr->value.n + 1) * sizeof *a.of, "plan");
+    mc_status s = a.of ? MC_OK : MC_EMEMORY;
+    for (size_t v = 0; v < pr->value.n && s == MC_OK; v++) {
+        a.of[v] = -1;
+    }
+    for (size_t i = 0; i < pr->step.n && s == MC_OK; i++) {
+        give_back(&a, (int)i);
+        s = place_results(f, p, &a, (int)i);
+    }
+    if (s == MC_OK && p->block.n <= MANY) {
+        s = pack_better(&a) ? MC_OK : MC_EMEMORY;
+    }
+    if (s == MC_OK) {
+        place_all(pr, p, &a);
+    }
+    p->arena = p->memory = (size_t)a.top;
+    mc_free(a.of);
+    VEC_FREE(a.live);
+    return s;
+}
+
+mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
+{
+    mc_status s = place(f, p, mc_steps_beside(f) ? APART : 0);
+    return s == MC_OK && p->apart && p->arena > f->code->device->memory / 4 ? place(f, p, 0) : s;
+}
+
+/* ---- workspaces ---- */
+
+/* Those of n values alive at a step, or soon; *next: the first block that has not begun by then. */
+static bool alive(struct arena *a, int step, size_t n, size_t *next)
+{
+    give_back(a, step);
+    for (; *next < n && a->all->at[*next].first <= step + a->apart; ++*next) {
+        size_t k = 0;
+        while (k < a->live.n && a->all->at[a->live.at[k]].at < a->all->at[*next].at) {
+            k++;
+        }
+        if (a->all->at[*next].last >= step && !enter(a, k, (int)*next)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *p)
+{
+    struct arena a = arena_of(f, p);
+    const size_t values = p->block.n;
+    size_t next = 0, before;
+    bool good = true;
+    for (int i = 0; i < (int)f->code->program.step.n && good; i++) {
+        struct mc_step_plan *sp = &p->step[i];
+        good = alive(&a, i, values, &next);
+        sp->workspace_at = (size_t)gap(&a, rounded(sp->workspace), &before);
+        p->memory = MC_MAX(p->memory, sp->workspace_at + sp->workspace);
+        if (good && a.apart && sp->workspace) {
+            good = VEC_PUSH(p->block, ((struct mc_block){ (int64_t)sp->workspace_at, rounded(sp->workspace), i, held(&a, i) })) &&
+                   enter(&a, before, (int)p->block.n - 1);
+        }
+    }
+    VEC_FREE(a.live);
+    VEC_FREE(p->block);
+    return good ? MC_OK : MC_EMEMORY;
+}

@@ -1,0 +1,336 @@
+/* shape_plan.c: code at one shape.  The steps are walked once: each op's infer gives the sizes, early
+ * values are computed, views resolved, kernels and products planned.  Plans are kept and found again by
+ * what decided them: the inputs' sizes and strides, and the contents of inputs that sizes depend on.
+ *
+ * Nothing is compiled here, and nothing is timed unless the flag plan asks for it. */
+#include "schedule/schedule.h"
+#include "exec/heavy/heavy.h"
+
+enum { MOST_PLANS = 64 };
+
+/* ---- keys ---- */
+
+static int array_key(int64_t *key, const mc_array *a)
+{
+    memcpy(key, a->dims, (size_t)a->rank * sizeof *key);
+    memcpy(key + a->rank, a->strides, (size_t)a->rank * sizeof *key);
+    return 2 * a->rank;
+}
+
+static int contents_key(int64_t *key, const mc_array *a)
+{
+    int64_t n = mc_array_size(a);
+    for (int64_t i = 0; i < n; i++) { /* the bits: 0.25 and 0.75 are two values */
+        key[i] = 0;
+        memcpy(&key[i], a->data + (a->rank ? i * a->strides[0] : 0), mc_dtypes[a->dtype].size);
+    }
+    return (int)n;
+}
+
+static int make_key(struct mc_function *f)
+{
+    const struct mc_program *p = &f->code->program;
+    int n = 0;
+    for (int i = 0; i < p->ninput; i++) {
+        n += array_key(f->key + n, f->arg[i]);
+        if (p->key_input[i]) {
+            n += contents_key(f->key + n, f->arg[i]);
+        }
+    }
+    for (int i = 0; i < f->nshared; i++) {
+        n += array_key(f->key + n, f->shared[i]->value);
+    }
+    return n;
+}
+
+/* ---- slots ---- */
+
+static void place_array(struct mc_slot *slot, enum mc_base base, int index, const mc_array *a)
+{
+    *slot = (struct mc_slot){ .base = base, .index = index, .type = mc_type_make(a->dtype, a->rank, a->dims) };
+    memcpy(slot->strides, a->strides, (size_t)a->rank * sizeof *a->strides);
+}
+
+/* Where sizes come while running, every value is an array, so that ops may look into it. */
+static void place_leaves(struct mc_function *f, struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    for (size_t v = 0; v < pr->value.n; v++) {
+        const struct mc_value *x = &pr->value.at[v];
+        if (x->kind == VALUE_INPUT) {
+            place_array(&p->slot[v], BASE_INPUT, x->input, f->arg[x->input]);
+        } else if (x->kind == VALUE_CONST) {
+            place_array(&p->slot[v], BASE_FIXED, 0, x->node->value);
+            p->slot[v].fixed = mc_array_ref(x->node->value);
+        } else if (x->kind == VALUE_SHARED) {
+            for (int i = 0; i < f->nshared; i++) {
+                if (f->shared[i] == x->node->shared) {
+                    place_array(&p->slot[v], BASE_SHARED, i, f->shared[i]->value);
+                }
+            }
+        }
+        if (pr->dynamic && (x->kind == VALUE_INPUT || x->kind == VALUE_SHARED)) {
+            p->slot[v].fixed = mc_array_ref(x->kind == VALUE_INPUT ? f->arg[x->input] : f->shared[p->slot[v].index]->value);
+            p->slot[v].base = BASE_FIXED;
+        }
+    }
+}
+
+/* ---- early values ---- */
+
+static mc_status plan_early(struct mc_step_types *q, const struct mc_step *st)
+{
+    mc_node *n = st->node[0];
+    struct mc_shape_plan *p = q->p;
+    struct mc_infer out;
+    mc_array *in[16] = { 0 }, *made[1] = { 0 };
+    mc_status s = n->nin <= 16 ? mc_step_infer(q, n, &out) : mc_fail(MC_EUNSUPPORTED, "%s: too many sizes", n->op->name);
+    if (s < 0) {
+        return s;
+    }
+    bool sizes = mc_reads_type_only(n);
+    if (sizes) { /* of something that may have no memory: its type is enough */
+        struct mc_type t;
+        const mc_array *value;
+        int axis = 0;
+        TRY(mc_step_input_type(q, n->in[0], &t, &value));
+        made[0] = mc_array_empty(MC_INT64, out.out[0].rank, out.out[0].dims);
+        if (made[0] && n->op->form == FORM_SHAPE) {
+            memcpy(made[0]->data, t.dims, (size_t)t.rank * sizeof(int64_t));
+        } else if (made[0] && (s = mc_axis_check("size", mc_attr_int(&n->attr[0]), t.rank, &axis)) == MC_OK) {
+            memcpy(made[0]->data, &t.dims[axis], sizeof(int64_t));
+        }
+        s = made[0] ? s : mc_last_status();
+    } else {
+        for (int i = 0; i < n->nin && s == MC_OK; i++) {
+            in[i] = mc_value_array(q->f, p, st->src[i]);
+            s = in[i] ? MC_OK : mc_last_status();
+        }
+        s = s < 0 ? s : mc_eval_node(n, in, made);
+        for (int i = 0; i < n->nin; i++) {
+            mc_array_unref(&in[i]);
+        }
+    }
+    if (s == MC_OK) {
+        struct mc_slot *to = &p->slot[st->dst[0]];
+        place_array(to, BASE_FIXED, 0, made[0]);
+        to->fixed = made[0];
+    } else {
+        mc_array_unref(&made[0]);
+    }
+    return s;
+}
+
+/* ---- steps ---- */
+
+/* The kernel's space: the sizes of whatever varies along each axis. */
+static mc_status kernel_space(const struct mc_step_types *q, int64_t *space)
+{
+    const struct mc_kernel *k = q->step->kernel;
+    for (int a = 0; a < MC_MAX_RANK; a++) {
+        space[a] = 1;
+    }
+    for (int i = 0; i < q->step->nnode; i++) {
+        const mc_node *n = q->step->node[i];
+        for (int j = -1; j < n->nin; j++) {
+            const mc_node *x = j < 0 ? n : n->in[j];
+            struct mc_type t = q->type[i];
+            const mc_array *value;
+            if (j >= 0 && (n->op->flags & OP_REDUCES) == 0) {
+                break; /* what is not reduced varies as its result does */
+            }
+            if (j >= 0) {
+                TRY(mc_step_input_type((struct mc_step_types *)q, (mc_node *)x, &t, &value));
+            }
+            for (int a = 0; a < t.rank && t.rank == k->rank; a++) {
+                if (x->type.dims[a] != 1) {
+                    space[a] = t.dims[a];
+                }
+            }
+        }
+    }
+    return MC_OK;
+}
+
+mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    struct mc_type few[32], *type = st->nnode <= 32 ? few : mc_alloc((size_t)st->nnode * sizeof *type, "plan");
+    struct mc_step_types q = { f, p, type, st };
+    struct mc_infer out = { 0 };
+    mc_status s = type ? MC_OK : MC_EMEMORY;
+
+    if (s == MC_OK && st->kind == STEP_EARLY) {
+        s = plan_early(&q, st);
+    } else if (s == MC_OK && st->kernel) {
+        if (st->heavy) {
+            s = mc_step_infer(&q, st->heavy, &out);
+            for (int i = 0; i < st->heavy->nout && s == MC_OK; i++) {
+                mc_slot_set(&p->slot[mc_heavy_result(st, i)], &out.out[i]);
+            }
+        }
+        struct mc_type one;
+        for (int i = 0; i < st->nnode && s == MC_OK; i++) {
+            s = mc_step_infer(&q, st->node[i], &out);
+            one = out.out[0];
+            type[i] = one;
+            int v = f->code->program.value_of[st->node[i]->id];
+            if (s == MC_OK && v >= 0 && f->code->program.value.at[v].step == step) {
+                mc_slot_set(&p->slot[v], &one);
+                p->slot[v].base = f->code->program.value.at[v].kind == VALUE_INSIDE ? BASE_TYPE : BASE_ARENA;
+            }
+        }
+        s = s < 0 ? s : kernel_space(&q, p->step[step].space);
+    } else if (s == MC_OK) {
+        s = mc_step_infer(&q, st->node[0], &out);
+        if (s == MC_OK && st->kind == STEP_VIEW) {
+            s = strcmp(st->node[0]->op->name, "subtensor") == 0 ? mc_step_slice(f, p, st, &out.out[0]) : mc_step_view(f, p, st, &out.out[0]);
+        } else if (s == MC_OK) {
+            for (int i = 0; i < st->ndst; i++) {
+                mc_slot_set(&p->slot[st->dst[i]], &out.out[i]);
+                p->slot[st->dst[i]].base = st->kind == STEP_TYPE ? BASE_TYPE : BASE_ARENA;
+            }
+        }
+    }
+    if (type != few) {
+        mc_free(type);
+    }
+    return s;
+}
+
+mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    mc_status s = f->code->backend->plan(f, p, step);
+    p->scratch = MC_MAX(p->scratch, p->step[step].workspace);
+    return s;
+}
+
+static void exec_free(struct mc_exec *e)
+{
+    if (e && e->ops->free) {
+        e->ops->free(e);
+    }
+}
+
+void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
+{
+    if (!p) {
+        return;
+    }
+    if (f->code->backend->forget) {
+        f->code->backend->forget(f, p);
+    }
+    for (size_t i = 0; p->slot && i < f->code->program.value.n; i++) {
+        mc_array_unref(&p->slot[i].fixed);
+    }
+    for (size_t i = 0; p->step && i < f->code->program.step.n; i++) {
+        exec_free(p->step[i].exec);
+        exec_free(p->step[i].behind);
+        mc_heavy_free(p->step[i].heavy);
+    }
+    VEC_FREE(p->block);
+    mc_free(p->slot);
+    mc_free(p->step);
+    mc_free(p->key);
+    mc_free(p);
+}
+
+void mc_shape_plan_let_go(const struct mc_function *f, struct mc_shape_plan *p)
+{
+    for (size_t i = 0; i < f->code->program.value.n; i++) {
+        mc_array_unref(&p->slot[i].fixed);
+    }
+}
+
+static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey)
+{
+    const struct mc_program *pr = &f->code->program;
+    struct mc_shape_plan *p = mc_calloc(1, sizeof *p, "plan");
+    if (!p) {
+        return NULL;
+    }
+    p->slot = mc_calloc(pr->value.n + 1, sizeof *p->slot, "plan");
+    p->step = mc_calloc(pr->step.n + 1, sizeof *p->step, "plan");
+    p->key = mc_alloc((size_t)(nkey + 1) * sizeof *p->key, "plan");
+    mc_status s = p->slot && p->step && p->key ? MC_OK : MC_EMEMORY;
+    if (s == MC_OK) {
+        if (nkey) {
+            memcpy(p->key, f->key, (size_t)nkey * sizeof *p->key);
+        }
+        p->nkey = nkey;
+        place_leaves(f, p);
+        for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {
+            s = mc_shape_plan_step(f, p, (int)i);
+        }
+        for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {
+            s = pr->step.at[i].kind == STEP_HEAVY ? mc_heavy_plan(f, p, (int)i) : MC_OK;
+        }
+        s = s < 0 || pr->dynamic ? s : mc_joined_plan(f, p);
+        s = s < 0 || pr->dynamic ? s : mc_plan_memory(f, p);
+        s = s < 0 || !f->code->backend->shape ? s : f->code->backend->shape(f, p);
+        for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {
+            s = mc_shape_plan_work(f, p, (int)i);
+        }
+        s = s < 0 || pr->dynamic ? s : mc_plan_workspaces(f, p);
+    }
+    if (s < 0) {
+        mc_shape_plan_free(f, p);
+        return NULL;
+    }
+    return p;
+}
+
+void mc_shape_plan_drop(struct mc_function *f, struct mc_shape_plan *p)
+{
+    struct mc_shape_plan **at = &f->plans;
+    while (*at != p) {
+        at = &(*at)->next;
+    }
+    *at = p->next;
+    mc_shape_plan_free(f, p);
+    f->nplans--;
+}
+
+static void drop_oldest(struct mc_function *f)
+{
+    struct mc_shape_plan *oldest = f->plans;
+    for (struct mc_shape_plan *p = f->plans; p; p = p->next) {
+        oldest = p->used < oldest->used ? p : oldest;
+    }
+    mc_shape_plan_drop(f, oldest);
+}
+
+struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f)
+{
+    int n = make_key(f);
+    f->clock++;
+    for (struct mc_shape_plan **at = &f->plans; *at; at = &(*at)->next) {
+        struct mc_shape_plan *p = *at;
+        if (p->nkey == n && (n == 0 || memcmp(p->key, f->key, (size_t)n * sizeof *f->key) == 0) && !f->code->program.dynamic) {
+            *at = p->next; /* to the front: most calls repeat the last shape */
+            p->next = f->plans;
+            f->plans = p;
+            p->used = f->clock;
+            return p;
+        }
+    }
+    double start = mc_now();
+    struct mc_shape_plan *p = new_plan(f, n);
+    if (!p) {
+        return NULL;
+    }
+    if (f->nplans >= MOST_PLANS || f->code->program.dynamic) {
+        while (f->nplans && (f->nplans >= MOST_PLANS || f->code->program.dynamic)) {
+            drop_oldest(f);
+        }
+    }
+    p->used = f->clock;
+    p->next = f->plans;
+    f->plans = p;
+    f->nplans++;
+    f->planned++;
+    f->plan_seconds += mc_now() - start;
+    LOG(LOG_PLAN, "%s: plan %lld, arena %zu bytes, scratch %zu, both %zu, %.3f ms", f->name, (long long)f->planned, p->arena, p->scratch, p->memory,
+        (mc_now() - start) * 1e3);
+    return p;
+}

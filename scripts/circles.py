@@ -11,6 +11,8 @@ root = Path(sys.argv[1] if len(sys.argv) > 1 else "build") / "CMakeFiles/objects
 home, needs = {}, {}
 for path in sorted(root.rglob("*.o")):
     name = os.path.relpath(path, root)[:-2]
+    if not (Path("src") / name).exists():  # left over in the build folder from a file that is gone
+        continue
     needs[name] = set()
     for line in subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines():
         *_, kind, symbol = line.split()
